@@ -1,4 +1,9 @@
+import { isRecord } from "../base/text/json.ts";
+import { parseStream, readDocument } from "../manifest/yaml/parse-stream.ts";
+import type { SourceNode } from "../manifest/yaml/source-node.ts";
 import type { HttpResponse, ListenerResponse, ServerRequest } from "../server/http-response.ts";
+import { badRequest, tooManyValues, unsupportedMediaType } from "./api-error.ts";
+import { checkSize, MAX_VALUES } from "./api-object.ts";
 
 /** Permissions of a user: everything, or reading everything except Secrets' data and the inside of containers. */
 export type Role = "admin" | "view";
@@ -62,4 +67,154 @@ export function parseRequestInfo(path: string): RequestInfo | undefined {
   const [plural = "", name = "", subresource = "", ...rest] = steps;
   if (rest.length > 0 && subresource !== "proxy") return undefined;
   return { group, version, namespace, plural, name, subresource, rest: rest.join("/") };
+}
+
+/** Size limit of a request body. Source: apiserver's `--max-resource-write-bytes` (3 MiB). */
+export const MAX_BODY_BYTES = 3 * 1024 * 1024;
+
+export const PATCH_TYPES = {
+  json: "application/json-patch+json",
+  merge: "application/merge-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+  applyYaml: "application/apply-patch+yaml",
+} as const;
+
+/** A media type of an `Accept` or `Content-Type` header, lower case, with its parameters. */
+interface MediaType {
+  type: string;
+  parameters: Readonly<Record<string, string>>;
+}
+
+export function parseMediaTypes(header: string): MediaType[] {
+  return header
+    .split(",")
+    .map((part) => {
+      const [type = "", ...rest] = part.split(";").map((piece) => piece.trim());
+      const parameters = Object.fromEntries(
+        rest.map((piece) => {
+          const [name = "", value = ""] = piece.split("=", 2);
+          return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, "$1")];
+        }),
+      );
+      return { type: type.toLowerCase(), parameters };
+    })
+    .filter(({ type }) => type !== "");
+}
+
+const typeOf = (request: ApiRequest) => parseMediaTypes(request.header("Content-Type") ?? "")[0]?.type ?? "";
+
+/** Gets the path of each field that occurs twice in its object, e.g. `data.a`. The last one counts. */
+type OnRepeatedField = (path: string) => void;
+
+/**
+ * The object in the body, JSON or YAML.
+ * @throws ApiError 400, 413, 415
+ */
+export async function readObjectBody(request: ApiRequest, onRepeated: OnRepeatedField = () => {}): Promise<unknown> {
+  const type = typeOf(request);
+  const bytes = await request.body();
+  if (type === "application/yaml") return readYaml(bytes, onRepeated);
+  if (type === PROTOBUF) return readProtobuf(bytes);
+  // Clients that send no type mean JSON.
+  if (type !== "" && type !== "application/json" && type !== "*/*") {
+    throw unsupportedMediaType(["application/json", "application/yaml"]);
+  }
+  return readJson(bytes, onRepeated);
+}
+
+/** As {@link readObjectBody}; undefined when there is no body, as a DELETE may have none. */
+export async function readOptionalBody(request: ApiRequest): Promise<unknown> {
+  const bytes = await request.body();
+  if (bytes.length === 0) return undefined;
+  if (typeOf(request) === PROTOBUF) return readProtobuf(bytes);
+  return typeOf(request) === "application/yaml" ? readYaml(bytes) : readJson(bytes);
+}
+
+const PROTOBUF = "application/vnd.kubernetes.protobuf";
+
+async function readProtobuf(bytes: Uint8Array): Promise<unknown> {
+  const { decodeProtobufObject, ProtobufError } = await import("./protobuf-object.ts");
+  try {
+    return decodeProtobufObject(bytes);
+  } catch (error) {
+    if (!(error instanceof ProtobufError)) throw error;
+    // client-go sends JSON after this response.
+    throw unsupportedMediaType(["application/json", "application/yaml"], error.message);
+  }
+}
+
+export type PatchBody = { type: (typeof PATCH_TYPES)[keyof typeof PATCH_TYPES]; patch: unknown };
+
+/** @throws ApiError 400, 413, 415 */
+export async function readPatchBody(request: ApiRequest, onRepeated: OnRepeatedField = () => {}): Promise<PatchBody> {
+  const found = typeOf(request);
+  const type = Object.values(PATCH_TYPES).find((it) => it === found);
+  if (type === undefined) throw unsupportedMediaType(Object.values(PATCH_TYPES));
+  const bytes = await request.body();
+  return { type, patch: type === PATCH_TYPES.applyYaml ? readYaml(bytes, onRepeated) : readJson(bytes, onRepeated) };
+}
+
+function readJson(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
+  let value: unknown;
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw badRequest(`the object provided is unrecognized: ${(error as Error).message}`);
+  }
+  checkSize(value);
+  // A full parse only where there is something to report.
+  if (onRepeated && countWrittenKeys(text) > countKeys(value)) reportRepeated(bytes, onRepeated);
+  return value;
+}
+
+/** Strings before a colon are keys. @throws ApiError 413 when they are too many */
+function countWrittenKeys(json: string): number {
+  let count = 0;
+  for (const [string] of json.matchAll(/"(?:[^"\\]|\\.)*"(?:\s*:)?/g)) {
+    if (string.endsWith(":") && ++count > MAX_VALUES) throw tooManyValues(MAX_VALUES);
+  }
+  return count;
+}
+
+function countKeys(value: unknown): number {
+  let count = 0;
+  const open = [value];
+  while (open.length > 0) {
+    const one = open.pop();
+    if (Array.isArray(one)) for (const item of one) open.push(item);
+    else if (isRecord(one)) {
+      for (const item of Object.values(one)) {
+        count++;
+        if (typeof item === "object") open.push(item);
+      }
+    }
+  }
+  return count;
+}
+
+function readYaml(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
+  let value: unknown;
+  try {
+    value = readDocument(bytes, "body") ?? null;
+  } catch (error) {
+    throw badRequest(`error decoding YAML: ${(error as Error).message}`);
+  }
+  checkSize(value);
+  if (onRepeated) reportRepeated(bytes, onRepeated);
+  return value;
+}
+
+function reportRepeated(bytes: Uint8Array, onRepeated: OnRepeatedField): void {
+  const visit = (node: SourceNode, path: string) => {
+    if (node.kind === "list") node.items.forEach((item, index) => void visit(item, `${path}[${index}]`));
+    if (node.kind !== "map") return;
+    for (const [key, { value, isRepeated }] of node.entries) {
+      const own = path === "" ? key : `${path}.${key}`;
+      if (isRepeated) onRepeated(own);
+      visit(value, own);
+    }
+  };
+  const document = parseStream(bytes).documents.find(({ kind }) => kind === "value");
+  if (document?.kind === "value") visit(document.root, "");
 }

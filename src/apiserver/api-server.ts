@@ -5,6 +5,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
 import type { HttpResponse } from "../server/http-response.ts";
+import { authorize, authorizePath, VERBS, verbOf } from "./access.ts";
 import {
   ApiError,
   badRequest,
@@ -22,11 +23,14 @@ import {
   type ApiUser,
   json,
   jsonText,
+  PATCH_TYPES,
+  type PatchBody,
   parseRequestInfo,
   type RequestInfo,
+  readObjectBody,
+  readOptionalBody,
+  readPatchBody,
 } from "./api-request.ts";
-import { authorize, authorizePath, VERBS, verbOf } from "./authorization.ts";
-import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
 import { listResponse, parseSelection, watchResponse } from "./list-and-watch.ts";
 import type { ObjectAccess } from "./object-commands.ts";

@@ -1,6 +1,6 @@
 import { isRecord } from "../base/text/json.ts";
 import { ApiError, badRequest } from "./api-error.ts";
-import { PATCH_TYPES } from "./body.ts";
+import { PATCH_TYPES } from "./api-request.ts";
 import { applyJsonPatch, define, PatchError } from "./json-patch.ts";
 import { isScalarSet, type ListMerge, listMergeAt } from "./list-keys.ts";
 

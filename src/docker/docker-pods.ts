@@ -18,15 +18,13 @@ import { messageOf } from "../base/text/error-message.ts";
 import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { describeNetwork } from "../plan/pod-network.ts";
 import { PodStepError } from "../plan/waiting-reasons.ts";
-import { toContainerCreateBody } from "./container-create-body.ts";
+import { toContainerCreateBody, toSandboxCreateBody, toUpdateBody } from "./create-bodies.ts";
 import type { ContainerCreateBody } from "./engine/container-create-body.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { DockerError, isConflict, isNotFound, known } from "./engine/docker-error.ts";
 import { toIps, toObserved } from "./inspect-to-snapshot.ts";
 import { isOwned, LABEL, toConflictFreeName, toContainerName, toOwnershipFilter, toSandboxName } from "./labels.ts";
 import { MappingError } from "./mapping-error.ts";
-import { toUpdateBody } from "./resources.ts";
-import { toSandboxCreateBody } from "./sandbox-create-body.ts";
 
 const PROC_BYTES = 16 * 1024;
 /** Pauses between two tries to get the event stream back. */

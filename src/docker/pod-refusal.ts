@@ -6,7 +6,7 @@ import type { PodRefusal } from "../plan/pod-end-reasons.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
 import { computeAppArmorProfile } from "../plan/security-profiles.ts";
 import { findForbiddenSysctl } from "../plan/sysctls.ts";
-import { describeMissingRuntime } from "./sandbox-create-body.ts";
+import { describeMissingRuntime } from "./create-bodies.ts";
 import { hasSecurityOption, isApiAtLeast } from "./security.ts";
 
 export interface RefusalInput {

@@ -1,5 +1,5 @@
 import { ApiError } from "../../src/apiserver/api-error.ts";
-import { PATCH_TYPES, parseMediaTypes } from "../../src/apiserver/body.ts";
+import { PATCH_TYPES, parseMediaTypes } from "../../src/apiserver/api-request.ts";
 import { patchObject } from "../../src/apiserver/patch-object.ts";
 import { negotiateForm } from "../../src/apiserver/presentation.ts";
 import { decodeProtobufObject, ProtobufError } from "../../src/apiserver/protobuf-object.ts";

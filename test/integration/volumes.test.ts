@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
-import { computeMounts } from "../../src/docker/container-create-body.ts";
+import { computeMounts } from "../../src/docker/create-bodies.ts";
 import { readEngineInfo } from "../../src/docker/docker-engine.ts";
 import { DockerVolumes } from "../../src/docker/docker-volumes.ts";
 import { DockerError } from "../../src/docker/engine/docker-error.ts";

@@ -5,9 +5,16 @@ import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { badRequest, conflict, invalid, STALE, type StatusCause } from "../api-error.ts";
 import { type ApiObject, jsonOf } from "../api-object.ts";
 import type { RequestInfo } from "../api-request.ts";
-import { type ApiRequest, type ApiResponse, json, jsonText } from "../api-request.ts";
+import {
+  type ApiRequest,
+  type ApiResponse,
+  json,
+  jsonText,
+  PATCH_TYPES,
+  readObjectBody,
+  readPatchBody,
+} from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
-import { PATCH_TYPES, readObjectBody, readPatchBody } from "../body.ts";
 import type { ObjectReader } from "../kinds/object-reader.ts";
 import { patchObject } from "../patch-object.ts";
 import type { LocalApi } from "./local-api.ts";

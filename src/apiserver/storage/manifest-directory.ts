@@ -20,7 +20,7 @@ import { isRecord } from "../../base/text/json.ts";
 import { readPlainObjects } from "../../manifest/plain-objects.ts";
 import { internalError } from "../api-error.ts";
 import type { ApiMetadata, ApiObject } from "../api-object.ts";
-import { MAX_BODY_BYTES } from "../body.ts";
+import { MAX_BODY_BYTES } from "../api-request.ts";
 import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import type { ObjectReader } from "../kinds/object-reader.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";

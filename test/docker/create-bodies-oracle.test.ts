@@ -3,10 +3,9 @@ import * as v from "valibot";
 import { type Container, PodSchema } from "../../src/base/api/pod.ts";
 import type { Mount } from "../../src/base/model/container-engine.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
-import { toContainerCreateBody } from "../../src/docker/container-create-body.ts";
+import { toContainerCreateBody, toSandboxCreateBody } from "../../src/docker/create-bodies.ts";
 import type { ContainerCreateBody } from "../../src/docker/engine/container-create-body.ts";
 import { toContainerName, toSandboxName } from "../../src/docker/labels.ts";
-import { toSandboxCreateBody } from "../../src/docker/sandbox-create-body.ts";
 import { aContainerRequest, aSandboxRequest, ENGINE, type Json, OWNER } from "./mapping-requests.ts";
 import { CASES, type Inspected, normalise, withoutNothing } from "./oracle-cases.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { toContainerCreateBody } from "../../src/docker/container-create-body.ts";
+import { toContainerCreateBody } from "../../src/docker/create-bodies.ts";
 import { aContainerRequest, aPod, OWNER } from "./mapping-requests.ts";
 
 const volume = (type: string) => ({ name: "v", hostPath: { path: "/dev/ttyUSB0", type } });

@@ -4,7 +4,7 @@ import {
   computeDeviceRequests,
   computeOomScoreAdj,
   toUpdateBody,
-} from "../../src/docker/resources.ts";
+} from "../../src/docker/create-bodies.ts";
 import { aPod, ENGINE, type Json } from "./mapping-requests.ts";
 
 describe("OOM score", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { ContainerRequest, Mount } from "../../src/base/model/container-engine.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
-import { toContainerCreateBody } from "../../src/docker/container-create-body.ts";
+import { toContainerCreateBody } from "../../src/docker/create-bodies.ts";
 import { aContainerRequest, aPod, ENGINE, type Json, OWNER } from "./mapping-requests.ts";
 
 const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<ContainerRequest> = {}) =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { SandboxRequest } from "../../src/base/model/container-engine.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
-import { toSandboxCreateBody } from "../../src/docker/sandbox-create-body.ts";
+import { toSandboxCreateBody } from "../../src/docker/create-bodies.ts";
 import { aPod, aSandboxRequest, ENGINE, type Json, OWNER } from "./mapping-requests.ts";
 
 const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<SandboxRequest> = {}) =>
