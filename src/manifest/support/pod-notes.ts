@@ -39,9 +39,8 @@ const findUnsupported = (pod: Field<Pod>, isLenient: boolean): SupportNote[] =>
 
 function noteOf(field: Field, { level, note, strictOnly }: FieldSupport, isLenient: boolean): SupportNote {
   const isRefused = level === "refused" && !(strictOnly && isLenient);
-  return isRefused
-    ? field.note(`cannot be used here: ${note}`, "unsupported")
-    : field.note(`has no effect here: ${note}`);
+  if (isRefused) return field.note(`cannot be used here: ${note}`, "unsupported");
+  return field.note(level === "partly" ? note : `has no effect here: ${note}`);
 }
 
 /** The fields of a path that are there; `[]` after a name is every item. */

@@ -148,6 +148,11 @@ export function validateSelector(
   else if (spec.errors.length === before) validateMatch(selector.value, spec.field("template"));
 }
 
+const showLabels = (labels: Readonly<Record<string, string>> = {}): string =>
+  Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(",") || "no labels";
+
 /** The labels of the template must match the selector. */
 function validateMatch(selector: LabelSelector, template: Field<PodTemplateSpec>): void {
   const { labels } = template.value.metadata;
@@ -156,7 +161,9 @@ function validateMatch(selector: LabelSelector, template: Field<PodTemplateSpec>
     .field("metadata")
     .field("labels")
     .with(labels ?? {})
-    .invalid("must match spec.selector");
+    .absent(
+      `must match spec.selector: the pods have ${showLabels(labels)}, it wants ${showLabels(selector.matchLabels)}${selector.matchExpressions?.length ? " and its matchExpressions" : ""}`,
+    );
 }
 
 /** A template of pods that always restart. */

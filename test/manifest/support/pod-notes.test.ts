@@ -39,6 +39,8 @@ test.each([
   ["tolerations: [{key: a, operator: Exists}]", "tolerations"],
   ["schedulerName: mine", "schedulerName"],
   ["preemptionPolicy: Never", "preemptionPolicy"],
+  ["readinessGates: [{conditionType: x/y}]", "readinessGates"],
+  ["priorityClassName: high", "priorityClassName"],
 ])("means nothing here: a warning, and the pod runs: %s", (spec, field) => {
   const { findings, pods } = read(`  ${spec}\n`);
   expect(findings).toMatchObject([{ code: "ignored", severity: "warning", field: `spec.${field}` }]);
@@ -57,6 +59,7 @@ test.each([
   "  serviceAccountName: default\n",
   "  serviceAccountName: robot\n  automountServiceAccountToken: false\n",
   "  nodeName: other\n",
+  "  priorityClassName: system-node-critical\n",
   "  enableServiceLinks: false\n",
   "  os: {name: linux}\n",
 ])("not worth a word: %s", (spec) => expect(read(spec).findings).toEqual([]));

@@ -96,6 +96,11 @@ test.each([
   expect(findings).toMatchObject([want]);
 });
 
+test("labels that do not match the selector are shown", () => {
+  const [finding] = read(workload("Deployment", other)).findings;
+  expect(finding?.message).toContain("the pods have app=web, it wants app=db");
+});
+
 const port = { containers: [{ name: "app", image: "busybox:1.35", ports: [{ containerPort: 80, hostPort: 8080 }] }] };
 const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
 const apart = { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } };
