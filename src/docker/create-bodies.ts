@@ -7,11 +7,11 @@ import type { EngineInfo } from "../base/model/node.ts";
 import { nameWithoutNode } from "../base/model/pod-ref.ts";
 import type { ContainerLimits } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { computeContainerLimits } from "../plan/container-limits.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
-import { computePodHostname } from "../plan/pod-hostname.ts";
+import { computePodHostname } from "../plan/pod-dns.ts";
 import { computeHostPorts, computeUserNetwork } from "../plan/pod-network.ts";
 import {
+  computeContainerLimits,
   computePodTotal,
   computeQosClass,
   isCriticalPod,

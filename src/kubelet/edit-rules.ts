@@ -7,7 +7,6 @@ import { allContainersOf, containersOf } from "../base/model/pod-containers.ts";
 import { attemptsOf, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { computeContainerLimits, type PendingResize } from "../plan/container-limits.ts";
 import {
   computeSourceRevision,
   environmentReferences,
@@ -17,7 +16,13 @@ import {
 } from "../plan/object-references.ts";
 import { computeHostPorts } from "../plan/pod-network.ts";
 import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
-import { computeQosClass, isCriticalPod, memoryBytesOf } from "../plan/pod-resources.ts";
+import {
+  computeContainerLimits,
+  computeQosClass,
+  isCriticalPod,
+  memoryBytesOf,
+  type PendingResize,
+} from "../plan/pod-resources.ts";
 import { isSidecar } from "../plan/restart-policy.ts";
 import { computeAppArmorProfile, computeSeccompProfile } from "../plan/security-profiles.ts";
 

@@ -1,7 +1,7 @@
 import type { DesiredState } from "../base/model/desired-pod.ts";
 import { type EventRecorder, type EventTarget, nodeTarget, type PodEvent } from "../base/model/pod-event.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
-import { missingClusterDns } from "../plan/dns-config.ts";
+import { missingClusterDns } from "../plan/pod-dns.ts";
 
 /** A manifest that is refused although no pod runs by an older text of it. */
 export interface RefusedManifest {

@@ -7,17 +7,21 @@ import type { EvictionSignal } from "../base/model/option-values.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import {
-  allocationOf,
-  hasResources,
-  type PendingResize,
-  type PodAllocation,
-  withAllocation,
-} from "./container-limits.ts";
 import { matchesNode, matchesOnlyNode } from "./node-affinity.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
 import { computeHostPorts, type HostPort, isSameClaim } from "./pod-network.ts";
-import { computePodTotal, cpuMillisOf, hugePageNamesOf, isCriticalPod, memoryBytesOf } from "./pod-resources.ts";
+import {
+  allocationOf,
+  computePodTotal,
+  cpuMillisOf,
+  hasResources,
+  hugePageNamesOf,
+  isCriticalPod,
+  memoryBytesOf,
+  type PendingResize,
+  type PodAllocation,
+  withAllocation,
+} from "./pod-resources.ts";
 
 /** Resources the node offers to pods. */
 export interface AdmissionNode {

@@ -9,7 +9,6 @@ import {
   type SandboxSnapshot,
 } from "../base/model/pod-snapshot.ts";
 import { formatDuration } from "../base/text/duration.ts";
-import { computeLimitsUpdate } from "./container-limits.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
 import {
   backOffKey,
@@ -22,6 +21,7 @@ import {
   type PodPlanInput,
   type WaitingReason,
 } from "./pod-plan.ts";
+import { computeLimitsUpdate } from "./pod-resources.ts";
 import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";
 import { computeStopActions, SANDBOX_GRACE_SECONDS } from "./stop-pod.ts";
 

@@ -22,7 +22,7 @@ import {
   parseCniResult,
   toPodIps,
 } from "../../src/kubelet/cni/cni-protocol.ts";
-import { formatResolvConf, parseResolvConf } from "../../src/plan/dns-config.ts";
+import { formatResolvConf, parseResolvConf } from "../../src/plan/pod-dns.ts";
 import { parseFilesystems } from "../../src/stats/cadvisor/cadvisor-facts.ts";
 import { parseProcCgroup } from "../../src/stats/cgroups/cgroup-layout.ts";
 import { type FuzzTarget, mayThrow } from "./fuzz-target.ts";

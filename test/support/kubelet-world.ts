@@ -15,9 +15,9 @@ import {
   type StoredRollouts,
 } from "../../src/kubelet/rollout-manager.ts";
 import { RuntimeWatcher } from "../../src/kubelet/runtime-watcher.ts";
-import type { PendingResize } from "../../src/plan/container-limits.ts";
 import { pinImage } from "../../src/plan/image-updates.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
+import type { PendingResize } from "../../src/plan/pod-resources.ts";
 import { aPod, NO_LIMITS } from "./builders.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { FakeEngine } from "./fake-engine.ts";

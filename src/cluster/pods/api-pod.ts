@@ -1,7 +1,6 @@
 import { type Pod, PodSchema, type PodStatus } from "../../base/api/pod.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
-import { type DecodeIssue, decodeObject, isTypeIssue } from "../../manifest/decode/decode.ts";
-import { objectShapeOf } from "../../manifest/decode/shape.ts";
+import { type DecodeIssue, decodeObject, isTypeIssue, objectShapeOf } from "../../manifest/decode/decode.ts";
 import { applyPodDefaults } from "../../manifest/defaults.ts";
 import { FieldPath } from "../../manifest/field.ts";
 import { CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/identity.ts";

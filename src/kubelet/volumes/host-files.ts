@@ -23,7 +23,7 @@ import { readBoundedText, readDescriptor, readTextIfExists } from "../../base/fi
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { messageOf, unlessCode } from "../../base/text/error-message.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../../plan/environment.ts";
-import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../../plan/pod-hostname.ts";
+import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../../plan/pod-dns.ts";
 import { commitExtraction, prepareExtraction, readImageState, writeImageState } from "./image-volume.ts";
 import { bindSubPath, makeMountPoint, resolveOwnSubPath } from "./mount-points.ts";
 import { Mounter } from "./mounter.ts";

@@ -20,8 +20,8 @@ import {
   type PodSnapshot,
 } from "../../base/model/pod-snapshot.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
-import { computeActualResources, hasResources } from "../container-limits.ts";
 import type { ContainerProbeState, PodEnd, WaitingReason } from "../pod-plan.ts";
+import { computeActualResources, hasResources } from "../pod-resources.ts";
 import { decideRestart, isSidecar } from "../restart-policy.ts";
 import { computeConditions } from "./pod-conditions.ts";
 

@@ -6,7 +6,7 @@ import {
   type DnsFacts,
   formatResolvConf,
   parseResolvConf,
-} from "../../src/plan/dns-config.ts";
+} from "../../src/plan/pod-dns.ts";
 import { aPod } from "../support/builders.ts";
 
 /** The file of oracle 29. */

@@ -7,7 +7,7 @@ import {
   computeContainerLimits,
   computeLimitsUpdate,
   withAllocation,
-} from "../../src/plan/container-limits.ts";
+} from "../../src/plan/pod-resources.ts";
 import { aPod, type Json, NODE } from "../docker/mapping-requests.ts";
 import { aContainer, aPod as aPodOf, NO_LIMITS } from "../support/builders.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import { computePodHostname, formatHostNetworkHosts, formatManagedHosts } from "../../src/plan/pod-hostname.ts";
+import { computePodHostname, formatHostNetworkHosts, formatManagedHosts } from "../../src/plan/pod-dns.ts";
 
 const LONG = "a".repeat(60);
 
