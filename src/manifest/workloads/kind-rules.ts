@@ -25,7 +25,7 @@ import type { Field, SupportNote } from "../field.ts";
 import type { ValidateOptions } from "../validate/pod.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
 import { findServiceNotes, validateService } from "./validate-service.ts";
-import { findVolumeNotes, validateClaim, validatePersistentVolume } from "./validate-storage.ts";
+import { findClaimNotes, findVolumeNotes, validateClaim, validatePersistentVolume } from "./validate-storage.ts";
 import {
   validateDaemonSet,
   validateDeployment,
@@ -127,6 +127,7 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
     versions: ["v1"],
     schema: PersistentVolumeClaimSchema,
     validate: validateClaim,
+    findNotes: findClaimNotes,
     keepsName: true,
   },
   PersistentVolume: {

@@ -113,3 +113,20 @@ export function findVolumeNotes(volume: Field<PersistentVolume>): SupportNote[] 
   if (spec.value.volumeMode !== "Block") return [];
   return [spec.field("volumeMode").note("cannot be used here: only Filesystem can", "unsupported")];
 }
+
+/** Findings for what a claim gets here: a PersistentVolume that fits, or a Docker volume. */
+export function findClaimNotes(claim: Field<PersistentVolumeClaim>): SupportNote[] {
+  const spec = claim.field("spec");
+  const notes: SupportNote[] = [];
+  if (spec.value.volumeMode === "Block") {
+    notes.push(
+      spec.field("volumeMode").note("has no effect here: the claim is a directory, mount it with volumeMounts"),
+    );
+  }
+  if (spec.value.storageClassName) {
+    const note =
+      "no class makes volumes here: the claim gets a PersistentVolume of that class, or else a Docker volume";
+    notes.push(spec.field("storageClassName").note(note));
+  }
+  return notes;
+}

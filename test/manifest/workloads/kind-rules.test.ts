@@ -101,6 +101,20 @@ test("labels that do not match the selector are shown", () => {
   expect(finding?.message).toContain("the pods have app=web, it wants app=db");
 });
 
+test.each([
+  ["volumeMode", "Block", "mount it with volumeMounts"],
+  ["storageClassName", "fast", "no class makes volumes here"],
+])("a claim is told what it gets: %s: %s", (field, value, says) => {
+  const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
+  const claim = (more: object) =>
+    read({ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "c" }, spec: { ...spec, ...more } });
+  expect(claim({}).findings).toEqual([]);
+  const { objects, findings } = claim({ [field]: value });
+  expect(objects).toHaveLength(1);
+  expect(findings).toMatchObject([{ field: `spec.${field}`, severity: "warning" }]);
+  expect(findings[0]?.message).toContain(says);
+});
+
 const port = { containers: [{ name: "app", image: "busybox:1.35", ports: [{ containerPort: 80, hostPort: 8080 }] }] };
 const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
 const apart = { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } };
