@@ -11,9 +11,9 @@ const IGNORED_KINDS: Readonly<Record<string, string>> = {
   "networking.k8s.io extensions crd.projectcalico.org projectcalico.org cilium.io: NetworkPolicy GlobalNetworkPolicy CiliumNetworkPolicy CiliumClusterwideNetworkPolicy":
     "traffic is not filtered: separate pods with Docker networks (kubelet-ts.io/network), or filter on the host",
   "networking.k8s.io extensions: Ingress IngressClass":
-    "publish the pod with hostPort, or run a reverse proxy as a pod with hostNetwork",
+    "publish its Service with type LoadBalancer or NodePort, or run a reverse proxy as a pod with hostNetwork",
   "gateway.networking.k8s.io: Gateway GatewayClass HTTPRoute TCPRoute TLSRoute GRPCRoute UDPRoute":
-    "publish the pod with hostPort, or run a reverse proxy as a pod with hostNetwork",
+    "publish its Service with type LoadBalancer or NodePort, or run a reverse proxy as a pod with hostNetwork",
   "autoscaling autoscaling.k8s.io: HorizontalPodAutoscaler VerticalPodAutoscaler":
     "nothing scales on its own: set replicas, and resources of the containers",
   "policy: PodDisruptionBudget":

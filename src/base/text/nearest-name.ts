@@ -19,11 +19,24 @@ export function nearestName(written: string, candidates: Iterable<string>): stri
   return best;
 }
 
-/** As {@link nearestName}; without a near one the only candidate that begins with what was written: `pod-manifest`. */
+/**
+ * As {@link nearestName}; without a near one the only candidate that begins with what was written (`pod-manifest`), or whose words
+ * are shorter or longer forms of those that were written (`root-directory` for `root-dir`).
+ */
 export function nearestFlag(written: string, candidates: readonly string[]): string | undefined {
-  const longer = candidates.filter((candidate) => candidate.startsWith(`${written}-`));
-  return nearestName(written, candidates) ?? (longer.length === 1 ? longer[0] : undefined);
+  const found = candidates.filter((it) => it.startsWith(`${written}-`) || haveSameBeginnings(it, written));
+  return nearestName(written, candidates) ?? (found.length === 1 ? found[0] : undefined);
 }
+
+function haveSameBeginnings(a: string, b: string): boolean {
+  const words = a.toLowerCase().split("-");
+  const others = b.toLowerCase().split("-");
+  return words.length === others.length && words.every((word, i) => isFormOf(word, others[i] ?? ""));
+}
+
+/** One letter begins too many words: `v` is not `volume`. */
+const isFormOf = (a: string, b: string): boolean =>
+  a === b || (Math.min(a.length, b.length) > 2 && (a.startsWith(b) || b.startsWith(a)));
 
 /** `; did you mean NAME?`, as the end of a message; "" when none is close. @param quote around the name */
 export function didYouMean(written: string, candidates: Iterable<string>, quote = ""): string {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { nearestByWords, nearestName } from "../../../src/base/text/nearest-name.ts";
+import { nearestByWords, nearestFlag, nearestName } from "../../../src/base/text/nearest-name.ts";
 
 const NAMES = ["manifest-url", "max-pods", "root-dir", "v", "config", "config-dir", "port"];
 
@@ -26,4 +26,16 @@ test.each([
   ["fsNonRoot", ["runAsRoot"], undefined],
 ] as const)("%p ends with the words of one of %p", (written, candidates, want) => {
   expect(nearestByWords(written, candidates)).toBe(want as string);
+});
+
+test.each([
+  ["root-directory", "root-dir"],
+  ["config-directory", "config-dir"],
+  ["manifest", "manifest-url"],
+  ["root-path", undefined],
+  ["root-", undefined],
+  ["directory-root", undefined],
+  ["volume", undefined],
+] as const)("the flag %p means %p", (written, want) => {
+  expect(nearestFlag(written, NAMES)).toBe(want as string);
 });
