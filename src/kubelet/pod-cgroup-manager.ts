@@ -63,6 +63,8 @@ export class PodCgroupManager {
   readonly #onNodeBounded: (() => void) | undefined;
   /** Limits last set on the cgroups of the QoS classes, as JSON by path. */
   readonly #qosLimits = new Map<string, string>();
+  /** Limits last set on the cgroups of pods, as JSON by path. */
+  readonly #podLimits = new Map<string, string>();
   /** Paths that something was still inside when they were to go. */
   readonly #leftovers = new Set<string>();
   /** For each pod that starts, all pods would be summed up. */
@@ -86,12 +88,11 @@ export class PodCgroupManager {
     if (!options.cgroupsPerQos) return;
     try {
       const refusals = await this.#boundQosClasses();
-      const { path, ...plan } = this.#planOf(
-        toPodCgroupName(pod.metadata.uid ?? "", computeQosClass(pod)),
-        computePodCgroupLimits(pod, options),
-      );
+      const { path, ...plan } = this.#podPlanOf(pod);
       this.#leftovers.delete(path);
+      this.#podLimits.delete(path);
       await cgroups.ensure({ path, ...plan });
+      this.#podLimits.set(path, JSON.stringify(plan));
       for (const message of refusals) logger.debug(message);
     } catch (cause) {
       const message = (cause as Error).message;
@@ -105,13 +106,31 @@ export class PodCgroupManager {
     }
   }
 
+  /**
+   * As `ensure`, where the bounds are not those that were set last: before a container starts in a sandbox that runs. An edit of
+   * resources changes containers that run; one that is dead has nothing to change, and its pod would keep its bounds.
+   */
+  async ensureChanged(pod: Pod): Promise<void> {
+    if (!this.#deps.options.cgroupsPerQos) return;
+    const { path, ...plan } = this.#podPlanOf(pod);
+    if (this.#podLimits.get(path) !== JSON.stringify(plan)) await this.ensure(pod);
+  }
+
+  #podPlanOf(pod: Pod): CgroupPlan {
+    const name = toPodCgroupName(pod.metadata.uid ?? "", computeQosClass(pod));
+    return this.#planOf(name, computePodCgroupLimits(pod, this.#deps.options));
+  }
+
   /** To be called after the last container of a pod was removed. A cgroup in use for more than a second is removed later. */
   async remove(uid: string, signal: AbortSignal): Promise<void> {
     const { options, clock } = this.#deps;
     if (!options.cgroupsPerQos) return;
     // Its QoS class may have changed since: an edit moves a pod from one parent to another.
     const paths = QOS_CLASSES.map((qosClass) => this.#planOf(toPodCgroupName(uid, qosClass), {}).path);
-    for (const path of paths) this.#leftovers.add(path);
+    for (const path of paths) {
+      this.#leftovers.add(path);
+      this.#podLimits.delete(path);
+    }
     await this.#sweep();
     for (const pauseMs of REMOVAL_PAUSES_MS) {
       if (!paths.some((path) => this.#leftovers.has(path))) return;

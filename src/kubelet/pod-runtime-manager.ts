@@ -134,13 +134,14 @@ export class PodRuntimeManager implements PodServices {
     onCreated: (id: ContainerId) => void,
     signal: AbortSignal,
   ): Promise<ContainerId> {
-    const { pods, logLinks, images, volumes } = this.#parts;
+    const { pods, logLinks, images, volumes, cgroups } = this.#parts;
     const { recorder } = this.#node;
     const { pod, container, restartCount } = request;
     const fieldPath = containerFieldPath(pod.spec, container.name);
     const image = this.#pulled.get(request);
     if (!image) throw new PodStepError("CreateContainerError", `the image of "${container.name}" was not pulled`);
     await volumes.setUp(pod, request.objects, signal);
+    await cgroups.ensureChanged(pod);
     const body = await this.#toContainerRequest(request, image, signal);
     const start = async () => {
       const id = await pods.createContainer(body, signal).catch((error: unknown) => {

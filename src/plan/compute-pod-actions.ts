@@ -463,9 +463,15 @@ class PlanDraft {
    */
   #isCrash(container: Container, isInit: boolean, previous: ContainerSnapshot): boolean {
     if (!isTerminated(previous) || previous.sandboxId !== this.sandbox?.id) return false;
-    if (previous.hash !== this.hashOf(container.name)) return false;
+    if (previous.hash !== this.hashOf(container.name) || this.#hasMoreMemory(container.name, previous)) return false;
     const decision = decideRestart(this.input.pod.spec, container, previous.exitCode, { isInit });
     return decision === "restart-pod" || !this.isStale(previous);
+  }
+
+  /** An edit of the memory limit changes no hash. A limit that was raised after a kill is tried without back-off. */
+  #hasMoreMemory(name: string, { limits }: ContainerSnapshot): boolean {
+    const wanted = this.input.hashes.limits.get(name)?.memoryBytes ?? 0;
+    return limits.memoryBytes > 0 && wanted > limits.memoryBytes;
   }
 
   /** The latest end of a container whose exit rule says that the whole pod starts again. */

@@ -159,3 +159,17 @@ test("it is reported once that the cgroup of all pods is bounded, and not by a k
   await manager.ensure(pods[1]!);
   expect(reports).toBe(1);
 });
+
+test("before a container starts again its pod has the bounds of an edit, written only when they changed", async () => {
+  const { cgroups, manager, signal } = setUp();
+  await manager.ensure(podWith("a", { requests: { cpu: "500m" } }));
+  cgroups.calls.splice(0);
+  await manager.ensureChanged(podWith("a", { requests: { cpu: "500m" } }));
+  expect(cgroups.calls).toEqual([]);
+  await manager.ensureChanged(podWith("a", { requests: { cpu: "250m" } }));
+  expect(cgroups.calls.splice(0)).toEqual(["/kubepods/burstable/poda 256"]);
+  await manager.remove("a", signal);
+  cgroups.calls.splice(0);
+  await manager.ensureChanged(podWith("a", { requests: { cpu: "250m" } }));
+  expect(cgroups.calls).toEqual(["/kubepods/burstable/poda 256"]);
+});

@@ -10,6 +10,7 @@ import {
   aSyncState,
   at,
   anExited as ended,
+  NO_LIMITS,
   type PlanCase,
   aRunning as up,
 } from "../support/builders.ts";
@@ -392,6 +393,18 @@ describe("crash-loop back-off", () => {
       reason: "CrashLoopBackOff",
       message: `back-off 10s restarting failed container=app pod=web-node1_default(${"u".repeat(32)})`,
     });
+  });
+  test.each([
+    ["raised: it starts at once", 64 << 20, "start app#2"],
+    ["lowered: it waits", 16 << 20, undefined],
+    ["as it was: it waits", 32 << 20, undefined],
+  ])("the memory limit was %s", (_what, memoryBytes, want) => {
+    const containers = [
+      ended("app", 1, { restartCount: 1, createdAt: at(1), limits: { ...NO_LIMITS, memoryBytes: 32 << 20 } }),
+    ];
+    const plan = planOf({ containers, state: state(59_000, entry(10_000)), limits: { app: { memoryBytes } } });
+    expect(plan.actions.map(say)).toEqual(want === undefined ? [] : [want]);
+    expect(plan.recheckAtMs).toBe(want === undefined ? 69_000 : undefined);
   });
   test("a first liveness kill starts again at once and notes nothing", () => {
     const [start] = planOf({ containers: [crashed(0)], state: state(60_000, new Map(), killed("app-0")) }).actions;

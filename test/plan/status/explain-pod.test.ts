@@ -224,7 +224,7 @@ const noSandbox = (message: string): Partial<Parameters<typeof explainPod>[0]> =
   events: [event("FailedCreatePodSandBox", message)],
 });
 
-/** Messages that engines gave, each with the problem and the fix. */
+/** Messages of engines: of 20.10 as seen here, some as its source words them, each with the problem and the fix. */
 const ENGINE_MESSAGES: [string, string, string][] = [
   [
     `couldn't find key k in Secret default/s: kubelet-ts.io/secret-from reads it from file "/run/k"`,
