@@ -20,7 +20,7 @@ import {
   ReplicationControllerSchema,
   StatefulSetSchema,
 } from "../src/base/api/workload.ts";
-import { type Field, type ObjectShape, objectShapeOf, type Shape } from "../src/manifest/decode/decode.ts";
+import { type Field, type ObjectShape, objectShapeOf, type Shape } from "../src/manifest/decode/shape.ts";
 import { FIELD_SUPPORT, type FieldSupport } from "../src/manifest/support/field-support.ts";
 
 const INTRODUCTION = `# Fields of a manifest

@@ -7,15 +7,8 @@ import { type Secret, SecretSchema } from "../base/api/secret.ts";
 import type { DesiredObject, ObjectKind, TypedObject } from "../base/model/desired-object.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { nearestByWords, nearestName } from "../base/text/nearest-name.ts";
-import {
-  type DecodeIssue,
-  decodeAnyCase,
-  decodeObject,
-  isTypeIssue,
-  type ObjectShape,
-  type Shape,
-  typedShapeOf,
-} from "./decode/decode.ts";
+import { type DecodeIssue, decodeAnyCase, decodeObject, isTypeIssue } from "./decode/decode.ts";
+import { type ObjectShape, type Shape, typedShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import { Field, type FieldError, type FieldPath, type SupportNote } from "./field.ts";
 import {

@@ -1,6 +1,7 @@
 import type * as v from "valibot";
 import type { Finding } from "../../base/model/finding.ts";
-import { type DecodeIssue, decodeObject, isTypeIssue, objectShapeOf } from "../../manifest/decode/decode.ts";
+import { type DecodeIssue, decodeObject, isTypeIssue } from "../../manifest/decode/decode.ts";
+import { objectShapeOf } from "../../manifest/decode/shape.ts";
 import { FieldPath } from "../../manifest/field.ts";
 import { readManifestValue } from "../../manifest/read-manifest.ts";
 import { toSourceNode } from "../../manifest/yaml/source-node.ts";

@@ -1,6 +1,7 @@
 import { type Pod, PodSchema, type PodStatus } from "../../base/api/pod.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
-import { type DecodeIssue, decodeObject, isTypeIssue, objectShapeOf } from "../../manifest/decode/decode.ts";
+import { type DecodeIssue, decodeObject, isTypeIssue } from "../../manifest/decode/decode.ts";
+import { objectShapeOf } from "../../manifest/decode/shape.ts";
 import { applyPodDefaults } from "../../manifest/defaults.ts";
 import { FieldPath } from "../../manifest/field.ts";
 import { CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/identity.ts";

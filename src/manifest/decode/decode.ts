@@ -1,11 +1,10 @@
-import * as v from "valibot";
 import { formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
-import { type ScalarMetadata, text } from "../../base/api/scalar.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { nearestByWords, nearestName } from "../../base/text/nearest-name.ts";
 import { describePlaceholder, type FieldPath } from "../field.ts";
 import { isDeeperThan, type MapEntry, type MapNode, type SourceNode, toPlainValue } from "../yaml/source-node.ts";
 import { BASE64 } from "../yaml/yaml-scalars.ts";
+import type { Field, ObjectShape, ScalarShape, Shape } from "./shape.ts";
 
 /**
  * A value of a wrong type, a number or boolean in place of a string whose text is beyond doubt or the other way round, an
@@ -448,106 +447,4 @@ function decodeBytes(node: SourceNode): ScalarResult {
   const text = node.value.replace(/[\r\n]/g, "");
   if (!BASE64.test(text)) return { expected };
   return { value: Buffer.from(text, "base64").toString("base64") };
-}
-
-/** The parts of a schema that decoding needs. */
-export type Shape = ObjectShape | ListShape | MapShape | ScalarShape;
-
-export interface ObjectShape {
-  kind: "object";
-  fields: readonly Field[];
-  names: ReadonlyMap<string, Field>;
-}
-interface ListShape {
-  kind: "list";
-  item: Shape;
-}
-interface MapShape {
-  kind: "map";
-  value: Shape;
-}
-interface ScalarShape {
-  kind: "scalar";
-  scalar: ScalarMetadata["scalar"];
-  /** An explicit zero is kept. */
-  pointer: boolean;
-  /** Known values of a string type. */
-  values?: readonly string[] | undefined;
-}
-export interface Field {
-  name: string;
-  shape: Shape;
-  /** No `omitempty` in Go: absent values become the zero value. */
-  required: boolean;
-  /** The zero value of the required field is null. */
-  nullable: boolean;
-  /** Filled in when absent. */
-  default: unknown;
-}
-
-type AnySchema = v.GenericSchema & {
-  entries?: Record<string, AnySchema>;
-  item?: AnySchema;
-  value?: AnySchema;
-  wrapped?: AnySchema;
-  default?: unknown;
-  options?: readonly string[];
-  pipe?: readonly { type: string; metadata?: unknown }[];
-};
-
-const shapes = new WeakMap<object, Shape>();
-
-/** Shape of a schema of `src/base/api`; computed once per schema. */
-function shapeOf(schema: v.GenericSchema): Shape {
-  const known = shapes.get(schema);
-  if (known) return known;
-  const shape = readShape(schema as AnySchema);
-  shapes.set(schema, shape);
-  return shape;
-}
-
-/** {@link shapeOf} for an object schema. */
-export function objectShapeOf(schema: v.GenericSchema): ObjectShape {
-  const shape = shapeOf(schema);
-  if (shape.kind !== "object") throw new TypeError("the schema is not an object");
-  return shape;
-}
-
-const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
-const typedShapes = new WeakMap<object, ObjectShape>();
-
-/** Shape of objects of a schema with their API version and kind; computed once per schema. */
-export function typedShapeOf(schema: { entries: v.ObjectEntries }): ObjectShape {
-  const shape = typedShapes.get(schema) ?? objectShapeOf(v.object({ ...typeFields, ...schema.entries }));
-  typedShapes.set(schema, shape);
-  return shape;
-}
-
-const metadataOf = (schema: AnySchema) =>
-  schema.pipe?.find((action) => action.type === "metadata")?.metadata as ScalarMetadata | undefined;
-
-const printsNull = (entry: AnySchema): boolean => metadataOf(entry.wrapped ?? entry)?.printsNull ?? false;
-
-function readShape(schema: AnySchema): Shape {
-  const metadata = metadataOf(schema);
-  if (metadata) {
-    const values = schema.type === "picklist" ? schema.options : undefined;
-    return { kind: "scalar", scalar: metadata.scalar, pointer: metadata.pointer ?? false, values };
-  }
-  if (schema.type === "nullable" || schema.type === "optional") return shapeOf(schema.wrapped!);
-  if (schema.type === "array") return { kind: "list", item: shapeOf(schema.item!) };
-  if (schema.type === "record") return { kind: "map", value: shapeOf(schema.value!) };
-  if (schema.type !== "object")
-    throw new TypeError(`no Go type for a ${schema.type}: schemas take their scalars from base/api/scalar.ts`);
-  const fields = Object.entries(schema.entries!).map(([name, entry]): Field => {
-    const optional = entry.type === "optional";
-    return {
-      name,
-      shape: shapeOf(entry),
-      required: !optional,
-      nullable: entry.type === "nullable" && entry.wrapped?.type !== undefined && !entry.pipe,
-      default: optional ? (entry.default ?? (printsNull(entry) ? null : undefined)) : undefined,
-    };
-  });
-  return { kind: "object", fields, names: new Map(fields.map((field) => [field.name, field])) };
 }

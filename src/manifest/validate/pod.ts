@@ -1,16 +1,11 @@
 import * as v from "valibot";
 import { type Pod, type PodSpec, type Toleration, TolerationSchema } from "../../base/api/pod.ts";
-import { type DecodeIssue, decodeObject, isTypeIssue, objectShapeOf } from "../decode/decode.ts";
+import { type DecodeIssue, decodeObject, isTypeIssue } from "../decode/decode.ts";
+import { objectShapeOf } from "../decode/shape.ts";
 import { Field, type FieldError } from "../field.ts";
 import { parseJson } from "../yaml/json-parser.ts";
 import { type SourceNode, TextError } from "../yaml/source-node.ts";
-import {
-  validateContainers,
-  validateEphemeralContainers,
-  validateInitContainers,
-  validateOverhead,
-  validatePodResources,
-} from "./containers.ts";
+import { validateContainers, validateEphemeralContainers, validateInitContainers } from "./containers.ts";
 import { validateAnnotations, validateMetadata } from "./metadata.ts";
 import {
   byteLength,
@@ -22,6 +17,7 @@ import {
   checkSearchDomain,
   validateLabels,
 } from "./names.ts";
+import { validateOverhead, validatePodResources } from "./resources.ts";
 import { validateAffinity, validateTolerations, validateTopologySpread } from "./scheduling.ts";
 import { validatePodSecurityContext } from "./security-context.ts";
 import { validateVolumes } from "./volumes.ts";
