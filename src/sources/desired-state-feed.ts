@@ -99,6 +99,11 @@ export class DesiredStateFeed {
   async stop(): Promise<void> {
     this.#listeners.clear();
     await Promise.all(this.#sources.map((source) => source.stop()));
+    await this.flush();
+  }
+
+  /** The checkpoints on disk have what every source has now. Never rejects. */
+  async flush(): Promise<void> {
     await this.#deps.checkpoints.flush();
   }
 

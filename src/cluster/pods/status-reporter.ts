@@ -21,6 +21,8 @@ export interface ReportedPods {
   hasStatus(uid: PodUID): boolean;
   /** Nothing is left of the pod: no container, volume or cgroup. */
   isGone(uid: PodUID): boolean;
+  /** Resolves when no checkpoint on disk has a pod that is not desired any more. */
+  flush(): Promise<void>;
 }
 
 interface StatusReporterDeps {
@@ -204,6 +206,8 @@ export class StatusReporter {
     const { client, kubelet, logger } = this.#deps;
     const { api } = report;
     if (report.isDeleted || !isTerminating(api) || isMirrorPod(api) || !kubelet.isGone(uidOf(api))) return;
+    // Once it is gone there, its successor may run elsewhere: a restart without the API server must not find it in a checkpoint.
+    await kubelet.flush();
     await client.request({
       method: "DELETE",
       path: pathOf(api),

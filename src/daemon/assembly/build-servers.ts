@@ -244,13 +244,14 @@ export const toPodStreams = ({ context, engine: { containers } }: AssembledKubel
 
 /** Joins the cluster. */
 export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: Servers): void {
-  const { kubelet, admission, context, networks, engine } = parts;
+  const { kubelet, admission, context, networks, engine, feed } = parts;
   admission.addHandler((pod) => cluster.refusalOf(pod));
   cluster.start({
     pods: () => kubelet.pods(),
     pod: (uid) => kubelet.pod(uid),
     hasStatus: (uid) => kubelet.worker(uid)?.status !== undefined || kubelet.rejection(uid) !== undefined,
     isGone: (uid) => kubelet.isGone(uid),
+    flush: () => feed.flush(),
     staticPods: () => kubelet.pods().filter(isStaticPod),
     isWanted: ({ metadata }) => kubelet.desiredPods.some(({ pod }) => pod.metadata.uid === metadata.uid),
     get isComplete() {

@@ -29,6 +29,7 @@ function aWorld() {
     return structuredClone(stored);
   };
   const gone = { isGone: false };
+  const stores = { written: Promise.resolve() };
   /** How often all pods of the kubelet were compared. */
   const counts = { lists: 0 };
   api.set(`${PATH}/status`, ({ body }) => next((body as { status: object }).status));
@@ -45,10 +46,11 @@ function aWorld() {
       pod: (uid) => (uid === pod.metadata.uid ? pod : undefined),
       hasStatus: () => true,
       isGone: () => gone.isGone,
+      flush: () => stores.written,
     },
     apiPodOf: () => stored,
   });
-  return { clock, api, reporter, stored, next, gone, counts };
+  return { clock, api, reporter, stored, next, gone, counts, stores };
 }
 
 test("a change of one pod, here or at the API server, leads to a check of this pod only", async () => {
@@ -122,4 +124,19 @@ test("a terminating pod is removed when nothing of it is left here, and never wi
   await clock.advance(0);
   const removal = api.requests.find(({ method }) => method === "DELETE");
   expect(removal?.body).toEqual({ gracePeriodSeconds: 0, preconditions: { uid: "uid-web" } });
+});
+
+test("a terminating pod is removed only when no checkpoint on disk has it", async () => {
+  const { clock, api, reporter, stored, gone, stores } = aWorld();
+  const terminating = structuredClone(stored);
+  terminating.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+  const { promise, resolve } = Promise.withResolvers<void>();
+  stores.written = promise;
+  gone.isGone = true;
+  reporter.setPods([terminating]);
+  await clock.advance(0);
+  expect(api.requests.map(({ method }) => method)).not.toContain("DELETE");
+  resolve();
+  await clock.advance(0);
+  expect(api.requests.map(({ method }) => method)).toContain("DELETE");
 });
