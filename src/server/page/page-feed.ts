@@ -21,7 +21,7 @@ import { roundCores, type UsageRecorder } from "./usage-history.ts";
 
 /** The kubelet as the overview shows it. */
 export interface PageSource {
-  /** false while a source of pods has not been read: no history is dropped then. */
+  /** false while a source of pods has not been read. */
   readonly isComplete: boolean;
   /** An unchanged pod is the same object as before. */
   pods(): readonly Pod[];
@@ -227,7 +227,6 @@ export class PageFeed {
     const { summary, node } = await this.#source.measure();
     const time = this.#clock.now().getTime();
     this.#usage.add(summary, time);
-    if (this.#source.isComplete) this.#usage.retain(this.#source.pods().map(({ metadata }) => metadata.uid ?? ""));
     this.#nodeUsage = node;
     if (!this.isOpen) return;
     this.#node = await this.#source.node();

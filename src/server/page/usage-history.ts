@@ -11,92 +11,82 @@ import type { History, HistoryRange, NodeUsage, UsageHistory } from "../../page/
 
 const RANGE_MS: Readonly<Record<HistoryRange, number>> = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 };
 /** An hour at the pace of an open page, 10 s. */
-const FINE_SLOTS = 360;
+const FINE_SAMPLES = 360;
 const COARSE_MS = 120_000;
-const COARSE_SLOTS = 720;
+const COARSE_SAMPLES = 720;
 const NODE = "";
+/** More than a node has; further pods have no history. */
+const MAX_PODS = 499;
 /** Begins the file; another version is not read. */
-const VERSION = "kubelet-ts-usage-2";
+const VERSION = "kubelet-ts-usage-3";
 
 /** To a hundredth of a millicore: the digits beyond are noise, and two thirds of the message. */
 export const roundCores = (cores: number): number => Math.round(cores * 1e5) / 1e5;
 
-/** In this order in the file. Network: bytes per second. */
+/** In this order in a sample. Network: bytes per second. */
 const KEYS = ["cpuCores", "memoryBytes", "receivedBytes", "sentBytes", "diskBytes"] as const;
 type Key = (typeof KEYS)[number];
-/** One pod, or the node, at one time; NaN where nothing is known. */
-type Values = Record<Key, number>;
+
+/** The node and its pods at one time. */
+interface Sample {
+  timeMs: number;
+  /** Number of the row of each subject: of a pod by its UID. Shared by samples of the same pods. */
+  rows: ReadonlyMap<string, number>;
+  /** A row for each subject, with values in the order of {@link KEYS}; NaN where nothing is known. */
+  values: Float32Array;
+}
 
 interface SavedUsage {
   version: string;
-  fine: RingState;
-  coarse: RingState;
+  fine: Sample[];
+  coarse: Sample[];
 }
 
 /**
- * Usage of the node and of each pod, in memory of fixed size: 22 KB for each pod, 2.4 MB for 110. The last hour as it was
+ * Usage of the node and of each pod, in memory of bounded size: 22 KB for each pod, 2.4 MB for 110. The last hour as it was
  * sampled, the last day every two minutes.
  */
 export class UsageRecorder {
-  #fine = new UsageRing(FINE_SLOTS);
-  #coarse = new UsageRing(COARSE_SLOTS);
-  readonly #previous = new Map<string, { timeMs: number; received: number; sent: number }>();
-  #coarseMs = Number.NEGATIVE_INFINITY;
+  #fine: Sample[] = [];
+  #coarse: Sample[] = [];
+  #previous = new Map<string, Counters>();
 
   add({ node, pods }: Summary, timeMs: number): void {
-    const measured = (subject: string, { cpu, memory, network }: Measured, disk: { usedBytes?: number } = {}) =>
-      [
-        subject,
-        {
-          cpuCores: (cpu?.usageNanoCores ?? Number.NaN) / 1e9,
-          memoryBytes: memory?.workingSetBytes ?? Number.NaN,
-          ...this.#rates(subject, timeMs, network),
-          diskBytes: disk.usedBytes ?? Number.NaN,
-        },
-      ] as const;
-    const ofPods = pods.map((pod) => measured(pod.podRef.uid, pod, pod["ephemeral-storage"]));
-    const values = new Map<string, Values>([measured(NODE, node, node.fs), ...ofPods]);
-    this.#fine.add(timeMs, values);
+    const previous = this.#previous;
+    this.#previous = new Map();
+    const toRow = (subject: string, { cpu, memory, network }: Measured, disk: { usedBytes?: number } = {}) => {
+      const counters = { timeMs, received: network?.rxBytes ?? Number.NaN, sent: network?.txBytes ?? Number.NaN };
+      this.#previous.set(subject, counters);
+      const usage = [(cpu?.usageNanoCores ?? Number.NaN) / 1e9, memory?.workingSetBytes ?? Number.NaN];
+      return [...usage, ...toRates(counters, previous.get(subject)), disk.usedBytes ?? Number.NaN];
+    };
+    const kept = pods.slice(0, MAX_PODS);
+    const ofPods = kept.map((pod) => toRow(pod.podRef.uid, pod, pod["ephemeral-storage"]));
+    const values = Float32Array.from([toRow(NODE, node, node.fs), ...ofPods].flat());
+    const subjects = [NODE, ...kept.map(({ podRef }) => podRef.uid)];
+    const sample = { timeMs, rows: rowsOf(subjects, this.#fine.at(-1)?.rows), values };
+    this.#fine = [...this.#fine, sample].slice(-FINE_SAMPLES);
     // A clock that was set back must not leave the day's chart without values until it has caught up.
-    if (timeMs >= this.#coarseMs && timeMs - this.#coarseMs < COARSE_MS) return;
-    this.#coarseMs = timeMs;
-    this.#coarse.add(timeMs, values);
-  }
-
-  /** Forgets pods that are not on the node any more. */
-  retain(uids: Iterable<string>): void {
-    const subjects = new Set([NODE, ...uids]);
-    for (const map of [this.#fine.state.series, this.#coarse.state.series, this.#previous]) {
-      for (const subject of map.keys()) if (!subjects.has(subject)) map.delete(subject);
-    }
+    const sinceMs = timeMs - (this.#coarse.at(-1)?.timeMs ?? Number.NEGATIVE_INFINITY);
+    if (sinceMs < 0 || sinceMs >= COARSE_MS) this.#coarse = [...this.#coarse, sample].slice(-COARSE_SAMPLES);
   }
 
   history(uid: string, range: HistoryRange, nowMs: number): History {
-    const ring = range === "24h" ? this.#coarse : this.#fine;
-    const slots = ring.slotsSince(nowMs - RANGE_MS[range]);
-    return withGaps(ring.times(slots), (key) => ring.values(uid, slots, key));
+    const samples = samplesSince(range === "24h" ? this.#coarse : this.#fine, nowMs - RANGE_MS[range]);
+    return withGaps(samples.map(timeOf), (key) => valuesOf(samples, uid, key));
   }
 
   /** The last ten minutes of all pods. */
   recent(node: NodeUsage | undefined, nowMs: number): UsageHistory {
-    return this.#at(this.#fine.slotsSince(nowMs - RANGE_MS["10m"]), node);
+    return toUsageHistory(samplesSince(this.#fine, nowMs - RANGE_MS["10m"]), node);
   }
 
   newest(node: NodeUsage | undefined): UsageHistory {
-    return this.#at(this.#fine.slotsSince(0).slice(-1), node);
-  }
-
-  #at(slots: readonly number[], node: NodeUsage | undefined): UsageHistory {
-    const values = (uid: string, key: Key) => this.#fine.values(uid, slots, key);
-    const uids = [...this.#fine.state.series.keys()].filter((uid) => uid !== NODE);
-    const pods = uids.map(
-      (uid) => [uid, { cpuCores: values(uid, "cpuCores"), memoryBytes: values(uid, "memoryBytes") }] as const,
-    );
-    return { times: this.#fine.times(slots), node, pods: Object.fromEntries(pods) };
+    return toUsageHistory(this.#fine.slice(-1), node);
   }
 
   save(): Uint8Array {
-    const saved: SavedUsage = { version: VERSION, fine: this.#fine.state, coarse: this.#coarse.state };
+    const saved: SavedUsage = { version: VERSION, fine: this.#fine, coarse: this.#coarse };
     return serialize(saved, { binaryType: "nodebuffer" });
   }
 
@@ -104,119 +94,75 @@ export class UsageRecorder {
   restore(bytes: Uint8Array): void {
     const saved = bytes.length > 0 ? (deserialize(bytes) as SavedUsage | null) : null;
     if (saved?.version !== VERSION) throw new Error("the file holds no usage history of this version");
-    const [fine, coarse] = [new UsageRing(FINE_SLOTS, saved.fine), new UsageRing(COARSE_SLOTS, saved.coarse)];
-    this.#fine = fine;
-    this.#coarse = coarse;
-    this.#coarseMs = coarse.lastMs;
-  }
-
-  #rates(subject: string, timeMs: number, network: Measured["network"]): Pick<Values, "receivedBytes" | "sentBytes"> {
-    const received = network?.rxBytes ?? Number.NaN;
-    const sent = network?.txBytes ?? Number.NaN;
-    const before = this.#previous.get(subject);
-    this.#previous.set(subject, { timeMs, received, sent });
-    const seconds = before ? (timeMs - before.timeMs) / 1000 : 0;
-    // A counter that went back belongs to a new sandbox.
-    const rate = (now: number, then: number | undefined) =>
-      then !== undefined && seconds > 0 && now >= then ? (now - then) / seconds : Number.NaN;
-    return { receivedBytes: rate(received, before?.received), sentBytes: rate(sent, before?.sent) };
+    this.#fine = saved.fine;
+    this.#coarse = saved.coarse;
   }
 }
 
 type Measured = Pick<Summary["node"], "cpu" | "memory" | "network">;
 
+/** Bytes that the network of a subject has carried; NaN: not known. */
+interface Counters {
+  timeMs: number;
+  received: number;
+  sent: number;
+}
+
+/** Bytes per second, received and sent. A counter that went back belongs to a new sandbox. */
+function toRates(now: Counters, before: Counters | undefined): [received: number, sent: number] {
+  const seconds = before ? (now.timeMs - before.timeMs) / 1000 : 0;
+  const rate = (key: "received" | "sent") =>
+    before && seconds > 0 && now[key] >= before[key] ? (now[key] - before[key]) / seconds : Number.NaN;
+  return [rate("received"), rate("sent")];
+}
+
+function rowsOf(subjects: readonly string[], before: Sample["rows"] | undefined): Sample["rows"] {
+  const isSame = before?.size === subjects.length && subjects.every((subject, row) => before.get(subject) === row);
+  return isSame ? before : new Map(subjects.map((subject, row) => [subject, row]));
+}
+
+const timeOf = ({ timeMs }: Sample) => timeMs;
+
+/** Samples after a time, their times rising, without those that a clock which was set back has overtaken. */
+function samplesSince(samples: readonly Sample[], sinceMs: number): Sample[] {
+  let nextMs = Number.POSITIVE_INFINITY;
+  const isShown = ({ timeMs }: Sample) => {
+    if (timeMs <= sinceMs || timeMs >= nextMs) return false;
+    nextMs = timeMs;
+    return true;
+  };
+  return samples.toReversed().filter(isShown).reverse();
+}
+
+/** null where nothing is known. */
+function valuesOf(samples: readonly Sample[], subject: string, key: Key): (number | null)[] {
+  const column = KEYS.indexOf(key);
+  const round = key === "cpuCores" ? roundCores : Math.round;
+  return samples.map(({ rows, values }) => {
+    const value = values[(rows.get(subject) ?? Number.NaN) * KEYS.length + column] ?? Number.NaN;
+    return Number.isNaN(value) ? null : round(value);
+  });
+}
+
+function toUsageHistory(samples: readonly Sample[], node: NodeUsage | undefined): UsageHistory {
+  const uids = new Set(samples.flatMap(({ rows }) => [...rows.keys()].filter((subject) => subject !== NODE)));
+  const toSpark = (uid: string) => ({
+    cpuCores: valuesOf(samples, uid, "cpuCores"),
+    memoryBytes: valuesOf(samples, uid, "memoryBytes"),
+  });
+  return { times: samples.map(timeOf), node, pods: Object.fromEntries([...uids].map((uid) => [uid, toSpark(uid)])) };
+}
+
 /** Longer than the time between two samples when no page is open. */
 const GAP_MS = 300_000;
 
 /** Ends every line where nothing was sampled: the kubelet did not run, or the clock was set. Pure. */
-function withGaps(times: number[], valuesOf: (key: Key) => (number | null)[]): History {
+function withGaps(times: number[], lineOf: (key: Key) => (number | null)[]): History {
   const isGap = (index: number) => index > 0 && (times[index] ?? 0) - (times[index - 1] ?? 0) > GAP_MS;
   const spread = <T>(series: readonly T[], between: (before: T) => T): T[] =>
     series.flatMap((value, index) => (isGap(index) ? [between(series[index - 1] as T), value] : [value]));
-  const lines = KEYS.map((key) => [key, spread(valuesOf(key), () => null)] as const);
+  const lines = KEYS.map((key) => [key, spread(lineOf(key), () => null)] as const);
   return { times: spread(times, (before) => before + 1), ...(Object.fromEntries(lines) as Omit<History, "times">) };
-}
-
-/** More pods than a node has; a history beyond this is not kept, pods that are gone first. */
-const MAX_SUBJECTS = 500;
-
-interface RingState {
-  /** Position of the oldest value, which is overwritten next. */
-  next: number;
-  times: Float64Array;
-  /** Values of each subject, at each time in the order of {@link KEYS}. */
-  series: Map<string, Float32Array>;
-}
-
-class UsageRing {
-  readonly slots: number;
-  readonly state: RingState;
-
-  /** @param saved of a ring of the same size @throws Error when it is damaged */
-  constructor(slots: number, saved?: RingState) {
-    this.slots = slots;
-    this.state = saved ?? { next: 0, times: new Float64Array(slots), series: new Map() };
-    const { next, times, series } = this.state;
-    const areWhole = [...series.values()].every((values) => values.length === slots * KEYS.length);
-    if (times.length !== slots || !(next >= 0 && next < slots) || !areWhole || series.size > MAX_SUBJECTS)
-      throw new Error("the usage history is damaged");
-  }
-
-  add(timeMs: number, values: ReadonlyMap<string, Values>): void {
-    const { next: slot, times, series } = this.state;
-    this.state.next = (slot + 1) % this.slots;
-    times[slot] = timeMs;
-    for (const subject of values.keys()) {
-      if (series.has(subject) || !this.#hasRoom(values)) continue;
-      series.set(subject, new Float32Array(this.slots * KEYS.length).fill(Number.NaN));
-    }
-    for (const [subject, kept] of series) {
-      const value = values.get(subject);
-      const present = KEYS.map((key) => value?.[key] ?? Number.NaN);
-      kept.set(present, slot * KEYS.length);
-    }
-  }
-
-  /** Whether there is room for one more subject, if need be that of one without a present value. */
-  #hasRoom(values: ReadonlyMap<string, Values>): boolean {
-    const { series } = this.state;
-    if (series.size < MAX_SUBJECTS) return true;
-    const gone = series.keys().find((subject) => !values.has(subject));
-    return gone !== undefined && series.delete(gone);
-  }
-
-  /** Slots with a time after `sinceMs`, times rising, without those that a clock which was set back has overtaken. */
-  slotsSince(sinceMs: number): number[] {
-    const found: number[] = [];
-    let next = Number.POSITIVE_INFINITY;
-    for (let age = 1; age <= this.slots; age++) {
-      const slot = (this.state.next + this.slots - age) % this.slots;
-      const time = this.state.times[slot] ?? 0;
-      if (time <= Math.max(sinceMs, 0) || time >= next) continue;
-      next = time;
-      found.push(slot);
-    }
-    return found.reverse();
-  }
-
-  times(slots: readonly number[]): number[] {
-    return slots.map((slot) => this.state.times[slot] ?? 0);
-  }
-
-  /** null where nothing is known. */
-  values(subject: string, slots: readonly number[], key: Key): (number | null)[] {
-    const series = this.state.series.get(subject);
-    const index = KEYS.indexOf(key);
-    const round = key === "cpuCores" ? roundCores : Math.round;
-    return slots.map((slot) => {
-      const value = series?.[slot * KEYS.length + index];
-      return value === undefined || Number.isNaN(value) ? null : round(value);
-    });
-  }
-
-  get lastMs(): number {
-    return this.state.times[(this.state.next + this.slots - 1) % this.slots] ?? 0;
-  }
 }
 
 /** A crash or a power cut loses at most this period. With 110 pods 2.4 MB are written each time. */

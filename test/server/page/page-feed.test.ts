@@ -151,21 +151,6 @@ test("refused manifests, workloads, sources that were read and the state of the 
   expect(events.at(-1)?.[1].node?.problem).toBe("no engine");
 });
 
-test("the history of pods is kept while a source has not been read", async () => {
-  const { clock, feed, state, usage } = world();
-  const time = new Date(0).toISOString();
-  const podRef = { name: "late", namespace: "default", uid: "late" };
-  usage.add({ node: { nodeName: "n", startTime: time }, pods: [{ podRef, startTime: time, containers: [] }] }, 1);
-  const isKept = () => [...Object.keys(usage.newest(undefined).pods)].includes("late");
-  state.isComplete = false;
-  feed.start();
-  await clock.advance(IDLE_PERIOD_MS);
-  expect(isKept()).toBe(true);
-  state.isComplete = true;
-  await clock.advance(IDLE_PERIOD_MS);
-  expect(isKept()).toBe(false);
-});
-
 test("a pod that is not ready is explained again with each change, and sent if its reason is another one", async () => {
   let why = "";
   const { state, events, changed } = await opened({
