@@ -4,7 +4,6 @@ import type { Rate } from "../base/concurrency/token-bucket.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { AccessAttributes, AccessReviewer, ClusterConnection, User } from "../base/model/cluster-connection.ts";
 import { SettingsError } from "../base/model/configuration.ts";
-import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { nodeTarget } from "../base/model/pod-event.ts";
@@ -66,8 +65,8 @@ interface ClusterKubelet extends ReportedPods, StaticPods {
   isReady: () => boolean;
   /** Labels of the Node of the API: nodeSelectors are compared with them. */
   onNodeLabels: (labels: Readonly<Record<string, string>>) => void;
-  /** Calls back after every change of pods and their statuses, with the UID where only the status of one has changed. */
-  onChange: (listener: (uid: PodUID | undefined) => void) => void;
+  /** Calls back after every change of pods and their statuses. */
+  onChange: (listener: () => void) => void;
   events: RecordedEvents;
 }
 
@@ -156,9 +155,9 @@ export class ClusterNode {
     this.#reporter = reporter;
     this.#mirrors = mirrors;
     let wasReady = kubelet.isReady();
-    kubelet.onChange((uid) => {
-      reporter.podsChanged(uid);
-      if (uid === undefined) mirrors.changed();
+    kubelet.onChange(() => {
+      reporter.podsChanged();
+      mirrors.changed();
       if (kubelet.isReady() === wasReady) return;
       wasReady = !wasReady;
       this.#agent?.statusChanged();
@@ -169,11 +168,11 @@ export class ClusterNode {
       path: "/api/v1/pods",
       query: { fieldSelector: `spec.nodeName=${nodeName}` },
       longestUnreachableMs: LONGEST_UNREACHABLE_MS,
-      onChange: (reflector, change) => {
+      onChange: (reflector) => {
         const pods = reflector.list();
-        this.#source.setPods(pods, change);
-        reporter.setPods(pods, change);
-        mirrors.setPods(pods, change);
+        this.#source.setPods(pods);
+        reporter.setPods(pods);
+        mirrors.setPods(pods);
       },
       onHealth: (error) => this.#source.setHealth(error),
     });

@@ -191,11 +191,6 @@ export class Kubelet {
     return this.#statusStore.list(this.desiredPods, (uid) => this.#blocked.get(uid), this.#workers.byUid);
   }
 
-  pod(uid: PodUID): Pod | undefined {
-    this.pods();
-    return this.#statusStore.get(uid);
-  }
-
   worker(uid: PodUID): PodWorker | undefined {
     return this.#workers.get(uid);
   }

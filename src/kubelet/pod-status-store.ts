@@ -112,11 +112,6 @@ export class PodStatusStore {
     return this.#listed.pods;
   }
 
-  /** A pod of the last {@link list}. */
-  get(uid: PodUID): Pod | undefined {
-    return this.#published.get(uid)?.full;
-  }
-
   #publishAll(
     desired: readonly DesiredPod[],
     blockedOf: (uid: PodUID) => BlockedPod | undefined,

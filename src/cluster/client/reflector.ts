@@ -8,12 +8,6 @@ export interface ObjectOfApi {
   metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string };
 }
 
-/** One object before and after an event; undefined where it is not there. */
-export interface ObjectChange<T> {
-  before: T | undefined;
-  after: T | undefined;
-}
-
 interface ReflectorDeps<T extends ObjectOfApi> {
   client: Pick<ClusterClient, "request" | "watch" | "reachability">;
   clock: Clock;
@@ -21,8 +15,8 @@ interface ReflectorDeps<T extends ObjectOfApi> {
   path: string;
   /** e.g. a `fieldSelector`. */
   query?: Readonly<Record<string, string>>;
-  /** The objects changed. `change` is what one event has changed; undefined after a list. */
-  onChange: (reflector: Reflector<T>, change?: ObjectChange<T>) => void;
+  /** The objects changed. One that did not is the same as before. */
+  onChange: (reflector: Reflector<T>) => void;
   /** A list or watch failed, or works again (undefined). */
   onHealth?: (error: Error | undefined) => void;
   /** Longest delay while the API server cannot be reached. Default: as after other failures. Unit: milliseconds. */
@@ -55,7 +49,6 @@ interface WatchEvent<T> {
 export class Reflector<T extends ObjectOfApi> {
   readonly #deps: ReflectorDeps<T>;
   readonly #objects = new Map<string, T>();
-  #list: readonly T[] | undefined;
   readonly #stop = new AbortController();
   readonly #backOff: BackOff;
   #resourceVersion: string | undefined;
@@ -83,8 +76,7 @@ export class Reflector<T extends ObjectOfApi> {
   }
 
   list(): readonly T[] {
-    this.#list ??= [...this.#objects.values()];
-    return this.#list;
+    return [...this.#objects.values()];
   }
 
   start(): void {
@@ -143,7 +135,6 @@ export class Reflector<T extends ObjectOfApi> {
       signal,
     });
     this.#objects.clear();
-    this.#list = undefined;
     for (const object of page.items ?? []) this.#objects.set(keyOf(object), dropManagedFields(object));
     this.#resourceVersion = page.metadata.resourceVersion;
     this.#isListed = true;
@@ -197,13 +188,9 @@ export class Reflector<T extends ObjectOfApi> {
       this.#hasBookmarks = true;
       return;
     }
-    const key = keyOf(object);
-    const before = this.#objects.get(key);
-    const after = type === "DELETED" ? undefined : dropManagedFields(object);
-    if (after) this.#objects.set(key, after);
-    else this.#objects.delete(key);
-    this.#list = undefined;
-    this.#deps.onChange(this, { before, after });
+    if (type === "DELETED") this.#objects.delete(keyOf(object));
+    else this.#objects.set(keyOf(object), dropManagedFields(object));
+    this.#deps.onChange(this);
   }
 
   #noteHealthy(): void {

@@ -8,7 +8,6 @@ import { messageOf } from "../../base/text/error-message.ts";
 import { type ObjectReference, podReferences } from "../../plan/object-references.ts";
 import type { Checkpoint, FeedSource } from "../../sources/checkpoint-store.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
-import type { ObjectChange } from "../client/reflector.ts";
 import type { ClaimResolver } from "../objects/claim-resolver.ts";
 import type { ObjectCache } from "../objects/object-cache.ts";
 import type { TokenManager } from "../objects/token-manager.ts";
@@ -90,17 +89,13 @@ export class ApiPodSource implements FeedSource {
     this.#cancelRestore?.();
   }
 
-  /**
-   * All pods of this node, as the API server has them now.
-   * @param change all that differs from the call before; absent: anything may
-   */
-  setPods(pods: readonly ApiPod[], change?: ObjectChange<ApiPod>): void {
+  /** All pods of this node, as the API server has them now. */
+  setPods(pods: readonly ApiPod[]): void {
     const before = this.#pods;
     this.#pods = pods;
     this.#lastSuccess = this.#deps.clock.now();
     // Most changes are the statuses that this node has reported.
-    const isSame = change ? isSameChange(change) : before !== undefined && meanTheSame(before, pods);
-    if (!isSame) this.changed();
+    if (!before || !meanTheSame(before, pods)) this.changed();
   }
 
   /** The connection broke, or works again (undefined). */
@@ -260,9 +255,6 @@ export class ApiPodSource implements FeedSource {
 const meanTheSame = (before: readonly ApiPod[], after: readonly ApiPod[]): boolean =>
   before.length === after.length &&
   after.every((pod, index) => pod === before[index] || meansTheSame(before[index]!, pod));
-
-const isSameChange = ({ before, after }: ObjectChange<ApiPod>): boolean =>
-  before !== undefined && after !== undefined && meansTheSame(before, after);
 
 const meansTheSame = (before: ApiPod, after: ApiPod): boolean =>
   hasSameSpec(before, after) &&

@@ -7,7 +7,6 @@ import type { Logger } from "../../base/model/logger.ts";
 import { CONFIG_HASH_ANNOTATION } from "../../manifest/identity.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
-import type { ObjectChange } from "../client/reflector.ts";
 import { WorkQueue } from "../client/work-queue.ts";
 import { type ApiPod, isMirrorPod, isTerminating, MIRROR_ANNOTATION } from "./api-pod.ts";
 
@@ -56,10 +55,9 @@ export class MirrorManager {
     this.#queue = new WorkQueue({ reachability, retry: RETRY, work: (name) => this.#work(name) });
   }
 
-  /** @param change all that differs from the call before; absent: anything may */
-  setPods(pods: readonly ApiPod[], change?: ObjectChange<ApiPod>): void {
+  setPods(pods: readonly ApiPod[]): void {
     this.#apiPods = pods;
-    if (!change || concernsMirrors(change)) this.changed();
+    this.changed();
   }
 
   /** The set of static pods has changed, or the Node is known now. */
@@ -142,10 +140,6 @@ export class MirrorManager {
     await this.#deps.client.request({ method: "DELETE", path, body, signal: this.#stop.signal });
   }
 }
-
-/** A status of another pod changes no mirror pod. */
-const concernsMirrors = ({ before, after }: ObjectChange<ApiPod>) =>
-  !before || !after || before.metadata.uid !== after.metadata.uid || isMirrorPod(before) || isMirrorPod(after);
 
 const nameOf = ({ metadata }: Pick<Pod, "metadata"> | ApiPod) => podFullName(metadata);
 

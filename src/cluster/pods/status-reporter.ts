@@ -6,7 +6,6 @@ import type { Logger } from "../../base/model/logger.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
-import type { ObjectChange } from "../client/reflector.ts";
 import { WorkQueue } from "../client/work-queue.ts";
 import { type ApiPod, isMirrorPod, isTerminating } from "./api-pod.ts";
 import { computeStatusPatch, findStepBack, mergePodStatus, ownPart, withObservedGeneration } from "./status-patch.ts";
@@ -15,8 +14,6 @@ import { computeStatusPatch, findStepBack, mergePodStatus, ownPart, withObserved
 export interface ReportedPods {
   /** An unchanged pod is the same object as before. */
   pods(): readonly Pod[];
-  /** One of them. */
-  pod(uid: PodUID): Pod | undefined;
   /** Whether its status is known: a worker or a refusal has made it. */
   hasStatus(uid: PodUID): boolean;
   /** Nothing is left of the pod: no container, volume or cgroup. */
@@ -66,26 +63,13 @@ export class StatusReporter {
     for (const { cancelCorrection } of this.#reports.values()) cancelCorrection?.();
   }
 
-  /**
-   * The API server has these pods now.
-   * @param change all that differs from the call before; absent: anything may
-   */
-  setPods(pods: readonly ApiPod[], change?: ObjectChange<ApiPod>): void {
+  /** The API server has these pods now. */
+  setPods(pods: readonly ApiPod[]): void {
     this.#apiPods = pods;
-    if (change) return this.#setPod(change);
     const uids = new Set(pods.map(uidOf));
     for (const uid of this.#reports.keys()) if (!uids.has(uid)) this.#forget(uid);
     for (const api of pods) this.#note(api);
     this.podsChanged();
-  }
-
-  #setPod({ before, after }: ObjectChange<ApiPod>): void {
-    if (before && before.metadata.uid !== after?.metadata.uid) this.#forget(uidOf(before));
-    if (!after) return;
-    this.#note(after);
-    // The static pod that a mirror pod shows has another UID.
-    if (isMirrorPod(after)) this.podsChanged();
-    else this.podsChanged(uidOf(after));
   }
 
   #forget(uid: PodUID): void {
@@ -102,17 +86,9 @@ export class StatusReporter {
     this.#queue.add(uidOf(api));
   }
 
-  /**
-   * The kubelet's pods have changed.
-   * @param uid the only one whose status has; absent: anything may have
-   */
-  podsChanged(uid?: PodUID): void {
+  /** The kubelet's pods, or their statuses, have changed. */
+  podsChanged(): void {
     const { kubelet } = this.#deps;
-    if (uid !== undefined) {
-      const pod = kubelet.pod(uid);
-      if (pod) this.#notePod(pod);
-      return;
-    }
     for (const pod of kubelet.pods()) this.#notePod(pod);
     for (const api of this.#apiPods) {
       if (isTerminating(api) && !isMirrorPod(api) && kubelet.isGone(uidOf(api))) this.#queue.add(uidOf(api));

@@ -248,7 +248,6 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
   admission.addHandler((pod) => cluster.refusalOf(pod));
   cluster.start({
     pods: () => kubelet.pods(),
-    pod: (uid) => kubelet.pod(uid),
     hasStatus: (uid) => kubelet.worker(uid)?.status !== undefined || kubelet.rejection(uid) !== undefined,
     isGone: (uid) => kubelet.isGone(uid),
     flush: () => feed.flush(),

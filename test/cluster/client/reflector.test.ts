@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/model/clock.ts";
 import { ClusterClient } from "../../../src/cluster/client/cluster-client.ts";
-import { type ObjectChange, type ObjectOfApi, Reflector } from "../../../src/cluster/client/reflector.ts";
+import { type ObjectOfApi, Reflector } from "../../../src/cluster/client/reflector.ts";
 import { cleanUps } from "../../support/clean-ups.ts";
 import { httpServers } from "../../support/test-servers.ts";
 import { until } from "../../support/until.ts";
@@ -49,18 +49,17 @@ function reflect({ list, watch }: Answers) {
     userAgent: "test",
   });
   const errors: (string | undefined)[] = [];
-  const changes: (ObjectChange<ObjectOfApi> | undefined)[] = [];
   const reflector = new Reflector<ObjectOfApi>({
     client,
     clock,
     path: "/api/v1/pods",
-    onChange: (_, change) => changes.push(change),
+    onChange: () => {},
     onHealth: (error) => errors.push(error?.message),
     random: () => 1,
   });
   atTestEnd(() => reflector.stop());
   reflector.start();
-  return { reflector, client, server, lists, watches, errors, changes };
+  return { reflector, client, server, lists, watches, errors };
 }
 
 const object = (name: string, resourceVersion: string) => ({ metadata: { namespace: "d", name, resourceVersion } });
@@ -113,20 +112,6 @@ describe("a list and a watch", () => {
     });
     await until("the event is applied", () => names(reflector).join() === "a,b");
     expect(reflector.list()).toEqual([object("a", "3"), object("b", "6")]);
-  });
-
-  test("each event is handed on with the object before and after it, a list without", async () => {
-    const { reflector, changes } = reflect({
-      list: () => listOf("5", object("a", "3")),
-      watch: () =>
-        open(line("ADDED", object("b", "6")), line("MODIFIED", object("b", "7")), line("DELETED", object("a", "8"))),
-    });
-    await until("the events are applied", () => names(reflector).join() === "b");
-    const versions = changes.map(
-      (change) =>
-        change && [change.before?.metadata.resourceVersion ?? "", change.after?.metadata.resourceVersion ?? ""],
-    );
-    expect(versions).toEqual([undefined, ["", "6"], ["6", "7"], ["3", ""]]);
   });
 
   test.each<[what: string, first: () => Response, version: string, delays: number[]]>([

@@ -63,28 +63,12 @@ describe("the pods of an API server", () => {
     expect(await isEmitted({})).toBe(true);
     expect(await isEmitted({ status: { phase: "Running" }, metadata: { resourceVersion: "7" } })).toBe(false);
     expect(await isEmitted({ metadata: { labels: { a: "1" } } })).toBe(true);
+    expect(await isEmitted({ metadata: { labels: { a: "1" }, uid: "another" } })).toBe(true);
     expect(await isEmitted({ metadata: { labels: { a: "1" }, deletionTimestamp } })).toBe(true);
     expect(
       await isEmitted({ metadata: { labels: { a: "1" }, deletionTimestamp, deletionGracePeriodSeconds: 1 } }),
     ).toBe(true);
     expect(await isEmitted({ status: { phase: "Failed" } })).toBe(true);
-  });
-
-  test("a change of one pod makes a new set as a change of all would", async () => {
-    const { source, clock, sets } = aSource();
-    let before: ApiPod | undefined;
-    const told = async (after: ApiPod | undefined) => {
-      const count = sets.length;
-      source.setPods(after ? [after, aPod("b")] : [aPod("b")], { before, after });
-      before = after;
-      await clock.advance(100);
-      return sets.length > count;
-    };
-    expect(await told(aPod("a"))).toBe(true);
-    expect(await told(aPod("a", { status: { phase: "Running" } }))).toBe(false);
-    expect(await told(aPod("a", { metadata: { labels: { a: "1" } } }))).toBe(true);
-    expect(await told(aPod("a", { metadata: { uid: "another", labels: { a: "1" } } }))).toBe(true);
-    expect(await told(undefined)).toBe(true);
   });
 
   test("sets that take long to make are made less often", async () => {

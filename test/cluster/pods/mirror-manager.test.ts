@@ -1,4 +1,4 @@
-import { expect, mock, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { ApiPod } from "../../../src/cluster/pods/api-pod.ts";
 import { MirrorManager, planMirrors } from "../../../src/cluster/pods/mirror-manager.ts";
@@ -74,35 +74,6 @@ test("a second kubelet with the name of this node leads to no storm of mirror po
   expect(api.requests.filter(({ method }) => method === "DELETE").length).toBeWithin(7, 11);
   mirrors.stop();
   expect(clock.pendingTimers).toBe(0);
-});
-
-test("a status of another pod plans no mirror pods; an end of a pod that has their name does", async () => {
-  const { clock, mirrors } = aWorld();
-  mirrors.stop();
-  const staticPods = mock(() => [aStaticPod("web", "default")]);
-  const api = new FakeApi(clock);
-  api.set("/api/v1/namespaces/default/pods", {});
-  const planned = new MirrorManager({
-    client: api,
-    clock,
-    logger: new RecordingLogger(),
-    kubelet: { staticPods, isWanted: () => true, isComplete: true },
-    nodeName: "node1",
-    nodeUid: () => "node-uid",
-  });
-  const holder = { metadata: { name: "web", namespace: "default", uid: "1" }, spec: {} };
-  planned.setPods([holder]);
-  await clock.advance(1_000);
-  const before = staticPods.mock.calls.length;
-  const running = { ...holder, status: { phase: "Running" as const } };
-  planned.setPods([running], { before: holder, after: running });
-  await clock.advance(1_000);
-  expect(staticPods.mock.calls.length).toBe(before);
-  planned.setPods([], { before: running, after: undefined });
-  // The request fails, and is repeated after half a second at the earliest.
-  await clock.advance(400);
-  expect(api.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(["POST /api/v1/namespaces/default/pods"]);
-  planned.stop();
 });
 
 const NODE = { name: "n", uid: "node-uid" };

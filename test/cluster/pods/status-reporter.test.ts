@@ -30,8 +30,6 @@ function aWorld() {
   };
   const gone = { isGone: false };
   const stores = { written: Promise.resolve() };
-  /** How often all pods of the kubelet were compared. */
-  const counts = { lists: 0 };
   api.set(`${PATH}/status`, ({ body }) => next((body as { status: object }).status));
   api.set(PATH, () => ({}));
   const reporter = new StatusReporter({
@@ -39,46 +37,22 @@ function aWorld() {
     clock,
     logger: new RecordingLogger(),
     kubelet: {
-      pods: () => {
-        counts.lists++;
-        return [pod];
-      },
-      pod: (uid) => (uid === pod.metadata.uid ? pod : undefined),
+      pods: () => [pod],
       hasStatus: () => true,
       isGone: () => gone.isGone,
       flush: () => stores.written,
     },
     apiPodOf: () => stored,
   });
-  return { clock, api, reporter, stored, next, gone, counts, stores };
+  return { clock, api, reporter, stored, next, gone, stores };
 }
-
-test("a change of one pod, here or at the API server, leads to a check of this pod only", async () => {
-  const { clock, api, reporter, stored, next, counts } = aWorld();
-  reporter.setPods([]);
-  const before = counts.lists;
-  const added = structuredClone(stored);
-  reporter.setPods([added], { before: undefined, after: added });
-  await clock.advance(0);
-  expect(api.requests).toHaveLength(1);
-  const changed = next({ phase: "Pending" });
-  reporter.setPods([changed], { before: added, after: changed });
-  await clock.advance(0);
-  expect(api.requests).toHaveLength(2);
-  reporter.podsChanged("uid-web");
-  reporter.podsChanged("uid-unknown");
-  await clock.advance(0);
-  expect(api.requests).toHaveLength(2);
-  expect(counts.lists).toBe(before);
-});
 
 test("a pod that was replaced by another one of its name is reported on its own", async () => {
   const { clock, api, reporter, stored } = aWorld();
   reporter.setPods([{ ...structuredClone(stored), metadata: { ...stored.metadata, uid: "uid-before" } }]);
   await clock.advance(0);
   expect(api.requests).toEqual([]);
-  const after = structuredClone(stored);
-  reporter.setPods([after], { before: { ...after, metadata: { ...after.metadata, uid: "uid-before" } }, after });
+  reporter.setPods([structuredClone(stored)]);
   await clock.advance(0);
   expect(api.requests).toHaveLength(1);
   expect(reporter.endOf("uid-before")).toBeUndefined();
