@@ -11,7 +11,7 @@ export interface Setting {
 }
 
 /** A parsed command line; files are not yet read. Nothing is thrown: `errors` non-empty means exit code 2. */
-export interface CommandLine {
+interface CommandLine {
   /** One per option; repeated flags are combined. */
   settings: Setting[];
   /** Values of `--config`, in order. */

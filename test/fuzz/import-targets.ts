@@ -6,7 +6,7 @@ import * as v from "valibot";
 import { importCompose, NotComposeError } from "../../src/cli/import/compose.ts";
 import { ComposeTextError, InterpolationError, parseCompose, parseEnvFile } from "../../src/cli/import/compose-text.ts";
 import { importDocker } from "../../src/cli/import/docker.ts";
-import { InspectedContainerSchema } from "../../src/cli/import/docker-inspect.ts";
+import { InspectedContainerSchema } from "../../src/cli/import/docker-settings.ts";
 import { readEncryptedManifest } from "../../src/daemon/decrypt-manifest.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { parseEnvFile as parseVolumeEnvFile } from "../../src/plan/environment.ts";

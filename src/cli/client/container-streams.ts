@@ -12,7 +12,7 @@ import { ApiWebSocket } from "./api-web-socket.ts";
 import { chooseContainers, choosePod } from "./choose-pod.ts";
 import { engineClient } from "./engine-reader.ts";
 import { localInstances } from "./find-kubelet.ts";
-import { readKnownPods } from "./open-reader.ts";
+import { readKnownPods } from "./kubelet-api.ts";
 
 /** Streams into one running container, and into its pod. */
 export interface ContainerStreams {

@@ -13,11 +13,10 @@ import type { ContainerProbeState } from "../../plan/pod-plan.ts";
 import { computeQosClass } from "../../plan/pod-resources.ts";
 import { computePodStatus } from "../../plan/status/compute-pod-status.ts";
 import type { DockerContainer } from "../import/docker.ts";
-import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-inspect.ts";
+import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-settings.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
-import { findingOptions } from "./find-kubelet.ts";
+import { findingOptions, KubeletApiError } from "./find-kubelet.ts";
 import { readKeptPods } from "./kept-pods.ts";
-import { KubeletApiError } from "./kubelet-api.ts";
 
 const TIMEOUT_MS = 15_000;
 

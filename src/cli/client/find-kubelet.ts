@@ -4,8 +4,11 @@ import { dirname, join, resolve } from "node:path";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { type InstanceInfo, listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
-import type { CommandRequest } from "../sub-command.ts";
+import { CommandError, type CommandRequest } from "../sub-command.ts";
 import { readKeptPods } from "./kept-pods.ts";
+
+/** The kubelet did not answer, or not as it should; the message is for users. */
+export class KubeletApiError extends CommandError {}
 
 /** A kubelet that can be asked. */
 interface FoundKubelet {

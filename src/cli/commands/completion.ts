@@ -9,8 +9,8 @@ import { COMPLETE_ARGUMENT, type Flag, flagsOf, isNamed, writtenName } from "../
 import { ApiClient } from "../client/api-client.ts";
 import { findPod, inScope, POD_WORDS } from "../client/choose-pod.ts";
 import { listKubelets, removeProxies } from "../client/find-kubelet.ts";
+import { openReader } from "../client/kubelet-api.ts";
 import { loadServedKinds } from "../client/object-targets.ts";
-import { openReader } from "../client/open-reader.ts";
 import { type CommandIo, type CommandRequest, type SubCommand, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts completion bash|zsh|fish`. Returns the exit code. */

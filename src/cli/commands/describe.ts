@@ -6,9 +6,8 @@ import { ApiClient, type ApiObject, type ApiResource } from "../client/api-clien
 import { choosePods, podsOfObject } from "../client/choose-pod.ts";
 import { locateKubelet } from "../client/find-kubelet.ts";
 import { type KeptObjects, placeOfObject, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";
-import { KubeletApi } from "../client/kubelet-api.ts";
+import { KubeletApi, openReader } from "../client/kubelet-api.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
-import { openReader } from "../client/open-reader.ts";
 import { describeNode } from "../print/describe-node.ts";
 import { describeObject } from "../print/describe-object.ts";
 import { type DescribedObject, type DescribeTimes, describePod } from "../print/describe-pod.ts";

@@ -11,9 +11,8 @@ import { ApiClient } from "../client/api-client.ts";
 import { findPod, inScope, POD_KIND, POD_WORDS, podsOfObject } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { locateKubelet } from "../client/find-kubelet.ts";
-import { KubeletApi, type RefusedText } from "../client/kubelet-api.ts";
+import { KubeletApi, openReader, type RefusedText } from "../client/kubelet-api.ts";
 import { kindNames, kindOf, loadServedKinds } from "../client/object-targets.ts";
-import { openReader } from "../client/open-reader.ts";
 import { type DocumentedType, findField, renderFields, renderTree } from "../print/kind-fields.ts";
 import {
   CommandError,

@@ -6,7 +6,7 @@ import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerError, isNotFound } from "../../docker/engine/docker-error.ts";
 import { chooseContainers, choosePod, choosePods, findLogTarget, type LogTarget } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
-import { readKnownPods } from "../client/open-reader.ts";
+import { readKnownPods } from "../client/kubelet-api.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** Lines of each pod that a selector finds, as with kubectl. */

@@ -2,8 +2,7 @@ import type { NodeObject } from "../../apiserver/printers/node-row.ts";
 import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
 import type { CpuSummary, MemorySummary, PodSummary, Summary } from "../../base/api/stats-summary.ts";
 import { choosePods } from "../client/choose-pod.ts";
-import type { KubeletApi } from "../client/kubelet-api.ts";
-import { openKubelet } from "../client/open-reader.ts";
+import { type KubeletApi, openKubelet } from "../client/kubelet-api.ts";
 import { TextTable } from "../print/text-table.ts";
 import { CommandError, type CommandIo, type CommandRequest, readNames, requireNode } from "../sub-command.ts";
 

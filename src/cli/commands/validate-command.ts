@@ -6,8 +6,7 @@ import type { ObjectResult, Strictness } from "../../manifest/object-reading.ts"
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { hasClusterIp } from "../../plan/service-addresses.ts";
 import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
-import { checkInputs, readInputs } from "../validate-inputs.ts";
-import type { NodeRules } from "../validate-node.ts";
+import { checkInputs, type NodeRules, readInputs } from "../validate-inputs.ts";
 
 interface ValidateOptions {
   strictness: Strictness;

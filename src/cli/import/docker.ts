@@ -1,6 +1,5 @@
 import { formatBytes } from "../../base/api/quantity.ts";
-import type { InspectedContainer, InspectedImage } from "./docker-inspect.ts";
-import { noteSettings } from "./docker-settings.ts";
+import { type InspectedContainer, type InspectedImage, noteSettings } from "./docker-settings.ts";
 import {
   type ContainerSettings,
   type DeviceType,

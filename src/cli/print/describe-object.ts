@@ -7,12 +7,13 @@ import { formatSelector } from "../../base/api/selectors.ts";
 import type { Service } from "../../base/api/service.ts";
 import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../base/api/workload.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
-import { describeContainer, describeVolume } from "./describe-container.ts";
 import {
   type DescribedObject,
   describeAnnotations,
+  describeContainer,
   describeEvents,
   describeOwner,
+  describeVolume,
   type ObjectSurroundings,
   pairs,
   tolerationLines,

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
 import { type DockerContainer, importDocker } from "../../../src/cli/import/docker.ts";
-import { InspectedContainerSchema, InspectedImageSchema } from "../../../src/cli/import/docker-inspect.ts";
-import { noteSettings } from "../../../src/cli/import/docker-settings.ts";
+import {
+  InspectedContainerSchema,
+  InspectedImageSchema,
+  noteSettings,
+} from "../../../src/cli/import/docker-settings.ts";
 import { ImportNotes } from "../../../src/cli/import/pod-parts.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { parseFieldSelector, parseSortBy, parseTemplate } from "../../../src/cli/print/selection.ts";
+import { parseFieldSelector, parseSortBy, parseTemplate } from "../../../src/cli/commands/get.ts";
 
 const pod = (name: string, phase: string, restarts: number) => ({ metadata: { name }, status: { phase, restarts } });
 const PODS = [pod("web-10", "Running", 10), pod("web-9", "Failed", 9)];
