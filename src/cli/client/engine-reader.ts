@@ -1,20 +1,17 @@
 import { resolve } from "node:path";
-import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
 import { nodeNameOfPod } from "../../base/host/node-name.ts";
 import { byNewest, isRunning } from "../../base/model/pod-snapshot.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
-import { DockerUnreachableError, known } from "../../docker/engine/docker-error.ts";
+import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
 import { parseEndpoint } from "../../docker/engine/endpoint.ts";
 import { type EnginePod, listEnginePods } from "../../docker/engine-pods.ts";
 import { ANNOTATION_LABEL_PREFIX, computeRootHash, LABEL } from "../../docker/labels.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
 import { computeQosClass } from "../../plan/pod-resources.ts";
 import { computePodStatus } from "../../plan/status/compute-pod-status.ts";
-import type { DockerContainer } from "../import/docker.ts";
-import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-settings.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { type CommandRequest, UsageError } from "../sub-command.ts";
 import { findingOptions, KubeletApiError } from "./find-kubelet.ts";
 import { readKeptPods } from "./kept-pods.ts";
 
@@ -29,38 +26,26 @@ export function engineClient({ value }: CommandRequest, known?: string): DockerC
   }
 }
 
-/** Pods without a kubelet. @param noKubelet why the kubelet cannot be asked */
-export function openEngine(request: CommandRequest, noKubelet: string): EngineReader {
-  const { rootDir } = findingOptions(request);
-  return new EngineReader({
-    client: engineClient(request),
-    rootHash: rootDir === undefined ? undefined : computeRootHash(resolve(rootDir)),
-    rootDir: resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir),
-    note: noKubelet,
-  });
-}
-
 /** Answers about pods while no kubelet runs: from the labels on the engine and the checkpoints of the root directory. */
 export class EngineReader {
   readonly #client: DockerClient;
+  /** undefined: the pods of every root directory. */
   readonly #rootHash: string | undefined;
+  /** That of the checkpoints. */
   readonly #rootDir: string;
   /** Pods of the checkpoints; of two with one UID the first counts. */
   readonly #kept: ReadonlyMap<string, Pod>;
   readonly note: string;
 
-  /**
-   * @param rootHash undefined: the pods of every root directory
-   * @param rootDir that of the checkpoints
-   * @param note why only the engine can be asked
-   */
-  constructor(input: { client: DockerClient; rootHash: string | undefined; rootDir: string; note: string }) {
-    this.#client = input.client;
-    this.#rootHash = input.rootHash;
-    this.#rootDir = input.rootDir;
-    const kept = readKeptPods(input.rootDir).map(({ pod }): [string, Pod] => [pod.metadata.uid ?? "", pod]);
+  /** @param note why only the engine can be asked. @throws UsageError */
+  constructor(request: CommandRequest, note: string) {
+    const { rootDir } = findingOptions(request);
+    this.#client = engineClient(request);
+    this.#rootHash = rootDir === undefined ? undefined : computeRootHash(resolve(rootDir));
+    this.#rootDir = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
+    const kept = readKeptPods(this.#rootDir).map(({ pod }): [string, Pod] => [pod.metadata.uid ?? "", pod]);
     this.#kept = new Map(kept.toReversed());
-    this.note = input.note;
+    this.note = note;
   }
 
   async pods(): Promise<readonly Pod[]> {
@@ -146,34 +131,4 @@ export function toPodOfLabels({ snapshot }: EnginePod, nodeName: string): Pod {
       })),
     },
   } as unknown as Pod;
-}
-
-/**
- * Inspects containers and their images; changes nothing.
- * @param names names, ids or prefixes of ids; two of one container count once
- * @throws CommandError, DockerError, DockerUnreachableError
- */
-export async function readContainers(client: DockerClient, names: readonly string[]): Promise<DockerContainer[]> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const found = new Map<string, DockerContainer>();
-  for (const name of names) {
-    const one = await readContainer(client, name, signal);
-    found.set(one.container.Id, one);
-  }
-  return [...found.values()];
-}
-
-async function readContainer(client: DockerClient, name: string, signal: AbortSignal): Promise<DockerContainer> {
-  const raw = await known(client.inspectContainerRaw(name, { signal }));
-  if (raw === undefined) throw new CommandError(`there is no container "${name}": docker ps -a shows all`);
-  const container = v.parse(InspectedContainerSchema, raw);
-  const pod = container.Config.Labels[LABEL.podName];
-  if (pod !== undefined)
-    throw new CommandError(`container "${name}" is one of pod "${pod}": it has a manifest already`);
-  const imageOf = async (reference: string) => {
-    const response = reference === "" ? undefined : await known(client.inspectImageRaw(reference, { signal }));
-    return response && v.parse(InspectedImageSchema, response);
-  };
-  const [image, current] = [await imageOf(container.Image), await imageOf(container.Config.Image)];
-  return { container, ...(image && { image }), ...(current && { currentImageId: current.Id }) };
 }

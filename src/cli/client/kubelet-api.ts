@@ -144,7 +144,7 @@ export async function openReader(request: CommandRequest): Promise<PodReader> {
 }
 
 const openEngine = async (request: CommandRequest, noKubelet: string) =>
-  (await import("./engine-reader.ts")).openEngine(request, noKubelet);
+  new (await import("./engine-reader.ts")).EngineReader(request, noKubelet);
 
 /**
  * Pods of the kubelet if one answers, else those of the engine; an address that was given must answer.

@@ -1,11 +1,16 @@
 import { statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import * as v from "valibot";
 import { readBoundedBytes, readTextIfReadable } from "../../base/files/bounded-read.ts";
-import type { Json } from "../../base/text/json.ts";
 import { writeYaml } from "../../base/text/write-yaml.ts";
+import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import { known } from "../../docker/engine/docker-error.ts";
+import { LABEL } from "../../docker/labels.ts";
 import { engineClient } from "../client/engine-reader.ts";
-import { importCompose, NotComposeError } from "../import/compose.ts";
-import { ComposeTextError, InterpolationError, parseCompose, parseEnvFile } from "../import/compose-text.ts";
+import { importCompose } from "../import/compose.ts";
+import { ComposeError, parseCompose, parseEnvFile } from "../import/compose-text.ts";
+import { type DockerContainer, importDocker } from "../import/docker.ts";
+import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-settings.ts";
 import type { Imported } from "../import/pod-parts.ts";
 import { CommandError, type CommandIo, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
 
@@ -27,9 +32,39 @@ async function importContainers(request: CommandRequest): Promise<Imported> {
   const names = request.positionals.slice(1);
   if (names.length === 0) throw new UsageError("import docker needs the names of CONTAINERs: docker ps shows them");
   if (request.value("project-name") !== undefined) throw new UsageError("--project-name is for import compose");
-  const { readContainers } = await import("../client/engine-reader.ts");
-  const { importDocker } = await import("../import/docker.ts");
   return importDocker(await readContainers(engineClient(request), names), deviceType);
+}
+
+const INSPECT_TIMEOUT_MS = 15_000;
+
+/**
+ * Inspects containers and their images; changes nothing.
+ * @param names names, ids or prefixes of ids; two of one container count once
+ * @throws CommandError, DockerError, DockerUnreachableError
+ */
+async function readContainers(client: DockerClient, names: readonly string[]): Promise<DockerContainer[]> {
+  const signal = AbortSignal.timeout(INSPECT_TIMEOUT_MS);
+  const found = new Map<string, DockerContainer>();
+  for (const name of names) {
+    const one = await readContainer(client, name, signal);
+    found.set(one.container.Id, one);
+  }
+  return [...found.values()];
+}
+
+async function readContainer(client: DockerClient, name: string, signal: AbortSignal): Promise<DockerContainer> {
+  const raw = await known(client.inspectContainerRaw(name, { signal }));
+  if (raw === undefined) throw new CommandError(`there is no container "${name}": docker ps -a shows all`);
+  const container = v.parse(InspectedContainerSchema, raw);
+  const pod = container.Config.Labels[LABEL.podName];
+  if (pod !== undefined)
+    throw new CommandError(`container "${name}" is one of pod "${pod}": it has a manifest already`);
+  const imageOf = async (reference: string) => {
+    const response = reference === "" ? undefined : await known(client.inspectImageRaw(reference, { signal }));
+    return response && v.parse(InspectedImageSchema, response);
+  };
+  const [image, current] = [await imageOf(container.Image), await imageOf(container.Config.Image)];
+  return { container, ...(image && { image }), ...(current && { currentImageId: current.Id }) };
 }
 
 function deviceType(path: string): "CharDevice" | "BlockDevice" | undefined {
@@ -56,13 +91,6 @@ function importFile(path: string, project: string | undefined): Imported {
   } catch (error) {
     throw new CommandError(`"${path}" cannot be read: ${(error as Error).message}`);
   }
-  let file: Json;
-  try {
-    file = parseCompose(Buffer.from(bytes).toString("utf8"));
-  } catch (error) {
-    if (error instanceof ComposeTextError) throw new CommandError(`${path}:${error.message}`);
-    throw error;
-  }
   const directory = dirname(path);
   const outer = new Map(Object.entries(process.env) as [string, string][]);
   const environment = new Map([...parseEnvFile(readText(join(directory, ".env")) ?? "", outer), ...outer]);
@@ -73,14 +101,8 @@ function importFile(path: string, project: string | undefined): Imported {
       .toLowerCase()
       .replace(/[^a-z0-9_-]/g, "");
   try {
-    const imported = importCompose({
-      file,
-      project: name,
-      directory,
-      environment,
-      readFile: readText,
-      deviceType,
-    });
+    const file = parseCompose(Buffer.from(bytes).toString("utf8"));
+    const imported = importCompose({ file, project: name, directory, environment, readFile: readText, deviceType });
     const overrides = COMPOSE_FILES.map((name) => name.replace(/(?=\.ya?ml$)/, ".override")).filter(
       (name) => statSync(join(directory, name), { throwIfNoEntry: false }) !== undefined,
     );
@@ -91,9 +113,7 @@ function importFile(path: string, project: string | undefined): Imported {
     const isIncomplete = imported.isIncomplete || notes.length > 0;
     return { ...imported, notes: [...notes, ...imported.notes], isIncomplete };
   } catch (error) {
-    if (error instanceof NotComposeError)
-      throw new CommandError(`${path}: this is not a Compose file: ${error.message}`);
-    if (error instanceof InterpolationError) throw new CommandError(`${path}: ${error.message}`);
+    if (error instanceof ComposeError) throw new CommandError(`${path}:${error.position} ${error.message}`);
     throw error;
   }
 }

@@ -1,9 +1,17 @@
 import { LineCounter, parseDocument, type ScalarTag } from "yaml";
+import { parseDuration } from "../../base/text/duration.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 
-/** The interpolation of a Compose file failed, e.g. `${NAME:?message}` without a value. */
-export class InterpolationError extends Error {
-  override readonly name = "InterpolationError";
+/** The file cannot be imported: it is no YAML, no Compose file, beyond a limit, or lacks the value of `${NAME:?message}`. */
+export class ComposeError extends Error {
+  override readonly name = "ComposeError";
+  /** `line:column:` of the mistake, if it is known. */
+  readonly position: string;
+
+  constructor(message: string, position = "") {
+    super(message);
+    this.position = position;
+  }
 }
 
 const VARIABLE = /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-?+])((?:[^{}]|\$\{[^{}]*\})*))?\})/g;
@@ -12,7 +20,7 @@ const VARIABLE = /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-?+])((?:[^{}]|\
  * Replaces `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME:?message}`, `${NAME:+other}`; `$$` is a dollar sign.
  * Source: compose specification, interpolation.
  * @param onMissing gets the name of each variable that has neither a value nor a default, and counts as empty
- * @throws InterpolationError
+ * @throws ComposeError
  */
 function interpolate(
   text: string,
@@ -26,7 +34,7 @@ function interpolate(
     const isSet = value !== undefined && !(operator.startsWith(":") && value === "");
     if (operator.endsWith("-")) return isSet ? value : interpolate(argument, variables, onMissing);
     if (operator.endsWith("+")) return isSet ? interpolate(argument, variables, onMissing) : "";
-    if (operator.endsWith("?") && !isSet) throw new InterpolationError(`${name}: ${argument || "must be set"}`);
+    if (operator.endsWith("?") && !isSet) throw new ComposeError(`${name}: ${argument || "must be set"}`);
     if (value === undefined) onMissing(name);
     return value ?? "";
   });
@@ -60,7 +68,7 @@ export function parseEnvFile(text: string, outer: ReadonlyMap<string, string> = 
     try {
       return interpolate(value, new Map([...variables, ...outer]));
     } catch (error) {
-      if (error instanceof InterpolationError) return value;
+      if (error instanceof ComposeError) return value;
       throw error;
     }
   };
@@ -75,11 +83,6 @@ export function parseEnvFile(text: string, outer: ReadonlyMap<string, string> = 
   return variables;
 }
 
-/** The text is no YAML, or beyond a limit. */
-export class ComposeTextError extends Error {
-  override readonly name = "ComposeTextError";
-}
-
 const MAX_DEPTH = 100;
 /** Octal modes as Compose reads them, besides the `0o440` of YAML 1.2. */
 const OCTAL: ScalarTag = {
@@ -91,10 +94,10 @@ const OCTAL: ScalarTag = {
 
 /**
  * A Compose file is YAML 1.2: `yes`, `off` and `N` are texts. Numbers that JavaScript would round stay texts.
- * @throws ComposeTextError with line and column
+ * @throws ComposeError
  */
 export function parseCompose(text: string): Json {
-  if (isNestedTooDeeply(text)) throw new ComposeTextError("it is nested too deeply");
+  if (isNestedTooDeeply(text)) throw new ComposeError("it is nested too deeply");
   const lines = new LineCounter();
   const document = parseDocument(text, {
     version: "1.2",
@@ -107,12 +110,12 @@ export function parseCompose(text: string): Json {
   const [error] = document.errors;
   if (error) {
     const { line, col } = lines.linePos(error.pos[0]);
-    throw new ComposeTextError(`${line}:${col}: ${error.message}`);
+    throw new ComposeError(error.message, `${line}:${col}:`);
   }
   try {
     return toJson(document.toJS({ maxAliasCount: 1000 }), MAX_DEPTH);
   } catch (failure) {
-    throw new ComposeTextError((failure as Error).message);
+    throw new ComposeError((failure as Error).message);
   }
 }
 
@@ -158,16 +161,10 @@ export function splitWords(text: string): string[] {
   return words;
 }
 
-const UNIT_SECONDS: Readonly<Record<string, number>> = { us: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };
-
-/** Whole seconds of a duration such as `1m30s`, at least 1; undefined when it is malformed. */
+/** Whole seconds of a duration such as `1m30s`, at least 1; undefined when it is malformed or has no unit. */
 export function toSeconds(text: string): number | undefined {
-  if (!/^(?:\d+(?:\.\d+)?(?:us|ms|s|m|h))+$/.test(text)) return undefined;
-  let seconds = 0;
-  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(us|ms|s|m|h)/g)) {
-    seconds += Number(amount) * UNIT_SECONDS[unit!]!;
-  }
-  return Math.max(1, Math.round(seconds));
+  const ms = /^\d.*[a-z]$/.test(text) ? parseDuration(text) : undefined;
+  return ms === undefined ? undefined : Math.max(1, Math.round(ms / 1000));
 }
 
 const SIZE_SUFFIX: Readonly<Record<string, string>> = { "": "", b: "", k: "Ki", m: "Mi", g: "Gi", t: "Ti" };

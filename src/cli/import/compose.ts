@@ -1,5 +1,5 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { interpolateAll, parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
+import { ComposeError, interpolateAll, parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
 import { type ComposeContext, type ComposeInput, ComposeVolumes, type JsonMap } from "./compose-volumes.ts";
 import { adviceOf } from "./docker-settings.ts";
 import {
@@ -15,19 +15,15 @@ import {
   toPort,
 } from "./pod-parts.ts";
 
-/** The text is not a Compose file. */
-export class NotComposeError extends Error {
-  override readonly name = "NotComposeError";
-}
-
 /**
  * Writes a pod for each service of a Compose file. Several services are put into a Docker network of the name of the
  * project, in which they reach each other by their names. Source: compose specification.
- * @throws NotComposeError, InterpolationError
+ * @throws ComposeError
  */
 export function importCompose(input: ComposeInput): Imported {
   const { file, environment } = input;
-  if (!isRecord(file) || !isRecord(file.services)) throw new NotComposeError("it has no map `services`");
+  if (!isRecord(file) || !isRecord(file.services))
+    throw new ComposeError("this is not a Compose file: it has no map `services`");
   const notes = new ImportNotes();
   const missing = new Set<string>();
   const content = interpolateAll(file, environment, (name) => missing.add(name)) as JsonMap;
@@ -51,7 +47,7 @@ export function importCompose(input: ComposeInput): Imported {
   }
   const manifests = names.flatMap((name) => {
     const service = services[name];
-    if (!isRecord(service)) throw new NotComposeError(`services.${name} is not a map`);
+    if (!isRecord(service)) throw new ComposeError(`this is not a Compose file: services.${name} is not a map`);
     return toServiceManifests(name, service, context, notes);
   });
   const first = network === undefined ? [] : [networkNote(network, networks[networkKey ?? ""])];

@@ -2,13 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { parse } from "yaml";
 import type { Json } from "../../../src/base/text/json.ts";
-import { importCompose, NotComposeError } from "../../../src/cli/import/compose.ts";
-import {
-  ComposeTextError,
-  InterpolationError,
-  parseCompose,
-  parseEnvFile,
-} from "../../../src/cli/import/compose-text.ts";
+import { importCompose } from "../../../src/cli/import/compose.ts";
+import { ComposeError, parseCompose, parseEnvFile } from "../../../src/cli/import/compose-text.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the shape of a manifest is checked by readManifest
@@ -351,7 +346,7 @@ describe("interpolation", () => {
   });
 
   test("a required variable without a value is an error", () => {
-    expect(() => convert(service({ image: "a:${TAG:?set it}" }))).toThrow(InterpolationError);
+    expect(() => convert(service({ image: "a:${TAG:?set it}" }))).toThrow("TAG: set it");
   });
 });
 
@@ -361,7 +356,7 @@ test.each<{ file: Json }>([
   { file: { kind: "Pod" } },
   { file: { services: [] } },
   { file: { services: { web: "x" } } },
-])("$file is not a Compose file", ({ file }) => expect(() => convert(file)).toThrow(NotComposeError));
+])("$file is not a Compose file", ({ file }) => expect(() => convert(file)).toThrow("this is not a Compose file"));
 
 describe("the text", () => {
   test.each([
@@ -375,8 +370,8 @@ describe("the text", () => {
   ])("%j is YAML 1.2", (text, want) => expect(parseCompose(text)).toEqual(want as never));
 
   test.each([
-    ["a: [1", "1:6: "],
-    ["a: 1\na: 2", "2:1: "],
+    ["a: [1", "1:6:"],
+    ["a: 1\na: 2", "2:1:"],
     [`${"[".repeat(200)}${"]".repeat(200)}`, "nested too deeply"],
     ["[".repeat(50_000), "nested too deeply"],
     ["? ".repeat(3000), "nested too deeply"],
@@ -390,8 +385,10 @@ describe("the text", () => {
     ],
   ])("%p is refused", (text, want) => {
     const read = () => parseCompose(text);
-    expect(read).toThrow(ComposeTextError);
-    expect(read).toThrow(want);
+    expect(read).toThrow(ComposeError);
+    expect(read).toThrow(
+      expect.objectContaining(want.endsWith(":") ? { position: want } : { message: expect.stringContaining(want) }),
+    );
   });
 
   test.each([
