@@ -1,4 +1,5 @@
 import { didYouMean } from "../base/text/nearest-name.ts";
+import { isManifestUrl } from "../base/text/url.ts";
 import { type KubeletOptions, OPTION_TABLE, type Origins } from "./option-table.ts";
 
 export type Purpose = "run" | "show";
@@ -78,7 +79,7 @@ export function checkOptions(
   if (!options.logToStderr && options.logDir === "") {
     warnings.push(`logging to the terminal${at("logToStderr")} stays on: there is no --log-dir`);
   }
-  if (options.manifestUrlHeaders.length > 0 && options.manifestUrls.length === 0 && !positionals.some(isHttp)) {
+  if (options.manifestUrlHeaders.length > 0 && options.manifestUrls.length === 0 && !positionals.some(isManifestUrl)) {
     warnings.push(`--manifest-url-header has no effect without --manifest-url`);
   }
   if (!NETWORK_PLUGINS.has(options.networkPlugin)) {
@@ -136,56 +137,47 @@ const flagOf = (option: keyof KubeletOptions): string =>
 /** The empty ones mean the engine's own network, as in dockershim. */
 const NETWORK_PLUGINS: ReadonlySet<string> = new Set(["cni", "", "bridge", "noop", "no-op", "kubernetes.io/no-op"]);
 
-const isHttp = (name: string): boolean => /^https?:\/\//.test(name);
-
 function isDnsName(name: string): boolean {
   return name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\.?$/.test(name);
 }
 
+function gates(names: string): ReadonlySet<string> {
+  return new Set(names.trim().split(/\s+/));
+}
+
 /** Gates of features that are always on. */
-const ALWAYS_ON = new Set(
-  `
-    AppArmor AppArmorFields ConfigurableFSGroupPolicy ContainerRestartRules ContainerStopSignals CPUCFSQuotaPeriod
-    CRIContainerLogRotation CustomCPUCFSQuotaPeriod EnvFiles EphemeralContainers EventedPLEG ExecProbeTimeout
-    GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority GRPCContainerProbe HugePageStorageMediumSize
-    ImageMaximumGCAge ImageVolume ImmutableEphemeralVolumes InPlacePodVerticalScaling KubeletConfigFile
-    KubeletCrashLoopBackOffMax KubeletCredentialProviders KubeletPSI LocalStorageCapacityIsolation NodeLease NodeSwap
-    NonPreemptingPriority PodHostIPs PodLevelResources PodOverhead PodLifecycleSleepAction
-    PodLifecycleSleepActionAllowZero PodReadyToStartContainersCondition ProbeTerminationGracePeriod ProcMountType
-    RecursiveReadOnlyMounts RelaxedEnvironmentVariableValidation RotateKubeletClientCertificate
-    RotateKubeletServerCertificate RunAsGroup RuntimeClass SCTPSupport SeccompDefault SetHostnameAsFQDN
-    SidecarContainers SizeMemoryBackedVolumes StartupProbe SupportNodePidsLimit SupportPodPidsLimit Sysctls
-    TokenRequest TokenRequestProjection VolumeSubpath`
-    .trim()
-    .split(/\s+/),
-);
+const ALWAYS_ON = gates(`
+  AppArmor AppArmorFields ConfigurableFSGroupPolicy ContainerRestartRules ContainerStopSignals CPUCFSQuotaPeriod
+  CRIContainerLogRotation CustomCPUCFSQuotaPeriod EnvFiles EphemeralContainers EventedPLEG ExecProbeTimeout
+  GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority GRPCContainerProbe HugePageStorageMediumSize
+  ImageMaximumGCAge ImageVolume ImmutableEphemeralVolumes InPlacePodVerticalScaling KubeletConfigFile
+  KubeletCrashLoopBackOffMax KubeletCredentialProviders KubeletPSI LocalStorageCapacityIsolation NodeLease NodeSwap
+  NonPreemptingPriority PodHostIPs PodLevelResources PodOverhead PodLifecycleSleepAction
+  PodLifecycleSleepActionAllowZero PodReadyToStartContainersCondition ProbeTerminationGracePeriod ProcMountType
+  RecursiveReadOnlyMounts RelaxedEnvironmentVariableValidation RotateKubeletClientCertificate
+  RotateKubeletServerCertificate RunAsGroup RuntimeClass SCTPSupport SeccompDefault SetHostnameAsFQDN
+  SidecarContainers SizeMemoryBackedVolumes StartupProbe SupportNodePidsLimit SupportPodPidsLimit Sysctls
+  TokenRequest TokenRequestProjection VolumeSubpath`);
 
 /** Gates of features that do not exist here. */
-const ALWAYS_OFF = new Set(
-  `
-    Accelerators AttachVolumeLimit BlockVolume CPUManager CSIBlockVolume CSIDriverRegistry CSIInlineVolume CSIMigration
-    CSINodeInfo CSIServiceAccountToken CSIVolumeFSGroupPolicy DevicePlugins DownwardAPIHugePages DynamicKubeletConfig
-    DynamicResourceAllocation ExpandCSIVolumes ExpandInUsePersistentVolumes GenericEphemeralVolume KubeletPodResources
-    KubeletTracing LocalStorageCapacityIsolationFSQuotaMonitoring MemoryManager MemoryQoS NodeLogQuery
-    PreventStaticPodAPIReferences QOSReserved TopologyManager UserNamespacesSupport WindowsHostNetwork`
-    .trim()
-    .split(/\s+/),
-);
+const ALWAYS_OFF = gates(`
+  Accelerators AttachVolumeLimit BlockVolume CPUManager CSIBlockVolume CSIDriverRegistry CSIInlineVolume
+  CSIMigration CSINodeInfo CSIServiceAccountToken CSIVolumeFSGroupPolicy DevicePlugins DownwardAPIHugePages
+  DynamicKubeletConfig DynamicResourceAllocation ExpandCSIVolumes ExpandInUsePersistentVolumes
+  GenericEphemeralVolume KubeletPodResources KubeletTracing LocalStorageCapacityIsolationFSQuotaMonitoring
+  MemoryManager MemoryQoS NodeLogQuery PreventStaticPodAPIReferences QOSReserved TopologyManager
+  UserNamespacesSupport WindowsHostNetwork`);
 
 /** Gates of API servers, schedulers and controllers: clusters give all their programs the same list. */
-const OF_OTHERS = new Set(
-  `
-    AllowInsecureBackendProxy AnyVolumeDataSource APIListChunking APIPriorityAndFairness APIResponseCompression
-    APIServerIdentity BalanceAttachedNodeVolumes BoundServiceAccountTokenVolume CSIStorageCapacity
-    DefaultPodTopologySpread EndpointSlice EndpointSliceNodeName EndpointSliceProxying
-    EndpointSliceTerminatingCondition EvenPodsSpread ExpandPersistentVolumes HPAContainerMetrics HPAScaleToZero
-    IPv6DualStack LegacyNodeRoleBehavior MixedProtocolLBService NodeDisruptionExclusion PodDisruptionBudget
-    RemoveSelfLink RootCAConfigMap ServerSideApply ServiceAccountIssuerDiscovery ServiceAppProtocol
-    ServiceLBNodePortControl ServiceNodeExclusion ServiceTopology StorageObjectInUseProtection StorageVersionAPI
-    TTLAfterFinished VolumePVCDataSource VolumeSnapshotDataSource WarningHeaders`
-    .trim()
-    .split(/\s+/),
-);
+const OF_OTHERS = gates(`
+  AllowInsecureBackendProxy AnyVolumeDataSource APIListChunking APIPriorityAndFairness APIResponseCompression
+  APIServerIdentity BalanceAttachedNodeVolumes BoundServiceAccountTokenVolume CSIStorageCapacity
+  DefaultPodTopologySpread EndpointSlice EndpointSliceNodeName EndpointSliceProxying
+  EndpointSliceTerminatingCondition EvenPodsSpread ExpandPersistentVolumes HPAContainerMetrics HPAScaleToZero
+  IPv6DualStack LegacyNodeRoleBehavior MixedProtocolLBService NodeDisruptionExclusion PodDisruptionBudget
+  RemoveSelfLink RootCAConfigMap ServerSideApply ServiceAccountIssuerDiscovery ServiceAppProtocol
+  ServiceLBNodePortControl ServiceNodeExclusion ServiceTopology StorageObjectInUseProtection StorageVersionAPI
+  TTLAfterFinished VolumePVCDataSource VolumeSnapshotDataSource WarningHeaders`);
 
 /** One warning per gate whose setting differs from the actual behavior. Gates change nothing. */
 export function featureGateWarnings(gates: Readonly<Record<string, boolean>>): string[] {

@@ -243,6 +243,7 @@ const WARNED = `
 --timeout=1m => --timeout has no effect without --runonce
 --logtostderr=false => logging to the terminal (--logtostderr) stays on: there is no --log-dir
 --manifest-url-header=a:b => --manifest-url-header has no effect without --manifest-url
+--manifest-url-header=a:b unix:/run/x
 --feature-gates=SidecarContainer=true => feature gate SidecarContainer is unknown; did you mean SidecarContainers?
 --feature-gates=DynamicKubeletConfig=true => feature gate DynamicKubeletConfig has no effect: there is no such feature here
 --feature-gates=InPlacePodVerticalScaling=true,GracefulNodeShutdown=true,SidecarContainers=false => feature gate SidecarContainers cannot be switched off
