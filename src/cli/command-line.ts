@@ -27,43 +27,29 @@ type Invocation =
   /** Nothing is started; the message names the word and says what to write instead. */
   | { kind: "refused"; message: string };
 
-/** A verb of kubectl that changes a part of an object. */
-const byKubectl = (verb: string): string =>
-  `edit the manifest and write: kubelet-ts apply -f <manifest>; or use kubectl ${verb} after: kubelet-ts kubeconfig --merge`;
-
-/** Words of kubectl, docker and podman that are not commands here, and what does the job. */
-const FIXES: Readonly<Record<string, string>> = {
-  ps: "write: kubelet-ts get pods",
-  status: "write: kubelet-ts get pods",
-  list: "write: kubelet-ts get pods",
-  ls: "write: kubelet-ts get pods",
-  stats: "write: kubelet-ts top pods",
-  inspect: "write: kubelet-ts describe pod <name>",
-  log: "write: kubelet-ts logs <pod>",
-  run: "write: kubelet-ts <manifest> to supervise its pods, or kubelet-ts --runonce <manifest> to start them and exit",
-  start:
-    "write: kubelet-ts <manifest> to supervise its pods, or kubelet-ts --runonce <manifest> to start them and exit",
-  up: "write: kubelet-ts <manifest> to supervise its pods, or kubelet-ts --runonce <manifest> to start them and exit",
-  serve: "write: kubelet-ts --pod-manifest-path=<directory>",
-  play: "write: kubelet-ts --runonce <manifest>",
-  rm: "write: kubelet-ts delete pod <name>",
-  stop: "write: kubelet-ts delete pod <name>",
-  lint: "write: kubelet-ts validate <manifest>",
-  check: "write: kubelet-ts validate <manifest>",
-  replace: "write: kubelet-ts apply -f <manifest>",
-  rollout:
-    "write: kubelet-ts restart <kind>/<name>, kubelet-ts wait <kind>/<name> --for=condition=Available; or use kubectl rollout after: kubelet-ts kubeconfig --merge",
-  debug: "write: kubelet-ts exec -it <pod> -- sh; or use kubectl debug after: kubelet-ts kubeconfig --merge",
-  ...Object.fromEntries(
-    ["scale", "edit", "label", "annotate", "patch", "set", "expose"].map((verb) => [verb, byKubectl(verb)]),
-  ),
-  ...Object.fromEntries(
-    ["auth", "drain", "cordon", "uncordon", "api-resources", "api-versions", "cluster-info"].map((verb) => [
-      verb,
-      `use kubectl ${verb} after: kubelet-ts kubeconfig --merge`,
-    ]),
-  ),
-};
+/** Words of kubectl, docker and podman that are not commands here, and what does the job; VERB is the word. */
+const FIXES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    "ps status list ls": "write: kubelet-ts get pods",
+    stats: "write: kubelet-ts top pods",
+    inspect: "write: kubelet-ts describe pod <name>",
+    log: "write: kubelet-ts logs <pod>",
+    "run start up":
+      "write: kubelet-ts <manifest> to supervise its pods, or kubelet-ts --runonce <manifest> to start them and exit",
+    serve: "write: kubelet-ts --pod-manifest-path=<directory>",
+    play: "write: kubelet-ts --runonce <manifest>",
+    "rm stop": "write: kubelet-ts delete pod <name>",
+    "lint check": "write: kubelet-ts validate <manifest>",
+    replace: "write: kubelet-ts apply -f <manifest>",
+    rollout:
+      "write: kubelet-ts restart <kind>/<name>, kubelet-ts wait <kind>/<name> --for=condition=Available; or use kubectl rollout after: kubelet-ts kubeconfig --merge",
+    debug: "write: kubelet-ts exec -it <pod> -- sh; or use kubectl debug after: kubelet-ts kubeconfig --merge",
+    "scale edit label annotate patch set expose":
+      "edit the manifest and write: kubelet-ts apply -f <manifest>; or use kubectl VERB after: kubelet-ts kubeconfig --merge",
+    "auth drain cordon uncordon api-resources api-versions cluster-info":
+      "use kubectl VERB after: kubelet-ts kubeconfig --merge",
+  }).flatMap(([words, fix]) => words.split(" ").map((word) => [word, fix.replace("VERB", word)] as const)),
+);
 
 const FILENAME_FLAG =
   "a manifest is given without -f: kubelet-ts <manifest> supervises its pods, kubelet-ts --runonce <manifest> starts them and exits; kubelet-ts apply -f <manifest> submits it to the kubelet that runs";
@@ -127,7 +113,7 @@ function unknownWord(word: string): string {
   const commands = COMMANDS.map(({ name }) => name);
   const nearest = nearestName(word, [...commands, "help"]);
   const hint =
-    FIXES[word] ?? (nearest === undefined ? `commands are ${commands.join(", ")}` : `did you mean ${nearest}?`);
+    FIXES.get(word) ?? (nearest === undefined ? `commands are ${commands.join(", ")}` : `did you mean ${nearest}?`);
   return `there is no command "${word}", and no file or directory of that name; ${hint} (write ./${word} for a directory that comes later)`;
 }
 

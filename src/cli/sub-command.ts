@@ -50,10 +50,6 @@ export async function runSubCommand(
   io: CommandIo = terminalIo,
 ): Promise<number> {
   try {
-    if (command.takesKubeletFlags && argv.some((word) => word === "--help" || word === "-h")) {
-      io.stdout(renderCommandHelp(command));
-      return 0;
-    }
     const request = readRequest(command, argv);
     if (request === "help") {
       io.stdout(renderCommandHelp(command));
@@ -87,7 +83,7 @@ const isExpectedFailure = (error: unknown): boolean =>
 /** @throws UsageError */
 function readRequest(command: SubCommand, argv: readonly string[]): CommandRequest | "help" {
   const read = command.takesKubeletFlags
-    ? { help: false as const, values: new Map<string, readonly string[]>(), positionals: [] }
+    ? { help: argv.some((word) => word === "--help" || word === "-h"), values: new Map(), positionals: [] }
     : readArguments(command.name, command.args, argv, command.stopsAtCommand);
   if ("problem" in read) throw new UsageError(read.problem);
   if (read.help) return "help";

@@ -43,6 +43,7 @@ test.each([
   ["validte x.yaml", "did you mean validate?"],
   ["--root-dir R gte pods", "did you mean get?"],
   ["frobnicate", "commands are get, describe, logs"],
+  ["constructor", "commands are get, describe, logs"],
   ["help gte", "did you mean get?"],
   ["ps", "kubelet-ts get pods"],
   ["--root-dir R ps", "kubelet-ts get pods"],

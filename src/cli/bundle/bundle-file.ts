@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import * as v from "valibot";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import { known } from "../../docker/engine/docker-error.ts";
 import { BLOCK_BYTES, parseTarHeader, tarHeader } from "../../docker/engine/tar.ts";
 
 /** The bundle cannot be used; nothing was changed. */
@@ -104,11 +105,7 @@ export async function missingImages(
 ): Promise<string[]> {
   const missing: string[] = [];
   for (const image of images) {
-    const found = await client.inspectImage(image).catch((error: { status?: number }) => {
-      if (error.status === 404) return undefined;
-      throw error;
-    });
-    if (!found) missing.push(image);
+    if (!(await known(client.inspectImage(image)))) missing.push(image);
   }
   return missing;
 }

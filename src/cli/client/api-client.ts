@@ -254,18 +254,6 @@ export class ApiClient {
     return this.json<ApiObject>("PATCH", `${path}?${parameters}`, object, headers);
   }
 
-  /** Events of a watch, one object a line, until the signal aborts or the server ends it. */
-  async *watch(path: string, signal: AbortSignal): AsyncGenerator<{ type: string; object: ApiObject }> {
-    const response = await this.#send("GET", path, undefined, {}, signal);
-    const decoder = new TextDecoder();
-    let rest = "";
-    for await (const chunk of response.body ?? []) {
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) if (line !== "") yield JSON.parse(line) as { type: string; object: ApiObject };
-    }
-  }
-
   async #send(method: string, path: string, body: unknown, headers: Record<string, string>, signal: AbortSignal) {
     let response: Response;
     try {

@@ -1,7 +1,9 @@
 import { formatSince } from "../../apiserver/printers/age.ts";
+import type { ResourceDefinition } from "../../apiserver/resource-definition.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";
 import { ApiClient } from "../client/api-client.ts";
+import { kindNames, loadServedKinds } from "../client/object-targets.ts";
 import { TextTable } from "../print/text-table.ts";
 import { CommandError, type CommandIo, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
 
@@ -17,7 +19,7 @@ export async function runUpdates(request: CommandRequest, io: CommandIo): Promis
   const timeoutMs = durationFlag(request, "timeout") ?? DEFAULT_TIMEOUT_MS;
   const api = await ApiClient.open(request);
   const all = await list(api);
-  const owners = ownersOf(positionals, all, value("namespace"));
+  const owners = await ownersOf(positionals, all, value("namespace"));
   if (isOn("undo")) return await undo(api, owners ?? [], io);
   if (isOn("now")) {
     const answers = await Promise.all(
@@ -66,16 +68,17 @@ async function waitForEnd(api: ApiClient, owners: readonly string[] | undefined,
 }
 
 /** Owners by what users write; undefined: all. @throws CommandError for a name without images that are updated */
-function ownersOf(names: readonly string[], items: readonly ImageUpdateReport[], namespace: string | undefined) {
+async function ownersOf(names: readonly string[], items: readonly ImageUpdateReport[], namespace: string | undefined) {
   const known = [...new Set(items.map(({ owner }) => owner))].filter(
     (owner) => namespace === undefined || owner.startsWith(`${namespace}/`),
   );
   if (names.length === 0) return namespace === undefined ? undefined : known;
+  const kinds = await loadServedKinds();
   return names.map((name) => {
-    const exact = known.filter((owner) => matchesOwner(name, owner));
+    const exact = known.filter((owner) => matchesOwner(name, owner, kinds));
     // `get pods` shows the name of a pod with that of the node at its end.
     const found =
-      exact.length > 0 ? exact : known.filter((owner) => matchesOwner(name, `${owner}-${nodeOf(name, owner)}`));
+      exact.length > 0 ? exact : known.filter((owner) => matchesOwner(name, `${owner}-${nodeOf(name, owner)}`, kinds));
     if (found.length === 1) return found[0]!;
     if (found.length > 1) throw new CommandError(`"${name}" is ambiguous: ${found.join(", ")}`);
     const hint = didYouMean(name, known) || (known.length > 0 ? `; there are ${known.join(", ")}` : "");
@@ -89,26 +92,14 @@ const nodeOf = (name: string, owner: string) => name.slice(name.lastIndexOf("/")
 const nameOf = (owner: string) => owner.slice(owner.lastIndexOf("/") + 1);
 
 /** `web`, `shop/web`, `deployment/web`, `deploy/web`. */
-function matchesOwner(name: string, owner: string): boolean {
+function matchesOwner(name: string, owner: string, kinds: readonly ResourceDefinition[]): boolean {
   const [namespace = "", ...rest] = owner.split("/");
   const kind = rest.length > 1 ? rest[0]!.toLowerCase() : "pod";
   const parts = name.split("/");
   if (parts.pop() !== nameOf(owner)) return false;
-  return parts.every((part) => part === namespace || isKind(part.toLowerCase(), kind));
+  const names = kinds.filter((it) => it.singular === kind).flatMap(kindNames);
+  return parts.every((part) => part === namespace || names.includes(part.toLowerCase()));
 }
-
-/** `deployment`, `deployments` or a short name. */
-const isKind = (written: string, kind: string) =>
-  written === kind || written === `${kind}s` || SHORT_NAMES[written] === kind;
-
-const SHORT_NAMES: Readonly<Record<string, string>> = {
-  po: "pod",
-  deploy: "deployment",
-  sts: "statefulset",
-  ds: "daemonset",
-  rs: "replicaset",
-  rc: "replicationcontroller",
-};
 
 function toTable(items: readonly ImageUpdateReport[], isWide: boolean, now: Date): string {
   const header = ["OWNER", "IMAGE", "STATE", "RUNNING", "AVAILABLE", "CHECKED", "NEXT", "MESSAGE"];

@@ -1,12 +1,7 @@
 /** Kubectl's tables: three blanks between columns, none narrower than six. */
-const TABLE: ColumnStyle = { padding: 3, minWidth: 6 };
-/** Kubectl's descriptions. */
-const DESCRIPTION: ColumnStyle = { padding: 2, minWidth: 0 };
-
-interface ColumnStyle {
-  padding: number;
-  minWidth: number;
-}
+const TABLE = { padding: 3, minWidth: 6 };
+/** Blanks between the columns of kubectl's descriptions. */
+const PADDING = 2;
 
 /** Rows as kubectl prints them. Columns that were wide once stay so, so that later rows are aligned. */
 export class TextTable {
@@ -31,7 +26,7 @@ export class TextTable {
  * Aligns cells that end in a tab, line below line, as Go's `text/tabwriter` does: a column is as wide as the widest cell
  * of a run of lines that all have it, so that a block does not widen the next one.
  */
-export function alignTabs(text: string, { padding, minWidth }: ColumnStyle = DESCRIPTION): string {
+export function alignTabs(text: string): string {
   const lines = text.split("\n").map((line) => line.split("\t"));
   const columns = Math.max(...lines.map((cells) => cells.length)) - 1;
   for (let column = 0; column < columns; column++) {
@@ -40,7 +35,7 @@ export function alignTabs(text: string, { padding, minWidth }: ColumnStyle = DES
       // The text after the last tab of a line belongs to no column.
       if (at < lines.length && column < lines[at]!.length - 1) continue;
       const run = lines.slice(from, at);
-      const width = Math.max(minWidth, ...run.map((cells) => lengthOf(cells[column]!) + padding));
+      const width = Math.max(0, ...run.map((cells) => lengthOf(cells[column]!) + PADDING));
       for (const cells of run) cells[column] = pad(cells[column]!, width);
       from = at + 1;
     }

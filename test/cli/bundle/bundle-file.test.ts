@@ -9,6 +9,7 @@ import {
   openBundle,
   writeBundle,
 } from "../../../src/cli/bundle/bundle-file.ts";
+import { DockerError } from "../../../src/docker/engine/docker-error.ts";
 import { BLOCK_BYTES, parseTarHeader, tarHeader } from "../../../src/docker/engine/tar.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
@@ -111,7 +112,7 @@ test.each([0, 511, 8 ** 11 - 1, 8 ** 11, 20 * 1024 ** 3])("a header of %p bytes"
 });
 
 describe("images", () => {
-  const absent = Object.assign(new Error("no such image"), { status: 404 });
+  const absent = new DockerError(404, "GET /images/web:1/json", "no such image");
   const bundle = { index: { images: ["web:1"] }, read: (path: string) => new Blob([path]) };
 
   test("are loaded once", async () => {
