@@ -45,7 +45,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   page: "base/api preact react preact/hooks preact/jsx-dev-runtime preact/jsx-runtime uplot @xterm/xterm @xterm/addon-fit",
   kubelet: "config/option-table.ts plan stats manifest base",
   "kubelet/prober": "plan base",
-  "kubelet/volumes": "plan base",
+  "kubelet/volumes": "plan stats/metrics base",
   "kubelet/cni": "plan base valibot",
   controllers: "plan base",
   docker: "plan config/option-table.ts manifest/yaml base valibot",

@@ -1,11 +1,14 @@
-import type { Volume } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ConfigurationStatus } from "../base/model/configuration.ts";
 import type { ProbeKind, ProbeOutcome } from "../base/model/prober.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import type { CgroupWriter } from "../kubelet/pod-cgroup-manager.ts";
-import type { PodWorkCounter } from "../kubelet/pod-worker.ts";
-import { type KubeletMetrics, toKubeletMetrics, toProbeMetric } from "../stats/metrics/kubelet-metrics.ts";
+import {
+  type KubeletMetrics,
+  toKubeletMetrics,
+  toProbeMetric,
+  volumePluginOf,
+} from "../stats/metrics/kubelet-metrics.ts";
 import type { Metric } from "../stats/metrics/metric.ts";
 import { buildInfo } from "./version.ts";
 
@@ -17,7 +20,6 @@ export class MetricsRecorder {
   readonly probeMetrics: readonly Metric[] = [this.#probes];
   readonly #clock: Clock;
   #watched: Kubelet | undefined;
-  #lastRelistMs: number | undefined;
 
   constructor(nodeName: string, clock: Clock) {
     this.#clock = clock;
@@ -51,7 +53,7 @@ export class MetricsRecorder {
     for (const { pod } of this.#watched?.desiredPods ?? []) {
       const isSetUp = this.#watched?.worker(pod.metadata.uid ?? "")?.snapshot.sandboxes[0]?.state === "ready";
       for (const volume of pod.spec.volumes ?? []) {
-        const plugin = toVolumePlugin(volume);
+        const plugin = volumePluginOf(volume);
         volumeTotal.add(1, [plugin, "desired_state_of_world"]);
         if (isSetUp) volumeTotal.add(1, [plugin, "actual_state_of_world"]);
       }
@@ -83,49 +85,6 @@ export class MetricsRecorder {
     };
   }
 
-  /** One step at the engine; `operation` is CRI's word for it. */
-  readonly countOperation = (operation: string, durationMs: number, failed: boolean): void => {
-    this.kubelet.runtimeOperations.inc([operation]);
-    this.kubelet.runtimeOperationDuration.observe(durationMs / 1000, [operation]);
-    if (failed) this.kubelet.runtimeOperationErrors.inc([operation]);
-    if (operation === "run_podsandbox") {
-      this.kubelet.runPodSandboxDuration.observe(durationMs / 1000, [""]);
-      if (failed) this.kubelet.runPodSandboxErrors.inc([""]);
-      else this.kubelet.startedPods.inc();
-    }
-    if (operation === "start_container" && !failed) this.kubelet.startedContainers.inc();
-  };
-
-  /** Counters of the pod workers. */
-  readonly pods: PodWorkCounter = {
-    added: (containers, sinceWantedMs) => {
-      this.kubelet.containersPerPod.observe(containers);
-      this.kubelet.podWorkerStartDuration.observe(sinceWantedMs / 1000);
-    },
-    worked: (kind, durationMs) => this.kubelet.podWorkerDuration.observe(durationMs / 1000, [kind]),
-    started: (sinceWantedMs) => this.kubelet.podStartDuration.observe(sinceWantedMs / 1000),
-  };
-
-  readonly countVolume = (volume: Volume, durationMs: number, failed: boolean): void => {
-    const labels = ["volume_mount", toVolumePlugin(volume)];
-    if (failed) this.kubelet.storageOperationErrors.inc(labels);
-    else this.kubelet.storageOperationDuration.observe(durationMs / 1000, labels);
-  };
-
-  /** @param owner `default/web`, `default/Deployment/web` */
-  countImageUpdate(owner: string, result: "kept" | "rolled-back" | "error"): void {
-    const slash = owner.indexOf("/");
-    this.kubelet.imageUpdates.inc([owner.slice(0, slash), owner.slice(slash + 1), result]);
-  }
-
-  readonly countRelist = (durationMs: number): void => {
-    const nowMs = this.#clock.monotonicMs();
-    this.kubelet.plegRelistDuration.observe(durationMs / 1000);
-    if (this.#lastRelistMs !== undefined) this.kubelet.plegRelistInterval.observe((nowMs - this.#lastRelistMs) / 1000);
-    this.#lastRelistMs = nowMs;
-    this.kubelet.plegLastSeen.set(this.#clock.now().getTime() / 1000);
-  };
-
   countProbe(
     pod: { uid: string; name: string; namespace: string },
     container: string,
@@ -137,17 +96,3 @@ export class MetricsRecorder {
     this.#probes.inc([container, pod.namespace, pod.name, pod.uid, type, word]);
   }
 }
-
-/** Upstream's name of the plugin that makes a volume. */
-function toVolumePlugin(volume: Volume): string {
-  const { name: _, ...source } = volume;
-  const kind = Object.keys(source)[0] ?? "emptyDir";
-  return `kubernetes.io/${VOLUME_PLUGINS[kind] ?? kind.toLowerCase()}`;
-}
-
-const VOLUME_PLUGINS: Readonly<Record<string, string>> = {
-  emptyDir: "empty-dir",
-  hostPath: "host-path",
-  downwardAPI: "downward-api",
-  persistentVolumeClaim: "local-volume",
-};

@@ -13,6 +13,7 @@ import type { PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
 import { runsOnce } from "../plan/restart-policy.ts";
 import type { RolloutProgress } from "../plan/rollout.ts";
 import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
+import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import { type PodRevision, pendingResizeOf } from "./edit-rules.ts";
 import { PodActions, type PodActionsDeps, PodSyncState } from "./pod-actions.ts";
 import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
@@ -21,7 +22,7 @@ import type { ProbeManager } from "./prober/probe-manager.ts";
 export interface PodWorkerDeps extends PodActionsDeps {
   probes: Pick<ProbeManager, "update" | "remove" | "states">;
   node: Pick<NodeInfo, "ip" | "formerNames">;
-  counter?: PodWorkCounter;
+  metrics: KubeletMetrics;
 }
 
 /** All pods together, as one worker sees them: `PodWorkers`. */
@@ -100,7 +101,7 @@ export class PodWorker {
     this.#owner = owner;
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
     this.#status = new PodStatusTracker(deps, completion, conditions);
-    this.#timer = new PodWorkTimer(deps.clock, deps.counter);
+    this.#timer = new PodWorkTimer(deps);
     this.#actions = new PodActions(ref, deps, this.#state, () => this.wake(), this.#stop.signal);
   }
 
@@ -468,38 +469,29 @@ const earliest = (a: number | undefined, b: number | undefined) =>
 /** The trigger of the work: a pod that is new to this process, an edit, or anything else (an exit, a probe, the engine). */
 type PodWorkKind = "create" | "update" | "sync";
 
-/** Counts the work of pod workers, for the metrics. Times in milliseconds. */
-export interface PodWorkCounter {
-  /** A pod was given to its worker, this long after it was first desired. */
-  added(containers: number, sinceWantedMs: number): void;
-  /** A worker has nothing under way any more. */
-  worked(kind: PodWorkKind, durationMs: number): void;
-  /** A pod that was Pending is Running, this long after it was first desired. */
-  started(sinceWantedMs: number): void;
-}
-
 /**
- * Times the work of one pod worker. A sync never waits, so upstream's "sync" corresponds to a period here: from the
- * edit, or from the first action when there was no edit, to the sync that finds nothing under way. An edit that needs
- * no action takes no time.
+ * Times the work of one pod worker, for the metrics. A sync never waits, so upstream's "sync" corresponds to a period here:
+ * from the edit, or from the first action when there was no edit, to the sync that finds nothing under way. An edit that
+ * needs no action takes no time.
  */
 class PodWorkTimer {
-  readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #counter: PodWorkCounter | undefined;
+  readonly #clock: Clock;
+  readonly #metrics: KubeletMetrics;
   #open: { kind: PodWorkKind; sinceMs: number } | undefined;
   #desiredSinceMs = 0;
   #phase: string | undefined;
 
-  constructor(clock: Pick<Clock, "monotonicMs">, counter: PodWorkCounter | undefined) {
+  constructor({ clock, metrics }: Pick<PodWorkerDeps, "clock" | "metrics">) {
     this.#clock = clock;
-    this.#counter = counter;
+    this.#metrics = metrics;
   }
 
+  /** A pod was given to its worker. @param desiredSinceMs when it was first desired, monotonic */
   added(containers: number, desiredSinceMs: number): void {
-    const nowMs = this.#clock.monotonicMs();
     this.#desiredSinceMs = desiredSinceMs;
-    this.#open = { kind: "create", sinceMs: nowMs };
-    this.#counter?.added(containers, nowMs - desiredSinceMs);
+    this.#open = { kind: "create", sinceMs: this.#clock.monotonicMs() };
+    this.#metrics.containersPerPod.observe(containers);
+    this.#metrics.podWorkerStartDuration.observe(this.#secondsSince(desiredSinceMs));
   }
 
   /** The pod was edited. An edit during the work for another edit extends that period. */
@@ -509,20 +501,23 @@ class PodWorkTimer {
   }
 
   synced(isIdle: boolean): void {
-    const nowMs = this.#clock.monotonicMs();
     if (!isIdle) {
-      this.#open ??= { kind: "sync", sinceMs: nowMs };
+      this.#open ??= { kind: "sync", sinceMs: this.#clock.monotonicMs() };
       return;
     }
-    if (this.#open) this.#counter?.worked(this.#open.kind, nowMs - this.#open.sinceMs);
+    if (this.#open) this.#metrics.podWorkerDuration.observe(this.#secondsSince(this.#open.sinceMs), [this.#open.kind]);
     this.#open = undefined;
   }
 
   /** The status has this phase now. A pod that was running before this process is not counted as started. */
   showed(phase: string | undefined): void {
     if (this.#phase === "Pending" && phase === "Running") {
-      this.#counter?.started(this.#clock.monotonicMs() - this.#desiredSinceMs);
+      this.#metrics.podStartDuration.observe(this.#secondsSince(this.#desiredSinceMs));
     }
     this.#phase = phase;
+  }
+
+  #secondsSince(ms: number): number {
+    return (this.#clock.monotonicMs() - ms) / 1000;
   }
 }

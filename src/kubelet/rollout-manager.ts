@@ -6,8 +6,9 @@ import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
+import { podRefOf } from "../base/model/pod-ref.ts";
 import { rolloutLimitsOf, wantsRollback } from "../plan/rollout.ts";
+import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import type { ImageUpdateManager } from "./images/image-update-manager.ts";
 import { PodTrials, type TriedPod } from "./pod-trials.ts";
 import type { PodWorker } from "./pod-worker.ts";
@@ -27,7 +28,7 @@ interface RolloutManagerDeps {
   file: Persisted<StoredRollouts>;
   /** `--rollout=serial`: of several edited pods one is changed at a time; a failure stops the others. */
   isSerial: boolean;
-  onRolledBack?: ((pod: PodRef) => void) | undefined;
+  metrics: KubeletMetrics;
   /** {@link RolloutManager.apply} would return another state now. */
   onChange: () => void;
 }
@@ -42,7 +43,7 @@ interface Entry extends Partial<StoredRollout> {
  * Decides which revision of each pod runs: the one its source has, or, after a failed edit of a pod with the annotation
  * `kubelet-ts.io/rollback: on-failure`, the last one that was Ready.
  */
-export class RolloutManager {
+class RolloutManager {
   readonly #deps: RolloutManagerDeps;
   readonly #entries = new Map<PodUID, Entry>();
   readonly #stored: StoredMap<PodUID, StoredRollout, StoredRollouts>;
@@ -170,7 +171,7 @@ export class RolloutManager {
   }
 
   #fail(uid: PodUID, entry: Entry, why: string): void {
-    const { recorder, logger, onChange, isSerial, onRolledBack } = this.#deps;
+    const { recorder, logger, onChange, isSerial, metrics } = this.#deps;
     const { applied, ready } = entry;
     const ref = podRefOf(applied.pod);
     if (!ready || ready.revision === applied.revision || !wantsRollback(applied.pod)) {
@@ -182,7 +183,7 @@ export class RolloutManager {
     const message = `revision ${short(applied)} was rolled back to ${short(ready)}: ${why}`;
     logger.warn(`Pod "${podFullName(ref)}": ${message}`);
     recorder.record(ref, { type: "Warning", reason: "RolledBack", message });
-    onRolledBack?.(ref);
+    metrics.rollbacks.inc([ref.namespace, ref.name]);
     entry.rejected = { revision: applied.revision, message };
     this.#trials.end(uid);
     this.#store(uid, entry);
@@ -208,7 +209,7 @@ interface RevisionSelectorDeps {
   /** Selects the images that pods run; absent: those of their manifests. */
   imageUpdates?: ImageUpdateManager;
   isSerialRollout?: boolean;
-  onRolledBack?: (pod: PodRef) => void;
+  metrics: KubeletMetrics;
 }
 
 export class RevisionSelector {

@@ -3,6 +3,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { ObservedRuntime } from "../base/model/container-engine.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
+import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import type { PodCache } from "./pod-cache.ts";
 
 interface RuntimeWatcherDeps {
@@ -10,6 +11,7 @@ interface RuntimeWatcherDeps {
   logger: Logger;
   runtime: ObservedRuntime;
   cache: PodCache;
+  metrics: KubeletMetrics;
   /** Longest time between two lists of all containers. Unit: milliseconds. */
   relistPeriodMs: number;
 }
@@ -24,8 +26,6 @@ const SLOW_RELIST_MS = 5_000;
 export class RuntimeWatcher {
   /** The engine reports that this container, or sandbox, ran out of memory. */
   readonly ooms = new Listeners<ContainerId>();
-  /** All containers were listed. Unit of the duration: milliseconds. */
-  readonly lists = new Listeners<number>();
   /** Every container was inspected, after the first connection and after each reconnection. */
   readonly resyncs = new Listeners();
   /** A periodic list succeeded; it finds changes whose event was missed. */
@@ -108,10 +108,8 @@ export class RuntimeWatcher {
     try {
       this.#relisting = cache.relist(full, this.#stop.signal);
       await this.#relisting;
-      this.#lastListAtMs = clock.monotonicMs();
+      this.#noteListed(startedAtMs);
       nextInMs = relistPeriodMs;
-      this.lists.emit(this.#lastListAtMs - startedAtMs);
-      this.#noteSlowness(this.#lastListAtMs - startedAtMs);
       this.#noteRecovery();
     } finally {
       this.#relisting = undefined;
@@ -139,11 +137,17 @@ export class RuntimeWatcher {
     this.healthChanges.emit();
   }
 
-  #noteSlowness(durationMs: number): void {
+  #noteListed(startedAtMs: number): void {
+    const { clock, logger, metrics } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    const durationMs = nowMs - startedAtMs;
+    metrics.plegRelistDuration.observe(durationMs / 1000);
+    if (this.#isSynced) metrics.plegRelistInterval.observe((nowMs - this.#lastListAtMs) / 1000);
+    metrics.plegLastSeen.set(clock.now().getTime() / 1000);
+    this.#lastListAtMs = nowMs;
     const isSlow = durationMs > SLOW_RELIST_MS;
     if (isSlow === this.#isSlow) return;
     this.#isSlow = isSlow;
-    const { logger } = this.#deps;
     if (isSlow) {
       logger.warn(`The Docker engine is slow: listing all containers took ${Math.round(durationMs / 1000)} s`);
     } else logger.info("The Docker engine is no longer slow");

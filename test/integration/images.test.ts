@@ -16,6 +16,7 @@ import { aContainer, aPod } from "../support/builders.ts";
 import { someDockerImages } from "../support/docker-engine.ts";
 import { describeWithEngine } from "../support/engine.ts";
 import { imageFailure } from "../support/image-failure.ts";
+import { aMetrics } from "../support/metrics.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { BadNetwork, hasRegistry, outerAddress, type PushedImage, TestRegistry } from "../support/registry.ts";
 import { TestDocker } from "../support/test-docker.ts";
@@ -46,8 +47,8 @@ function managerWith(options: Partial<ImageManagerOptions> = {}): ImageManager {
       record: (_, { type, reason, message }: PodEvent) => void events.push(`${type} ${reason} ${message}`),
     },
     credentials: new ImageCredentials({ rootDir, homeDir: join(rootDir, "home"), logger, files: LOCAL_TEXT_FILES }),
-    limits: { maxParallel: 0, perSecond: 0, burst: 0 },
-    progressDeadlineMs: 60_000,
+    limits: { maxParallel: 0, perSecond: 0, burst: 0, progressDeadlineMs: 60_000 },
+    metrics: aMetrics(),
     ...options,
   });
 }
@@ -182,7 +183,7 @@ describeWithEngine("images from a registry", () => {
     test("a layer stalls: the pull is cancelled, and the next one works", () =>
       withBadNetwork("oracle/stall:1", async (network, reference, image) => {
         network.layers = "stall";
-        const manager = managerWith({ progressDeadlineMs: 700 });
+        const manager = managerWith({ limits: { maxParallel: 0, perSecond: 0, burst: 0, progressDeadlineMs: 700 } });
         const error = await imageFailure(ensure(reference, "IfNotPresent", { manager }));
         expect(error).toMatchObject({ reason: "ErrImagePull", problem: "stalled" });
         expect(events).toContain(`Warning Failed Failed to pull image "${reference}": ${error.message}`);

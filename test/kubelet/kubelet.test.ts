@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
+import { aMetrics, samplesOf } from "../support/metrics.ts";
 
 let world: KubeletWorld;
 
@@ -122,24 +123,50 @@ describe("a pod", () => {
 });
 
 describe("work is counted", () => {
+  const counts = () => {
+    const { containersPerPod, podWorkerStartDuration, podStartDuration, podWorkerDuration } = world.metrics;
+    return {
+      added: [containersPerPod, podWorkerStartDuration].map((metric) => samplesOf(metric).at(-1)),
+      started: samplesOf(podStartDuration).at(-1),
+      work: samplesOf(podWorkerDuration),
+    };
+  };
+  const worked = (type: string, seconds = 0) => [
+    `_sum{operation_type="${type}"} ${seconds}`,
+    `_count{operation_type="${type}"} 1`,
+  ];
+
   test("for a new pod, an edit, and a restart; not for an end", async () => {
     await world.started(named("web"));
-    expect(world.work).toEqual(["added 1 0", "started 0", "create 0"]);
+    const added = ["_count 1", "_count 1"];
+    expect(counts()).toEqual({ added, started: "_count 1", work: worked("create") });
     world.want(named("web", { containers: [aContainer({ image: "busybox:2" })] }));
     await world.clock.advance(5_000);
     await world.exit("web", "app", 1, 60_000);
-    expect(world.work.slice(3)).toEqual(["update 10", "sync 0"]);
     world.want();
     await world.clock.advance(5_000);
-    expect(world.work).toHaveLength(5);
+    const work = [...worked("create"), ...worked("update", 0.01), ...worked("sync")];
+    expect(counts()).toEqual({ added, started: "_count 1", work });
   });
 
   test("a pod that runs already is new to this process, and has not started with it", async () => {
     await world.started(named("web"));
+    world.metrics = aMetrics();
     world.renew();
-    world.work.length = 0;
     await world.started(named("web"));
-    expect(world.work).toEqual(["added 1 0", "create 0"]);
+    expect(counts()).toEqual({ added: ["_count 1", "_count 1"], started: "_count 0", work: worked("create") });
+  });
+
+  test("the lists of all containers", async () => {
+    await world.started(named("web"));
+    await world.clock.advance(60_000);
+    const { plegRelistDuration, plegRelistInterval } = world.metrics;
+    expect([plegRelistDuration, plegRelistInterval].flatMap(samplesOf)).toEqual([
+      "_sum 0",
+      "_count 2",
+      "_sum 60",
+      "_count 1",
+    ]);
   });
 });
 

@@ -3,6 +3,7 @@ import type { Pod } from "../../src/base/api/pod.ts";
 import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
+import { samplesOf } from "../support/metrics.ts";
 
 let world: KubeletWorld;
 
@@ -71,6 +72,7 @@ describe("an edit with rollback: on-failure", () => {
     const message = "revision web:2 was rolled back to web:1: the pod was not Ready within 1m0s";
     expect(world.recorder.events).toContain(`web-node1 RolledBack ${message}`);
     expect(conditionOf("web", "ManifestLive")).toMatchObject({ status: "False", reason: "RolledBack", message });
+    expect(samplesOf(world.metrics.rollbacks)).toEqual(['{namespace="default",pod="web-node1"} 1']);
   });
 
   test("is rolled back when its container crash-loops, although it is Ready in between", async () => {

@@ -21,6 +21,7 @@ import type { PendingResize } from "../../src/plan/pod-resources.ts";
 import { aPod, NO_LIMITS } from "./builders.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { FakeEngine } from "./fake-engine.ts";
+import { aMetrics } from "./metrics.ts";
 import { RecordingLogger, RecordingRecorder } from "./recording-logger.ts";
 
 /** The image names the revision of a container; labels and the like change nothing. */
@@ -61,8 +62,7 @@ export class KubeletWorld {
   readonly engine = new FakeEngine(this.clock);
   readonly logger = new RecordingLogger();
   readonly recorder = new RecordingRecorder();
-  /** Reports of pod workers to the metrics. */
-  readonly work: string[] = [];
+  metrics = aMetrics();
   /** State files: they outlive `renew`. */
   completions = new Map<string, Completion>();
   podCleanup: readonly PodRef[] = [];
@@ -152,7 +152,7 @@ export class KubeletWorld {
   }
 
   #newKubelet(): Kubelet {
-    const { clock, logger, recorder, engine, probes } = this;
+    const { clock, logger, recorder, engine, probes, metrics } = this;
     this.imageUpdates?.stop();
     this.imageUpdates = this.#newImageUpdates?.(clock);
     const runtime = engine;
@@ -192,13 +192,9 @@ export class KubeletWorld {
           states: (uid) => probes.get(uid) ?? new Map(),
         },
         node: { ip: "10.0.0.1", formerNames: this.formerNodeNames },
-        counter: {
-          added: (containers, ms) => this.work.push(`added ${containers} ${ms}`),
-          worked: (kind, ms) => this.work.push(`${kind} ${ms}`),
-          started: (ms) => this.work.push(`started ${ms}`),
-        },
+        metrics,
       },
-      watcher: new RuntimeWatcher({ clock, logger, runtime, cache, relistPeriodMs: 60_000 }),
+      watcher: new RuntimeWatcher({ clock, logger, runtime, cache, metrics, relistPeriodMs: 60_000 }),
       podManager: new PodManager(),
       records: new PodRecords({
         completions: {
@@ -216,6 +212,7 @@ export class KubeletWorld {
         clock,
         logger,
         recorder,
+        metrics,
         rollouts: kept("rollouts"),
         ephemeralContainers: kept("ephemeralContainers"),
         isSerialRollout: this.isSerialRollout,

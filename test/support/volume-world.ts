@@ -7,6 +7,7 @@ import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
 import { toNodeAllocatable } from "../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "./builders.ts";
 import { FakeClock } from "./fake-clock.ts";
+import { aMetrics } from "./metrics.ts";
 import { RecordingLogger } from "./recording-logger.ts";
 import { mounting } from "./temp-dir.ts";
 
@@ -67,6 +68,7 @@ export function aManager(
 ) {
   const engine = new FakeVolumeEngine();
   const logger = new RecordingLogger();
+  const metrics = aMetrics();
   const manager = new VolumeManager({
     rootDir,
     allocatable: toNodeAllocatable({
@@ -79,13 +81,14 @@ export function aManager(
     }),
     clock: new FakeClock(),
     logger,
+    metrics,
     engine,
     images: engine,
     hostFiles: localHostFiles(),
     ...(mounts && { mounter: new Mounter() }),
     ...options,
   });
-  return { manager, engine, logger };
+  return { manager, engine, logger, metrics };
 }
 
 /** A pod whose one container mounts each volume at `/<name>`, then what `mounts` adds. */

@@ -42,7 +42,7 @@ export function buildEvictionManager(parts: AssembledKubelet, view: KubeletView,
       transitionMs: "evictionPressureTransitionMs",
       maxPodGraceSeconds: "evictionMaxPodGracePeriodSeconds",
     }),
-    onEvict: (signal) => context.metrics.kubelet.evictions.inc([signal]),
+    metrics: context.metrics.kubelet,
     nodeName: context.node.name,
   });
 }

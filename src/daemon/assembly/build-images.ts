@@ -86,7 +86,7 @@ export function buildImageUpdates(
     file: openStateFile(context, "image-updates"),
     options,
     sources: new RegistriesAndEngine(context, parts),
-    onResult: (owner, result) => metrics.countImageUpdate(owner, result),
+    metrics: metrics.kubelet,
   });
 }
 

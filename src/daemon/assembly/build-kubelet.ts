@@ -33,18 +33,25 @@ export function buildKubelet(
   { pods: runtime, images }: DockerEngine,
   parts: KubeletParts,
 ): Kubelet {
-  const { options, node, clock, logger, recorder, metrics } = context;
+  const { options, node, clock, logger, recorder } = context;
+  const metrics = context.metrics.kubelet;
   const { podManager, services, probes, rules, oomEvents, imageUpdates } = parts;
   const oomVerdicts = openStateFile(context, "oom-killed");
   const cache = new PodCache({ runtime, clock, oomVerdicts, images });
-  const watcher = new RuntimeWatcher({ clock, logger, runtime, cache, relistPeriodMs: options.syncFrequencyMs });
+  const watcher = new RuntimeWatcher({
+    clock,
+    logger,
+    runtime,
+    cache,
+    metrics,
+    relistPeriodMs: options.syncFrequencyMs,
+  });
   watcher.ooms.add((id) => oomEvents.emit(id));
-  watcher.lists.add(metrics.countRelist);
   const evictions = openStateFile(context, "evictions");
   // --runonce is a request to run these pods: earlier evictions do not count.
   if (options.runOnce && evictions.read()) evictions.write([]);
   const kubelet = new Kubelet({
-    worker: { clock, logger, recorder, cache, services, probes, node, counter: metrics.pods },
+    worker: { clock, logger, recorder, cache, services, probes, node, metrics },
     watcher,
     podManager,
     records: new PodRecords({
@@ -62,14 +69,14 @@ export function buildKubelet(
       ephemeralContainers: openStateFile(context, "ephemeral-containers"),
       imageUpdates,
       isSerialRollout: options.rollout === "serial",
-      onRolledBack: ({ namespace, name }) => metrics.kubelet.rollbacks.inc([namespace, name]),
+      metrics,
     }),
     rules,
     deadContainers: liveOptions(options, { maxInAll: "maximumDeadContainers", minTtlMs: "minimumContainerTtlMs" }),
   });
   kubelet.podsGone.add((uid) => recorder.objectGone(uid));
   probes.changes.add(({ uid }) => kubelet.worker(uid)?.wake());
-  metrics.watch(kubelet);
+  context.metrics.watch(kubelet);
   return kubelet;
 }
 

@@ -27,6 +27,7 @@ import { canMount, Mounter } from "../../kubelet/volumes/mounter.ts";
 import { PodVolumeQueue, VolumeManager } from "../../kubelet/volumes/volume-manager.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
 import { parseCgroupMounts } from "../../stats/cgroups/cgroup-layout.ts";
+import { countOperation } from "../../stats/metrics/kubelet-metrics.ts";
 import { probeVersion } from "../version.ts";
 import type { NodeContext } from "./node-context.ts";
 
@@ -140,7 +141,7 @@ function buildEngine(context: NodeContext, networks: PodNetworks, oomGroup: OomG
     mayLowerOomScores: readMayLowerOomScores,
     pods: {
       networks,
-      onOperation: metrics.countOperation,
+      onOperation: (...operation) => countOperation(metrics.kubelet, ...operation),
       onStarted: async (id, signal) => {
         if (!oomGroup.isWanted) return;
         // A container that has been removed already needs no setting.
@@ -168,10 +169,10 @@ const buildImages = (
       maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
       perSecond: options.registryPullQps,
       burst: options.registryBurst,
+      progressDeadlineMs: options.imagePullProgressDeadlineMs,
     },
-    progressDeadlineMs: options.imagePullProgressDeadlineMs,
     onProgress: onPullProgress,
-    onPull: (durationMs, failed) => metrics.countOperation("pull_image", durationMs, failed),
+    metrics: metrics.kubelet,
   });
 
 /** The credentials of the machine, of pods and of credential providers. */
@@ -197,7 +198,7 @@ async function buildVolumes(
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
   return new VolumeManager({
-    onSetUp: metrics.countVolume,
+    metrics: metrics.kubelet,
     rootDir: options.rootDir,
     allocatable,
     clock,

@@ -24,6 +24,7 @@ import {
   toEvictionMessage,
 } from "../../plan/eviction.ts";
 import { computeQosClass } from "../../plan/pod-resources.ts";
+import type { KubeletMetrics } from "../../stats/metrics/kubelet-metrics.ts";
 import type { Kubelet } from "../kubelet.ts";
 
 interface EvictionDeps {
@@ -37,8 +38,7 @@ interface EvictionDeps {
   usage: EvictionUsage;
   /** Grace period limit of a pod evicted by a soft threshold; -1 = the pod's own. */
   settings: EvictionSettings & { maxPodGraceSeconds: number };
-  /** A pod is evicted; of what there was too little, or which limit it passed. */
-  onEvict?: (signal: string) => void;
+  metrics: KubeletMetrics;
   nodeName: string;
 }
 
@@ -223,11 +223,11 @@ export class EvictionManager {
   }
 
   #evict(pod: Pod, { signal, message }: { signal: string; message: string }, maxGraceSeconds: number): void {
-    const { kubelet, recorder, clock, onEvict } = this.#deps;
+    const { kubelet, recorder, clock, metrics } = this.#deps;
     recorder.record(podRefOf(pod), { type: "Warning", reason: "Evicted", message });
     this.#evictedAtMs.set(uidOf(pod), clock.monotonicMs());
     kubelet.evict(uidOf(pod), { reason: "Evicted", message }, maxGraceSeconds);
-    onEvict?.(signal);
+    metrics.evictions.inc([signal]);
   }
 
   /** One at a time: the pressure may come back. */

@@ -23,13 +23,14 @@ import { messageOf } from "../../base/text/error-message.ts";
 import { applyDefaultTag, type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";
 import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../../plan/pod-plan.ts";
 import { PodStepError } from "../../plan/waiting-reasons.ts";
+import { countOperation, type KubeletMetrics } from "../../stats/metrics/kubelet-metrics.ts";
 
 /** Credentials of pods and of the machine: `ImageCredentials` of src/docker. */
 interface Credentials {
   lookUp(reference: ImageReference, pullSecrets: readonly Secret[], signal: AbortSignal): Promise<RegistryAuth[]>;
 }
 
-export interface ImageManagerOptions extends Pick<PullRequest, "progressDeadlineMs" | "onProgress"> {
+export interface ImageManagerOptions extends Pick<PullRequest, "onProgress"> {
   images: Pick<ImageEngine, "imageStatus" | "pull" | "forget">;
   clock: Clock;
   logger: Logger;
@@ -37,8 +38,7 @@ export interface ImageManagerOptions extends Pick<PullRequest, "progressDeadline
   recorder: EventRecorder;
   credentials: Credentials;
   limits: PullLimits;
-  /** A pull ended; attempts with different credentials count as one. */
-  onPull?: (durationMs: number, failed: boolean) => void;
+  metrics: KubeletMetrics;
 }
 
 /**
@@ -185,15 +185,21 @@ export class ImageManager {
     pullSecrets: readonly Secret[],
     signal: AbortSignal,
   ): Promise<ImageInfo> {
-    const { images, credentials, progressDeadlineMs, onProgress, clock, onPull } = this.#options;
+    const { images, credentials, limits, onProgress, clock, metrics } = this.#options;
+    const { progressDeadlineMs } = limits;
     const auths = await credentials.lookUp(parseImageReference(ref), pullSecrets, signal).catch((cause: unknown) => {
       signal.throwIfAborted();
       throw new ImageRefusal("failed", messageOf(cause), "other", { cause });
     });
     // Pulls with other credentials are separate: a caller must not get an image that its own credentials do not allow.
     const key = `${ref}\n${new Bun.CryptoHasher("sha256").update(JSON.stringify(auths)).digest("hex")}`;
+    // Attempts with different credentials count as one.
     const pull = (stop: AbortSignal) =>
-      timed(clock, () => images.pull(ref, { image, auths, progressDeadlineMs, onProgress }, stop), onPull);
+      timed(
+        clock,
+        () => images.pull(ref, { image, auths, progressDeadlineMs, onProgress }, stop),
+        (durationMs, failed) => countOperation(metrics, "pull_image", durationMs, failed),
+      );
     return this.#pulls.do(key, (stop) => this.#queue.run(() => pull(stop), stop), signal);
   }
 
@@ -256,7 +262,7 @@ const REGISTRY_HINTS: Readonly<Record<RegistryProblem, string>> = {
 };
 
 /** `perSecond` and `burst` limit the starts of pulls. */
-export interface PullLimits extends Rate {
+export interface PullLimits extends Rate, Pick<PullRequest, "progressDeadlineMs"> {
   /** At a time; 0 = no limit. 1 is `serializeImagePulls`. */
   maxParallel: number;
 }

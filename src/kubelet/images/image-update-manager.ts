@@ -33,6 +33,7 @@ import {
   undoUpdate,
   updateOwnerOf,
 } from "../../plan/image-updates.ts";
+import type { KubeletMetrics } from "../../stats/metrics/kubelet-metrics.ts";
 import { PodTrials, type TriedPod } from "../pod-trials.ts";
 import {
   findTargets,
@@ -71,8 +72,7 @@ export interface ImageUpdateManagerDeps {
   /** Read at each use. */
   options: Pick<KubeletOptions, "imageUpdate" | "imageUpdateSchedule" | "imageUpdateWindow" | "imageUpdateJitterMs">;
   sources: ImageUpdateSources;
-  /** Counts ends: `kept`, `rolled-back`, `error` of a look-up or a pull. */
-  onResult?: (owner: string, result: "kept" | "rolled-back" | "error") => void;
+  metrics: KubeletMetrics;
 }
 
 /** Wall clocks jump: schedules are compared with the time at least this often. */
@@ -243,8 +243,7 @@ export class ImageUpdateManager {
 
   /** @returns whether other images are to run now */
   #step(target: Target): boolean {
-    const { clock, onResult } = this.#deps;
-    const now = clock.now();
+    const now = this.#deps.clock.now();
     this.#planCheck(target, now);
     const record = this.#recordOf(target);
     const step = decideUpdateStep(record, {
@@ -281,7 +280,7 @@ export class ImageUpdateManager {
         this.#record(target, "Normal", "ImageUpdated", `Image ${target.image}: ${nameOf(step.candidate)} is kept`);
         this.#endTrial(target);
         this.#store(noteKept(record, now));
-        onResult?.(target.owner, "kept");
+        this.#count(target, "kept");
         return true;
       case "roll-back": {
         const message = `Image ${target.image}: ${nameOf(step.candidate)} failed, ${nameOf(record.current)} runs again: ${step.why}`;
@@ -289,7 +288,7 @@ export class ImageUpdateManager {
         this.#deps.logger.warn(`Pod "${target.owner}": ${message}`);
         this.#endTrial(target);
         this.#store(noteRolledBack(record, step.why, now));
-        onResult?.(target.owner, "rolled-back");
+        this.#count(target, "rolled-back");
         return true;
       }
       default:
@@ -362,14 +361,19 @@ export class ImageUpdateManager {
   }
 
   #noteFailed(target: Target, message: string): void {
-    const { clock, logger, onResult } = this.#deps;
+    const { clock, logger } = this.#deps;
     const record = this.#recordOf(target);
     if (record.error !== message) {
       logger.warn(`Image ${target.image} of "${target.owner}" is not updated: ${message}`);
     }
     this.#store(noteFailed(record, message, clock.now()));
     this.#atOnce.delete(target.id);
-    onResult?.(target.owner, "error");
+    this.#count(target, "error");
+  }
+
+  #count({ owner }: Target, result: "kept" | "rolled-back" | "error"): void {
+    const slash = owner.indexOf("/");
+    this.#deps.metrics.imageUpdates.inc([owner.slice(0, slash), owner.slice(slash + 1), result]);
   }
 
   #recordOf({ id, owner, image }: Target): ImageUpdateRecord {

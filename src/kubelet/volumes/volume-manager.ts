@@ -1,6 +1,6 @@
 import { mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import type { Container, Pod, Volume } from "../../base/api/pod.ts";
+import type { Container, Pod } from "../../base/api/pod.ts";
 import { timed } from "../../base/concurrency/timed.ts";
 import { Turns } from "../../base/concurrency/turns.ts";
 import type { Clock } from "../../base/model/clock.ts";
@@ -14,6 +14,7 @@ import { podRefOf } from "../../base/model/pod-ref.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { EnvironmentVariable } from "../../plan/environment.ts";
 import { PodStepError, type WaitingReasonName } from "../../plan/waiting-reasons.ts";
+import { countVolumeSetUp, type KubeletMetrics } from "../../stats/metrics/kubelet-metrics.ts";
 import { Mounter } from "./mounter.ts";
 import { toMounts } from "./mounts.ts";
 import { isDirectoryName, PodDirectories, pluginDirectory } from "./pod-directories.ts";
@@ -55,8 +56,7 @@ const setUpFailure = (volume: string, error: unknown): VolumeFailure => ({
 interface VolumeManagerOptions extends VolumeHost {
   rootDir: string;
   logger: Logger;
-  /** Called after each set-up of a volume, also of one that was ready. */
-  onSetUp?: (volume: Volume, durationMs: number, failed: boolean) => void;
+  metrics: KubeletMetrics;
 }
 
 interface RefreshOutcome {
@@ -92,7 +92,7 @@ export class VolumeManager {
    * @throws VolumeError with every volume that failed; the others are ready.
    */
   async setUp(pod: Pod, { objects }: { objects: ObjectIndex }, signal: AbortSignal): Promise<void> {
-    const { clock, onSetUp, hostFiles } = this.#options;
+    const { clock, metrics, hostFiles } = this.#options;
     const directories = this.#directoriesOf(pod);
     await hostFiles.makePodDirectories(this.#rootDir, pod.metadata.uid ?? "");
     const failures: VolumeFailure[] = [];
@@ -103,7 +103,7 @@ export class VolumeManager {
         await plugin.setUp(source, { pod, name: volume.name, directories }, this.#options, objects, signal);
       };
       await timed(clock, setUp, (durationMs, failed) => {
-        if (!signal.aborted) onSetUp?.(volume, durationMs, failed);
+        if (!signal.aborted) countVolumeSetUp(metrics, volume, durationMs, failed);
       }).catch((error: unknown) => {
         signal.throwIfAborted();
         failures.push(setUpFailure(volume.name, error));

@@ -1,3 +1,4 @@
+import type { Volume } from "../../base/api/pod.ts";
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { Counter, Gauge, Histogram, type Metric } from "./metric.ts";
 
@@ -153,6 +154,40 @@ const BUILD_LABELS = [
   ...["build_date", "compiler", "git_commit", "git_tree_state", "git_version", "go_version", "major", "minor"],
   "platform",
 ];
+
+/** One step at the engine has ended. @param operation CRI's word for it */
+export function countOperation(metrics: KubeletMetrics, operation: string, durationMs: number, failed: boolean): void {
+  metrics.runtimeOperations.inc([operation]);
+  metrics.runtimeOperationDuration.observe(durationMs / 1000, [operation]);
+  if (failed) metrics.runtimeOperationErrors.inc([operation]);
+  if (operation === "run_podsandbox") {
+    metrics.runPodSandboxDuration.observe(durationMs / 1000, [""]);
+    if (failed) metrics.runPodSandboxErrors.inc([""]);
+    else metrics.startedPods.inc();
+  }
+  if (operation === "start_container" && !failed) metrics.startedContainers.inc();
+}
+
+/** The set-up of a volume has ended, also of one that was ready. */
+export function countVolumeSetUp(metrics: KubeletMetrics, volume: Volume, durationMs: number, failed: boolean): void {
+  const labels = ["volume_mount", volumePluginOf(volume)];
+  if (failed) metrics.storageOperationErrors.inc(labels);
+  else metrics.storageOperationDuration.observe(durationMs / 1000, labels);
+}
+
+/** Upstream's name of the plugin that makes a volume. */
+export function volumePluginOf(volume: Volume): string {
+  const { name: _, ...source } = volume;
+  const kind = Object.keys(source)[0] ?? "emptyDir";
+  return `kubernetes.io/${VOLUME_PLUGINS[kind] ?? kind.toLowerCase()}`;
+}
+
+const VOLUME_PLUGINS: Readonly<Record<string, string>> = {
+  emptyDir: "empty-dir",
+  hostPath: "host-path",
+  downwardAPI: "downward-api",
+  persistentVolumeClaim: "local-volume",
+};
 
 /** The one metric of `/metrics/probes`. `probe_type` is Liveness, Readiness or Startup; `result` is successful, failed or unknown. */
 export const toProbeMetric = () =>

@@ -3,8 +3,10 @@ import type { Pod } from "../../../src/base/api/pod.ts";
 import { EvictionManager } from "../../../src/kubelet/eviction/eviction-manager.ts";
 import type { Rejection } from "../../../src/plan/admission.ts";
 import type { PodDiskUsage, PodUsage } from "../../../src/plan/eviction.ts";
+import type { KubeletMetrics } from "../../../src/stats/metrics/kubelet-metrics.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { aMetrics, samplesOf } from "../../support/metrics.ts";
 import { RecordingLogger, RecordingRecorder } from "../../support/recording-logger.ts";
 
 const MI = 2 ** 20;
@@ -21,7 +23,7 @@ let pods: Pod[];
 let running: Set<string>;
 let evicted: Map<string, Rejection>;
 let graces: number[];
-let counted: string[];
+let metrics: KubeletMetrics;
 let listeners: Set<(uid: string | undefined) => void>;
 
 const aNamed = (name: string, spec: Partial<Pod["spec"]> = {}): Pod => ({
@@ -41,7 +43,7 @@ beforeEach(() => {
   running = new Set();
   evicted = new Map();
   graces = [];
-  counted = [];
+  metrics = aMetrics();
   listeners = new Set();
   manager = newManager();
 });
@@ -107,7 +109,7 @@ const newManager = () =>
       maxPodGraceSeconds: 5,
     },
     nodeName: "node1",
-    onEvict: (signal) => counted.push(signal),
+    metrics,
   });
 
 function run(...wanted: Pod[]): void {
@@ -139,7 +141,7 @@ test("short of memory: one pod at a time goes, with upstream's words, and no tim
   expect(graces).toEqual([0]);
   expect(recorder.events.filter((event) => !event.includes("EvictionThresholdMet"))).toEqual([`b Evicted ${message}`]);
   expect(recorder.events[0]).toBe("node1 EvictionThresholdMet Attempting to reclaim memory");
-  expect(counted).toEqual(["memory.available"]);
+  expect(samplesOf(metrics.evictions)).toEqual(['{eviction_signal="memory.available"} 1']);
   await clock.advance(10_000);
   expect([...evicted.keys()]).toEqual(["b", "c"]);
   expect(manager.refusalOf(aNamed("new"))?.reason).toBe("Evicted");

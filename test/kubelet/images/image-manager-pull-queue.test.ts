@@ -7,7 +7,7 @@ const never = new AbortController().signal;
 /** Pulls that last until they are ended. */
 function pulls(limits: Partial<PullLimits>) {
   const clock = new FakeClock();
-  const queue = new PullQueue({ maxParallel: 0, perSecond: 0, burst: 0, ...limits }, clock);
+  const queue = new PullQueue({ maxParallel: 0, perSecond: 0, burst: 0, progressDeadlineMs: 0, ...limits }, clock);
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   const begin = (name: string, signal = never) =>

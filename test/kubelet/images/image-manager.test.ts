@@ -10,10 +10,12 @@ import { someDockerImages } from "../../support/docker-engine.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { FakeDaemon, type FakeRoute } from "../../support/fake-daemon.ts";
 import { imageFailure } from "../../support/image-failure.ts";
+import { aMetrics, samplesOf } from "../../support/metrics.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { until } from "../../support/until.ts";
 
 const never = new AbortController().signal;
+const LIMITS = { maxParallel: 0, perSecond: 0, burst: 0, progressDeadlineMs: 0 };
 const REF = "127.0.0.1:5000/oracle/app:1";
 const NOT_FOUND = `manifest for ${REF} not found: manifest unknown: manifest unknown`;
 const SHOWN = `rpc error: code = Unknown desc = Error response from daemon: ${NOT_FOUND}`;
@@ -40,8 +42,8 @@ function start(options: Partial<ImageManagerOptions> = {}, { socketPath }: FakeD
     logger,
     recorder: { record },
     credentials: new ImageCredentials({ rootDir: "/nonexistent", homeDir: "", logger, files: LOCAL_TEXT_FILES }),
-    limits: { maxParallel: 0, perSecond: 0, burst: 0 },
-    progressDeadlineMs: 0,
+    limits: LIMITS,
+    metrics: aMetrics(),
     ...options,
   });
 }
@@ -214,14 +216,15 @@ describe("back-off", () => {
   });
 
   test("it is counted, once for all who wait", async () => {
-    const counted: boolean[] = [];
-    start({ onPull: (_, failed) => counted.push(failed) });
+    const metrics = aMetrics();
+    start({ metrics });
     refuse(NOT_FOUND);
     await Promise.all([failing(), failing()]);
     pull = pullWell;
     await clock.advance(10_000);
     await ensure("Always");
-    expect(counted).toEqual([true, false]);
+    expect(samplesOf(metrics.runtimeOperations)).toEqual(['{operation_type="pull_image"} 2']);
+    expect(samplesOf(metrics.runtimeOperationErrors)).toEqual(['{operation_type="pull_image"} 1']);
   });
 
   test("another pod is not delayed by it", async () => {
@@ -288,7 +291,7 @@ describe("failures distinguished", () => {
   });
 
   test("a stalled pull is cancelled", async () => {
-    start({ progressDeadlineMs: 30 });
+    start({ limits: { ...LIMITS, progressDeadlineMs: 30 } });
     pull = () => new Response(new ReadableStream({ start() {} }));
     const error = await imageFailure(ensure("IfNotPresent"));
     expect(error).toMatchObject({ reason: "ErrImagePull", problem: "stalled" });

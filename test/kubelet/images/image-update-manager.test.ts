@@ -7,9 +7,11 @@ import {
   LockFiles,
 } from "../../../src/kubelet/images/image-update-manager.ts";
 import type { ImageUpdateRecord } from "../../../src/plan/image-updates.ts";
+import type { KubeletMetrics } from "../../../src/stats/metrics/kubelet-metrics.ts";
 import { aContainer } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { KubeletWorld, named } from "../../support/kubelet-world.ts";
+import { aMetrics, samplesOf } from "../../support/metrics.ts";
 import { RecordingLogger, RecordingRecorder } from "../../support/recording-logger.ts";
 
 const DIGEST = { "kubelet-ts.io/image-update": "digest" };
@@ -18,6 +20,7 @@ let world: KubeletWorld;
 let stored: readonly ImageUpdateRecord[];
 let newest: string;
 let pulls: string[];
+let metrics: KubeletMetrics;
 
 const pod = (name: string, annotations: Record<string, string>, metadata: Partial<Pod["metadata"]> = {}): Pod =>
   named(name, { nodeName: "node1", containers: [aContainer({ image: "web:1" })] }, { annotations, ...metadata });
@@ -51,6 +54,7 @@ const create = (overrides: Partial<ImageUpdateManagerDeps> = {}) =>
           describe: async () => ({ ref: "web@sha256:a", tag: "1" }),
           isLocked: async () => false,
         },
+        metrics,
         ...overrides,
       }),
   });
@@ -81,6 +85,7 @@ describe("updates of images", () => {
     stored = [];
     pulls = [];
     newest = "web@sha256:a";
+    metrics = aMetrics();
     world = create();
   });
 
@@ -114,6 +119,8 @@ describe("updates of images", () => {
     manager().checkNow(undefined);
     await world.clock.advance(60_000);
     expect(pulls).toEqual(["web@sha256:b", "web@sha256:bad"]);
+    const labels = (result: string) => `{namespace="default",owner="web",result="${result}"}`;
+    expect(samplesOf(metrics.imageUpdates)).toEqual([`${labels("kept")} 1`, `${labels("rolled-back")} 1`]);
 
     // A second process has the same state.
     world.renew();

@@ -18,6 +18,7 @@ import type { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.
 import { VolumeError } from "../../../src/kubelet/volumes/volume-manager.ts";
 import { usedVolumes } from "../../../src/kubelet/volumes/volume-plugins.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
+import { samplesOf } from "../../support/metrics.ts";
 import { isRoot, mounting, tempDirs } from "../../support/temp-dir.ts";
 import { aManager, firstContainer, NO_OBJECTS, objects, podWith, SIGNAL } from "../../support/volume-world.ts";
 
@@ -111,7 +112,7 @@ describe("which volumes", () => {
   });
 
   test("every failure is reported, the other volumes are ready", async () => {
-    const { manager } = aManager(tempDir());
+    const { manager, metrics } = aManager(tempDir());
     const pod = podWith([
       { name: "a", hostPath: { path: "/dev/null", type: "BlockDevice" } },
       { name: "b", configMap: { name: "no", defaultMode: 420 } },
@@ -126,6 +127,9 @@ describe("which volumes", () => {
       'MountVolume.SetUp failed for volume "d" : volumes of type csi are not supported without a cluster',
     ]);
     expect(existsSync(manager.directories("uid1").volume("empty-dir", "c"))).toBe(true);
+    const labels = (plugin: string) => `{operation_name="volume_mount",volume_plugin="kubernetes.io/${plugin}"} 1`;
+    expect(samplesOf(metrics.storageOperationErrors)).toEqual(["host-path", "configmap", "csi"].map(labels));
+    expect(samplesOf(metrics.storageOperationDuration).at(-1)).toBe(`_count${labels("empty-dir")}`);
   });
 
   test("an abort is an abort, no failed mount", async () => {
