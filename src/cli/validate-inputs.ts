@@ -26,7 +26,7 @@ import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../
 import { listManifests, looksLikeManifest, readManifestFile } from "../sources/manifest-files.ts";
 import { fetchManifest } from "../sources/url-fetch.ts";
 
-const PIPE_PATIENCE_MS = 10_000;
+const PIPE_OPEN_TIMEOUT_MS = 10_000;
 const TOO_LONG = "is 10 MiB or longer";
 const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
 
@@ -70,8 +70,8 @@ async function readPipe(file: string): Promise<ValidateInput> {
   const reading = readStream(file, stream);
   const { promise: opened, resolve } = Promise.withResolvers<true>();
   stream.once("open", () => resolve(true));
-  const isOpen = await Promise.race([opened, Bun.sleep(PIPE_PATIENCE_MS).then(() => false)]);
-  return isOpen ? reading : { file, problem: `is a pipe that no program opened for ${PIPE_PATIENCE_MS / 1000} s` };
+  const isOpen = await Promise.race([opened, Bun.sleep(PIPE_OPEN_TIMEOUT_MS).then(() => false)]);
+  return isOpen ? reading : { file, problem: `is a pipe that no program opened for ${PIPE_OPEN_TIMEOUT_MS / 1000} s` };
 }
 
 /** Reads up to the size limit. */
@@ -172,25 +172,30 @@ function add(result: ObjectResult, code: "ignored" | "unsupported", path: FieldP
   if (severity === "error") result.ok = false;
 }
 
+/** Path of an object in its document. */
+const pathOf = ({ positions }: ObjectResult): FieldPath => positions?.path ?? FieldPath.root;
+
 /** Reports pods that the node would refuse, in the order in which it admits them. */
 function reportRefusals(results: readonly ObjectResult[], duplicates: ReadonlySet<ObjectResult>, rules: NodeRules) {
-  const candidates = results.flatMap((result, index) => {
-    if (!result.ok || duplicates.has(result)) return [];
-    const candidate = candidateOf(result, `template-${index}`);
-    const isFetched = isManifestUrl(result.file) && { isFetched: true as const };
-    return candidate ? [{ result, ...candidate, ...isFetched }] : [];
-  });
+  const candidates = candidatesOf(results.filter((result) => !duplicates.has(result)));
   for (const [index, refusal] of findNodeRefusals(candidates, rules).entries()) {
     if (!refusal) continue;
     add(candidates[index]!.result, refusal.isWarning ? "ignored" : "unsupported", refusal.path, refusal.message);
   }
 }
 
+/** The pods of the valid objects, and of their templates. */
+const candidatesOf = (results: readonly ObjectResult[]): (NodeCandidate & { result: ObjectResult })[] =>
+  results.flatMap((result, index) => {
+    const candidate = result.ok ? candidateOf(result, `template-${index}`) : undefined;
+    const isFetched = isManifestUrl(result.file) && { isFetched: true as const };
+    return candidate ? [{ result, ...candidate, ...isFetched }] : [];
+  });
+
 /** The pod of an object, or the pods of its template. @param uid of a template */
-function candidateOf({ pod, desired, positions }: ObjectResult, uid = ""): NodeCandidate | undefined {
-  const path = positions?.path ?? FieldPath.root;
-  if (pod) return { pod, path };
-  const candidate = desired && toCandidate(desired, path, uid);
+function candidateOf(result: ObjectResult, uid: string): NodeCandidate | undefined {
+  if (result.pod) return { pod: result.pod, path: pathOf(result) };
+  const candidate = result.desired && toCandidate(result.desired, pathOf(result), uid);
   return candidate && { ...candidate, isFromTemplate: true };
 }
 
@@ -204,8 +209,8 @@ function reportDuplicates(results: readonly ObjectResult[]): Set<ObjectResult> {
     const before = first.get(key);
     if (!before) first.set(key, result);
     else {
-      const path = (result.positions?.path ?? FieldPath.root).child("metadata").child("name");
       duplicates.add(result);
+      const path = pathOf(result).child("metadata").child("name");
       add(result, "ignored", path, `${key} is already defined in ${before.file}: the first one counts`);
     }
   }
@@ -219,20 +224,18 @@ function reportDependencies(results: readonly ObjectResult[]): void {
   for (const result of results) {
     const problem = result.pod && result.ok ? problems.get(result.pod.metadata.uid ?? "") : undefined;
     if (!problem) continue;
-    const path = (result.positions?.path ?? FieldPath.root).child("metadata").child("annotations");
+    const path = pathOf(result).child("metadata").child("annotations");
     add(result, "ignored", path.key(DEPENDS_ON_ANNOTATION), problem.message.replace(`${DEPENDS_ON_ANNOTATION}: `, ""));
   }
 }
 
 /** The kubelet runs the other containers of such a pod, as upstream's: only here it is an error. */
 function reportImages(results: readonly ObjectResult[]): void {
-  for (const result of results) {
-    const candidate = result.ok ? candidateOf(result) : undefined;
-    if (!candidate) continue;
+  for (const { result, pod, path: podPath } of candidatesOf(results)) {
     for (const list of ["initContainers", "containers"] as const) {
-      for (const [index, { image }] of (candidate.pod.spec[list] ?? []).entries()) {
+      for (const [index, { image }] of (pod.spec[list] ?? []).entries()) {
         const why = imageProblem(image ?? "");
-        const path = candidate.path.child("spec").child(list).index(index).child("image");
+        const path = podPath.child("spec").child(list).index(index).child("image");
         const message = `is no image name (found ${JSON.stringify(image)}): ${why}; its container would wait with InvalidImageName`;
         if (why !== undefined) add(result, "unsupported", path, message);
       }
@@ -246,13 +249,13 @@ function reportServices(results: readonly ObjectResult[]): void {
     const selector = result.ok && result.desired?.kind === "Service" ? result.desired.object.spec.selector : undefined;
     if (!selector || Object.keys(selector).length === 0) continue;
     const others = results.filter((other) => other.namespace === result.namespace && mayHavePods(other));
-    const pods = others.map((other) => candidateOf(other)?.pod);
+    const pods = others.map((other) => candidateOf(other, "")?.pod);
     const wanted = toLabelSelector(selector);
     // A refused workload, or one without replicas, may be the one that is meant.
     if (pods.length === 0 || pods.some((pod) => !pod || matchesSelector(wanted, pod.metadata.labels))) continue;
     const labels = new Set(pods.flatMap((pod) => Object.entries(pod?.metadata.labels ?? {}).map((it) => it.join("="))));
     const found = labels.size > 0 ? `their labels are ${[...labels].slice(0, 10).join(", ")}` : "they have no labels";
-    const path = (result.positions?.path ?? FieldPath.root).child("spec").child("selector");
+    const path = pathOf(result).child("spec").child("selector");
     add(result, "ignored", path, `selects no pod of this input: ${found}`);
   }
 }
@@ -270,8 +273,7 @@ function reportPublished(results: readonly ObjectResult[]): void {
   );
   for (const { result, service } of services) {
     const problem = problems.get(serviceName(service));
-    const path = (result.positions?.path ?? FieldPath.root).child("spec").child("ports");
-    if (problem) add(result, "ignored", path, problem.message);
+    if (problem) add(result, "ignored", pathOf(result).child("spec").child("ports"), problem.message);
   }
 }
 
@@ -289,13 +291,9 @@ function imageProblem(image: string): string | undefined {
 }
 
 function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): void {
-  for (const result of results) {
-    if (!result.ok) continue;
-    const candidate = candidateOf(result);
-    if (!candidate) continue;
-    for (const dangling of findDanglingReferences(candidate.pod, index, candidate.path)) {
+  for (const { result, pod, path } of candidatesOf(results)) {
+    for (const dangling of findDanglingReferences(pod, index, path))
       add(result, "ignored", dangling.path, dangling.message);
-    }
   }
 }
 
