@@ -10,9 +10,10 @@ const PODS = [
   shown({ ready: true, metadata: { labels: { app: "web" } } }),
   shown({ name: "db-node1", namespace: "prod" }),
 ];
-const uses = (milli: number) => ({
-  cpu: { time: ago(1), usageNanoCores: milli * 1e6 },
-  memory: { time: ago(1), workingSetBytes: milli * 2 ** 20 },
+/** A little less than the cores, a little more than the memory. */
+const uses = (milliCores: number, mebibytes: number) => ({
+  cpu: { time: ago(1), usageNanoCores: milliCores * 1e6 - 600_000 },
+  memory: { time: ago(1), workingSetBytes: mebibytes * 2 ** 20 + 600_000 },
 });
 
 /** The answers of a kubelet. */
@@ -40,16 +41,17 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
     spec: {},
     status: {
       allocatable: { cpu: "2", memory: "1Gi" },
+      capacity: { cpu: "4", memory: "2Gi" },
       conditions: [{ type: "Ready", status: "True" }],
       nodeInfo: { kubeletVersion: "v0.1.0" },
     },
   },
   "/stats/summary": {
-    node: { nodeName: "node1", ...uses(500) },
+    node: { nodeName: "node1", ...uses(500, 500) },
     pods: PODS.map(({ metadata: { name, namespace, uid } }, i) => ({
       podRef: { name, namespace, uid },
-      ...uses(i + 1),
-      containers: [{ name: "app", ...uses(i + 1) }],
+      ...uses(i + 1, 2 - i),
+      containers: [{ name: "app", ...uses(i + 1, 2 - i) }],
     })),
   },
 };
@@ -78,6 +80,11 @@ function serve(answers: Readonly<Record<string, unknown>>) {
 
 const server = serve(ANSWERS);
 const unclaimedServer = serve({ "/pods": { items: [UNCLAIMED, PODS[1]] } });
+/** Nothing was measured yet. */
+const newServer = serve({
+  ...ANSWERS,
+  "/stats/summary": { node: { nodeName: "node1" }, pods: [{ podRef: { ...WEB!.metadata }, cpu: { time: ago(0) } }] },
+});
 
 async function run(line: string, port: number | undefined = server.port) {
   const [name = "", ...argv] = line.split(" ");
@@ -99,12 +106,15 @@ $ get pods
 NAMESPACE   NAME        READY   STATUS    RESTARTS   AGE
 default     web-node1   1/1     Running   0          5m32s
 prod        db-node1    1/1     Running   0          5m32s
-$ get pods -n default
-NAME        READY   STATUS    RESTARTS   AGE
-web-node1   1/1     Running   0          5m32s
-$ get po -n default -A --no-headers -o name
-pod/web-node1
-pod/db-node1
+$ get pods -n prod
+NAME       READY   STATUS    RESTARTS   AGE
+db-node1   1/1     Running   0          5m32s
+$ get po web -n default -A
+NAMESPACE   NAME        READY   STATUS    RESTARTS   AGE
+default     web-node1   1/1     Running   0          5m32s
+$ get pods web -o wide
+NAME        READY   STATUS    RESTARTS   AGE     IP           NODE    NOMINATED NODE   READINESS GATES
+web-node1   1/1     Running   0          5m32s   172.17.0.2   node1   <none>           <none>
 $ get pods db web --no-headers -o name
 pod/db-node1
 pod/web-node1
@@ -119,16 +129,23 @@ LAST SEEN   TYPE     REASON    OBJECT          MESSAGE
 9s          Normal   Started   pod/web-node1   Started container app
 $ top pods
 NAMESPACE   NAME        CPU(cores)   MEMORY(bytes)
-default     web-node1   1m           1Mi
-prod        db-node1    2m           2Mi
+default     web-node1   1m           2Mi
+prod        db-node1    2m           1Mi
 $ top pod db --containers --no-headers -n prod
-db-node1   app   2m    2Mi
+db-node1   app   2m    1Mi
 $ top pods --sort-by=cpu --sum --no-headers
-prod      db-node1    2m    2Mi
-default   web-node1   1m    1Mi
-                      3m    3Mi
+prod      db-node1    2m    1Mi
+default   web-node1   1m    2Mi
+                      2m    4Mi
+$ top pods --sort-by=memory --no-headers -n default
+web-node1   1m    2Mi
+$ top pods --sort-by=memory --no-headers --containers
+default   web-node1   app   1m    2Mi
+prod      db-node1    app   2m    1Mi
 $ top node --no-headers
 node1   500m   25%   500Mi   48%
+$ top node --no-headers --show-capacity
+node1   500m   12%   500Mi   24%
 `;
 
 describe("what is printed", () => {
@@ -149,6 +166,12 @@ describe("what is printed", () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^Name: +node1$/m);
     expect(out).toMatch(/^Events: +<none>$/m);
+  });
+
+  test("what was not measured yet is unknown", async () => {
+    expect((await run("top pods --no-headers", newServer.port)).out).toBe("web-node1   <unknown>   <unknown>\n");
+    const unknown = Array<string>(4).fill("<unknown>").join("   ");
+    expect((await run("top node --no-headers", newServer.port)).out).toBe(`node1   ${unknown}\n`);
   });
 
   test("help", async () => {

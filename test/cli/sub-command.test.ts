@@ -73,23 +73,18 @@ describe("kubelet-ts version", () => {
     return { code, out: at.out, err: at.err };
   }
 
-  test("one line", async () => {
-    expect(await print()).toMatchObject({ code: 0, out: expect.stringMatching(/^kubelet-ts /) });
+  test("one line, or an object", async () => {
+    expect(await print()).toMatchObject({ code: 0, out: expect.stringMatching(/^kubelet-ts .*\n$/) });
+    const { code, out } = await print("-o", "json");
+    expect({ code, names: Object.keys(JSON.parse(out)) }).toEqual({
+      code: 0,
+      names: expect.arrayContaining(["gitCommit"]),
+    });
   });
 
-  test.each([["-o json"], ["-o=json"], ["--output=json"]])("an object: %s", async (flags) => {
-    const { code, out } = await print(...flags.split(" "));
-    expect(code).toBe(0);
-    expect(Object.keys(JSON.parse(out))).toContain("gitCommit");
-  });
-
-  test.each([
-    ["--ouput=json", "--ouput: no such flag of version; did you mean --output?"],
-    ["-o yml", '--output must be text or json (found "yml")'],
-    ["1", 'takes no arguments (found "1")'],
-  ])("%s is refused", async (flags, problem) => {
-    const err = `kubelet-ts version: ${problem}\nTry 'kubelet-ts version --help'.\n`;
-    expect(await print(...flags.split(" "))).toEqual({ code: 2, out: "", err });
+  test("an argument is refused", async () => {
+    const err = `kubelet-ts version: takes no arguments (found "1")\nTry 'kubelet-ts version --help'.\n`;
+    expect(await print("1")).toEqual({ code: 2, out: "", err });
   });
 });
 

@@ -110,6 +110,7 @@ const WRONG = `
 --api-servers=http://m:8080 => --api-servers: kubelets take the address of an API server from a file: use --kubeconfig
 --container-runtime=rkt => --container-runtime: kubelet-ts runs pods on Docker only: remove the flag
 --container-runtime=remote => --container-runtime: kubelet-ts runs pods on Docker only: remove the flag
+--cloud-config=/c => --cloud-config: cloud providers are not part of kubelet-ts; use --cloud-provider=external
 --cloud-provider=openstack => --cloud-provider: must be one of "", external, got "openstack"`;
 
 describe("what is wrong is said with the way out", () => {

@@ -31,32 +31,9 @@ describe.each(["sources.md", "migrating.md", "shutdown.md"])("docs/%s", (name) =
 });
 
 test("a declaration of konlet is read as a pod", () => {
-  const declaration = `# DISCLAIMER:
-# This container declaration format is not a public API.
-
-spec:
-  containers:
-  - name: instance-1
-    image: busybox:test
-    command: [sleep]
-    args: ["3600"]
-    env:
-    - name: KEY
-      value: VALUE
-    securityContext:
-      privileged: false
-    stdin: false
-    tty: false
-    volumeMounts:
-    - name: host-path-0
-      mountPath: /data
-      readOnly: false
-  restartPolicy: Always
-  volumes:
-  - name: host-path-0
-    hostPath:
-      path: /tmp
-`;
+  const container = "{name: a, image: busybox:test, volumeMounts: [{name: v, mountPath: /data}], stdin: false}";
+  const volume = "{name: v, hostPath: {path: /tmp}}";
+  const declaration = `# DISCLAIMER:\nspec:\n  containers: [${container}]\n  restartPolicy: Always\n  volumes: [${volume}]\n`;
   const options = { file: "pod.yaml", nodeName: "node1", source: "file", strictness: "standard" } as const;
   const { pods, results } = readManifest(Buffer.from(declaration), options);
   expect(results).toMatchObject([{ ok: true, kind: "Pod" }]);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderFlagsDoc } from "../../scripts/generate-flags-doc.ts";
@@ -50,23 +50,6 @@ test("docs/flags.md is what the table says", () => {
   const file = join(import.meta.dir, "../../docs/flags.md");
   // When this fails: bun scripts/generate-flags-doc.ts
   expect(readFileSync(file, "utf8")).toBe(renderFlagsDoc());
-});
-
-describe("flags of the kubelet of old", () => {
-  const seeds = `
-    address port read-only-port allow-privileged api-servers cadvisor-port config file-check-frequency
-    container-runtime enable-server healthz-bind-address healthz-port hostname-override log-dir logtostderr
-    max-open-files max-pods pod-infra-container-image root-dir runonce v manifest-url http-check-frequency
-    register-node sync-frequency dynamic-config-dir feature-gates cloud-provider cloud-config kubeconfig
-    bootstrap-kubeconfig fail-swap-on allowed-unsafe-sysctls node-ip cni-bin-dir cni-conf-dir network-plugin
-    register-with-taints node-labels image-gc-high-threshold image-gc-low-threshold minimum-image-ttl-duration
-    eviction-hard eviction-soft eviction-soft-grace-period eviction-minimum-reclaim
-    eviction-pressure-transition-period maximum-dead-containers-per-container maximum-dead-containers
-    minimum-container-ttl-duration authorization-mode anonymous-auth client-ca-file tls-cert-file
-    tls-private-key-file pod-manifest-path manifest-url-header`;
-  test.each(seeds.trim().split(/\s+/))("--%s is known", (flag) => {
-    expect(OPTION_TABLE.some((row) => row.flag === flag)).toBe(true);
-  });
 });
 
 /** Names too common to search for. */

@@ -60,7 +60,7 @@ interface Usage {
 }
 
 /** Usage of pods or their containers: CPU in thousandths of a core, working set in Mi, as kubectl prints them. */
-export const toUsageRows = (pods: readonly PodSummary[], order: UsageOrder, perContainer: boolean) =>
+const toUsageRows = (pods: readonly PodSummary[], order: UsageOrder, perContainer: boolean) =>
   sorted(pods, order).flatMap(({ podRef: { name, namespace }, containers, ...usage }) =>
     perContainer
       ? sorted(containers ?? [], order).map((it) => ({ namespace, cells: [name, it.name, ...usageCells(it)] }))
@@ -68,14 +68,14 @@ export const toUsageRows = (pods: readonly PodSummary[], order: UsageOrder, perC
   );
 
 /** The sum over pods, as a row of its own. */
-export function toUsageSum(pods: readonly PodSummary[]): string[] {
+function toUsageSum(pods: readonly PodSummary[]): string[] {
   const cpu = pods.reduce((sum, pod) => sum + (pod.cpu?.usageNanoCores ?? 0), 0);
   const memory = pods.reduce((sum, pod) => sum + (pod.memory?.workingSetBytes ?? 0), 0);
   return [formatMilliCores(cpu), formatMebibytes(memory)];
 }
 
 /** Usage of the node. Shares refer to the allocatable resources, or to the capacity with `ofCapacity`. */
-export function toNodeUsageRow({ node }: Summary, { status }: NodeObject, ofCapacity: boolean): string[] {
+function toNodeUsageRow({ node }: Summary, { status }: NodeObject, ofCapacity: boolean): string[] {
   const available = (ofCapacity ? status.capacity : status.allocatable) ?? {};
   const share = (used: number | undefined, all: number) =>
     used === undefined || all === 0 ? "<unknown>" : `${Math.floor((used * 100) / all)}%`;
