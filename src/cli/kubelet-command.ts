@@ -163,7 +163,10 @@ async function runLocked(
 
 /** Mistakes of the manifests come first: the kubelet that has the root directory would refuse them as well. */
 async function reportBusyRoot(options: KubeletOptions, given: readonly string[], logger: Logger): Promise<number> {
-  const { checkInputs, readInputs } = await import("./validate-inputs.ts");
+  const [{ checkInputs }, { readInputs }] = await Promise.all([
+    import("./validate-inputs.ts"),
+    import("./client/manifest-inputs.ts"),
+  ]);
   const rules = { ...options, nodeName: readNodeName(options.hostnameOverride), comparesAllLabels: false };
   const manifest = { strictness: options.validate, nodeName: rules.nodeName, allowPrivileged: true } as const;
   const inputs = await readInputs(given, () => process.stdin);

@@ -1,5 +1,3 @@
-import { createReadStream, statSync } from "node:fs";
-import { basename } from "node:path";
 import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { withRequests } from "../base/api/pod-requests.ts";
@@ -10,7 +8,7 @@ import type { ObjectIndex } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
-import { isManifestUrl, maskUrl } from "../base/text/url.ts";
+import { isManifestUrl } from "../base/text/url.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { FieldPath } from "../manifest/field.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/object-reading.ts";
@@ -23,110 +21,11 @@ import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
 import { allocateServices, serviceName } from "../plan/service-addresses.ts";
 import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../plan/sysctls.ts";
-import { listManifests, looksLikeManifest, readManifestFile } from "../sources/manifest-files.ts";
-import { fetchManifest } from "../sources/url-fetch.ts";
-
-const PIPE_OPEN_TIMEOUT_MS = 10_000;
-const TOO_LONG = "is 10 MiB or longer";
-const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
-
-/** One text to check, why it could not be read, or a file that the kubelet skips because of its name or contents. */
-type ValidateInput =
-  | { file: string; bytes: Uint8Array }
-  | { file: string; problem: string }
-  | { file: string; skipped: string };
-
-/**
- * Reads the arguments: files, the manifest files of directories, URLs, `-`.
- * @param input standard input, read once
- */
-export async function readInputs(
-  args: readonly string[],
-  input: () => AsyncIterable<Uint8Array>,
-): Promise<ValidateInput[]> {
-  const inputs: ValidateInput[] = [];
-  for (const arg of args) {
-    if (arg === "-") {
-      if (!inputs.some(({ file }) => file === "-")) inputs.push(await readStream("-", input()));
-    } else if (isManifestUrl(arg)) inputs.push(await fetchInput(arg));
-    else if (isPipe(arg)) inputs.push(await readPipe(arg));
-    else inputs.push(...readPath(arg));
-  }
-  return inputs;
-}
-
-/** Whether the path is a pipe, e.g. from `<(generate)`. */
-function isPipe(path: string): boolean {
-  try {
-    return statSync(path).isFIFO();
-  } catch {
-    return false;
-  }
-}
-
-/** A pipe that nothing writes to: opening it waits for a writer. */
-async function readPipe(file: string): Promise<ValidateInput> {
-  const stream = createReadStream(file);
-  const reading = readStream(file, stream);
-  const { promise: opened, resolve } = Promise.withResolvers<true>();
-  stream.once("open", () => resolve(true));
-  const isOpen = await Promise.race([opened, Bun.sleep(PIPE_OPEN_TIMEOUT_MS).then(() => false)]);
-  return isOpen ? reading : { file, problem: `is a pipe that no program opened for ${PIPE_OPEN_TIMEOUT_MS / 1000} s` };
-}
-
-/** Reads up to the size limit. */
-async function readStream(file: string, stream: AsyncIterable<Uint8Array>): Promise<ValidateInput> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of stream) {
-    length += chunk.length;
-    if (length >= MAX_MANIFEST_BYTES) return { file, problem: TOO_LONG };
-    chunks.push(chunk);
-  }
-  return { file, bytes: Buffer.concat(chunks) };
-}
-
-/** Fetches a URL as the kubelet does, without headers and certificates. */
-async function fetchInput(url: string): Promise<ValidateInput> {
-  const file = maskUrl(url);
-  try {
-    const answer = await fetchManifest(url, FETCH, {}, new AbortController().signal);
-    // A request without validators is never answered with "unchanged".
-    return { file, bytes: answer.kind === "bytes" ? answer.bytes : new Uint8Array() };
-  } catch (error) {
-    return { file, problem: `cannot be fetched: ${(error as Error).message}` };
-  }
-}
-
-function readPath(path: string): ValidateInput[] {
-  const listing = listManifests(path);
-  if (listing.kind === "missing") return [{ file: path, problem: "there is no such file or directory" }];
-  if (listing.kind === "unreadable") return [{ file: path, problem: `cannot be read: ${listing.reason}` }];
-  const isDirectory = listing.kind === "directory";
-  const skipped = (listing.kind === "directory" ? listing.skipped : []).map(
-    (entry): ValidateInput => ({ file: entry.path, skipped: entry.reason }),
-  );
-  const read: ValidateInput[] = listing.files.flatMap((file): ValidateInput[] => {
-    const content = readManifestFile(file);
-    if (content.kind === "unreadable") return [{ file, problem: content.message }];
-    const name = basename(file);
-    if (content.kind === "content") {
-      const isManifest = !isDirectory || looksLikeManifest(name, content.bytes);
-      return [isManifest ? { file, bytes: content.bytes } : { file, skipped: "it has no apiVersion and kind" }];
-    }
-    if (content.kind === "not-a-file" && isDirectory) return [{ file, skipped: `it is ${content.what}` }];
-    // The file was removed after it was listed.
-    if (isDirectory) return [];
-    return [{ file, problem: content.kind === "not-a-file" ? `is ${content.what}` : "there is no such file" }];
-  });
-  if (!read.every((input) => "skipped" in input)) return [...read, ...skipped];
-  const problem = "the directory has no manifest: its files must end in .yaml, .yml, .json or .manifest";
-  return [{ file: path, problem }, ...read, ...skipped];
-}
+import { type ManifestInput, TOO_LONG } from "./client/manifest-inputs.ts";
 
 /** Checks all inputs, then rules across them: duplicate objects and references to missing objects. */
 export function checkInputs(
-  inputs: readonly ValidateInput[],
+  inputs: readonly ManifestInput[],
   options: Omit<ReadManifestOptions, "file" | "keepPositions">,
   rules: NodeRules,
 ): ObjectResult[] {
@@ -147,8 +46,8 @@ export function checkInputs(
 }
 
 function failedInput(file: string, message: string): ManifestResult {
-  const place = { file, document: 1, line: 1, column: 1 };
-  const finding: Finding = { code: "syntax", severity: "error", ...place, field: "", message };
+  const start = { file, document: 1, line: 1, column: 1 };
+  const finding: Finding = { code: "syntax", severity: "error", ...start, field: "", message };
   const verdict = { kind: "", name: "", namespace: "", valid: false, ok: false };
   const result: ObjectResult = { file, document: 1, ...verdict, findings: [finding] };
   return { pods: [], configMaps: [], secrets: [], objects: [], locations: {}, findings: [finding], results: [result] };
@@ -165,8 +64,8 @@ function indexObjects(manifests: readonly ManifestResult[]): ObjectIndex {
 }
 
 function add(result: ObjectResult, code: "ignored" | "unsupported", path: FieldPath, message: string): void {
-  const place = result.positions?.locate(path) ?? { line: 1, column: 1 };
-  const at = { file: result.file, document: result.document, ...place };
+  const position = result.positions?.locate(path) ?? { line: 1, column: 1 };
+  const at = { file: result.file, document: result.document, ...position };
   const severity = code === "ignored" ? "warning" : "error";
   result.findings.push({ code, severity, ...at, field: path.toString(), message });
   if (severity === "error") result.ok = false;

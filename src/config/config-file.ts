@@ -31,16 +31,17 @@ export function detectKind(text: string): "configuration" | "manifest" | "unknow
 export function parseConfigFile(text: string, file: string): ConfigFile {
   const result: ConfigFile = { settings: [], warnings: [], errors: [], unknown: [] };
   const { documents, lines } = parseStream(Buffer.from(text, "utf8"));
-  const place = (offset: number): string => {
+  const positionOf = (offset: number): string => {
     const { line, column } = lines.locate(offset);
     return `${file}:${line}:${column}`;
   };
   let found = false;
   for (const document of documents) {
-    if (document.kind === "error") result.errors.push(`${place(document.error.offset)}: ${document.error.message}`);
+    if (document.kind === "error")
+      result.errors.push(`${positionOf(document.error.offset)}: ${document.error.message}`);
     if (document.kind !== "value" || document.root.kind === "null") continue;
     const { root } = document;
-    const at = place(root.offset);
+    const at = positionOf(root.offset);
     if (isDeeperThan(root, MAX_DEPTH)) {
       result.errors.push(`${at}: more than ${MAX_DEPTH} levels of nesting`);
       continue;
@@ -59,7 +60,7 @@ export function parseConfigFile(text: string, file: string): ConfigFile {
     } else if (found) result.errors.push(`${at}: a second ${CONFIG_KIND} in one file`);
     else {
       found = true;
-      readMap(root, "", { place, result });
+      readMap(root, "", { positionOf, result });
     }
   }
   if (!found && result.errors.length === 0) result.errors.push(`${file}: has no ${CONFIG_KIND}`);
@@ -72,7 +73,7 @@ const memberOf = (map: MapNode, name: string): unknown => {
 };
 
 interface Walk {
-  place: (offset: number) => string;
+  positionOf: (offset: number) => string;
   result: ConfigFile;
 }
 
@@ -80,7 +81,7 @@ function readMap(map: MapNode, path: string, walk: Walk): void {
   for (const [name, { keyOffset, value: node, isRepeated }] of map.entries) {
     if (path === "" && (name === "kind" || name === "apiVersion")) continue;
     const field = path === "" ? name : `${path}.${name}`;
-    const at = walk.place(keyOffset);
+    const at = walk.positionOf(keyOffset);
     if (isRepeated) {
       walk.result.errors.push(`${at}: ${field}: occurs twice`);
       continue;
@@ -91,7 +92,7 @@ function readMap(map: MapNode, path: string, walk: Walk): void {
     if (!row) {
       if (!SECTIONS.has(field)) walk.result.unknown.push(`${at}: ${unknownField(field, path)}`);
       else if (node.kind === "map") readMap(node, field, walk);
-      else walk.result.errors.push(`${walk.place(node.offset)}: ${field}: must be a map`);
+      else walk.result.errors.push(`${walk.positionOf(node.offset)}: ${field}: must be a map`);
       continue;
     }
     if (row.is === "option") readOption(row, field, node, walk);
@@ -105,7 +106,7 @@ function readMap(map: MapNode, path: string, walk: Walk): void {
 }
 
 function readOption(row: OptionRow, field: string, node: SourceNode, walk: Walk): void {
-  const at = walk.place(node.offset);
+  const at = walk.positionOf(node.offset);
   const value = toPlainValue(node);
   if (!row.zeroCounts && !field.startsWith("kubeletTs.") && isZero(value)) return;
   const parsed = row.kind.fromField(value);

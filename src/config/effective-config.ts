@@ -12,7 +12,7 @@ type Tree = { [key: string]: unknown };
  */
 export function toKubeletConfiguration(options: KubeletOptions): Tree {
   const config: Tree = { kind: CONFIG_KIND, apiVersion: CONFIG_API_VERSION };
-  for (const row of fieldRows()) place(config, row.field, row.kind.toField(options[row.option]));
+  for (const row of fieldRows()) setField(config, row.field, row.kind.toField(options[row.option]));
   const { kubeletTs, ...upstream } = config;
   return { ...upstream, kubeletTs };
 }
@@ -43,7 +43,7 @@ function fieldRows(): (OptionRow & { field: string })[] {
   );
 }
 
-function place(tree: Tree, field: string, value: unknown): void {
+function setField(tree: Tree, field: string, value: unknown): void {
   const parts = field.split(".");
   let node = tree;
   for (const part of parts.slice(0, -1)) {

@@ -73,7 +73,7 @@ test("what follows the second positional belongs to another program", () => {
   expect(read).toMatchObject({ positionals: ["web", "ls", "-l", "--help"] });
 });
 
-test("what is not known has a nearest name", () => {
+test("an unknown kind is refused with the nearest name", () => {
   expect(() => findObject(GET, "pdos")).toThrow("did you mean pods?");
   expect(() => findObject(GET, undefined)).toThrow("get what? Name one of: pods, nodes, events");
 });

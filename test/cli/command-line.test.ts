@@ -68,6 +68,6 @@ test.each([
   ["--root-dri R ps", "--root-dri: no such flag"],
   ["-f web.yaml", "kubelet-ts --runonce <manifest>"],
   ["--filename=web.yaml", "kubelet-ts --runonce <manifest>"],
-])("anything else is refused with the way out: %s: %s", (line, text) => {
+])("anything else is refused with a hint: %s: %s", (line, text) => {
   expect(read(line)).toMatchObject({ kind: "refused", message: expect.stringContaining(text) });
 });

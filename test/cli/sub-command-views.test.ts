@@ -93,7 +93,7 @@ async function run(line: string, port: number | undefined = server.port) {
   return { code, out: io.out, err: io.err };
 }
 
-test("an unclaimed pod is named below the table, with the way out; not in output for programs", async () => {
+test("an unclaimed pod is named below the table with its condition, and not in output for programs", async () => {
   const { out, err } = await run("get pods", unclaimedServer.port);
   expect(out).toContain("web-node1");
   expect(err).toBe(`pod "web-node1" is unclaimed: ${MESSAGE}\n`);
@@ -154,7 +154,7 @@ describe("what is printed", () => {
     expect(await run(line)).toEqual({ code: 0, out: `${out.join("\n")}\n`, err: "" });
   });
 
-  test("describe has the events of its pod alone", async () => {
+  test("describe shows the events of its pod only", async () => {
     const { out } = await run("describe pod web");
     expect(out).toContain("Started  9s    kubelet  Started container app");
     expect((await run("describe pod db")).out).toMatch(/^Events: +<none>$/m);
@@ -168,7 +168,7 @@ describe("what is printed", () => {
     expect(out).toMatch(/^Events: +<none>$/m);
   });
 
-  test("what was not measured yet is unknown", async () => {
+  test("usage that is not measured yet is unknown", async () => {
     expect((await run("top pods --no-headers", newServer.port)).out).toBe("web-node1   <unknown>   <unknown>\n");
     const unknown = Array<string>(4).fill("<unknown>").join("   ");
     expect((await run("top node --no-headers", newServer.port)).out).toBe(`node1   ${unknown}\n`);
@@ -212,13 +212,13 @@ describe("exit codes", () => {
     expect(await run(line)).toMatchObject({ code, err: expect.stringContaining(message) });
   });
 
-  test("some names are known, some not", async () => {
+  test("of several names one does not exist", async () => {
     const { code, out, err } = await run("get pods web absent -o name");
     expect([code, out]).toEqual([1, "pod/web-node1\n"]);
     expect(err).toContain("absent");
   });
 
-  test("nothing found is not a failure", async () => {
+  test("an empty list is not a failure", async () => {
     const err = "No resources found in empty namespace; they are in default, prod\n";
     const near = "No resources found in pord namespace; did you mean prod?\n";
     expect(await run("get pods -n pord")).toEqual({ code: 0, out: "", err: near });
@@ -238,13 +238,13 @@ describe("exit codes", () => {
     expect(await run("get pods", port)).toMatchObject({ code: 1, err });
   });
 
-  test("what answers is not a kubelet", async () => {
+  test("the server is not a kubelet", async () => {
     const other = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("<html>") });
     expect(await run("get pods", other.port)).toMatchObject({ code: 1, err: expect.stringContaining("JSON") });
     await other.stop(true);
   });
 
-  test("who reads went away", async () => {
+  test("the reader of the output has closed the pipe", async () => {
     const stdout = () => {
       throw new BrokenPipeError();
     };
@@ -283,7 +283,7 @@ async function watched(lists: readonly object[][], argv: readonly string[] = [])
   return captured.out;
 }
 
-test("a watcher sees what is new, changed and gone", async () => {
+test("a watch shows new, changed and deleted pods", async () => {
   const starting = shown({ mains: [has("app", { waiting: { reason: "ContainerCreating" } })] });
   const up = shown({ mains: [has("app", running)] });
   const other = shown({ name: "other-node1" });
@@ -298,7 +298,7 @@ test("a watcher sees what is new, changed and gone", async () => {
   ]);
 });
 
-test("a kubelet that has just started and knows no pods yet has lost none", async () => {
+test("an empty list of a kubelet that has just started deletes no pod", async () => {
   const up = shown({ mains: [has("app", running)] });
   const later = shown({ mains: [has("app", { waiting: { reason: "CrashLoopBackOff" } })] });
   const out = await watched([[up], [], [], [later]]);

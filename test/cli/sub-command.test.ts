@@ -7,7 +7,7 @@ import type { ApiObject } from "../../src/cli/client/api-client.ts";
 import { podsOfObject } from "../../src/cli/client/choose-pod.ts";
 import { findCommand } from "../../src/cli/command-line.ts";
 import { runConfig } from "../../src/cli/commands/config-command.ts";
-import { parseCopyPlace } from "../../src/cli/commands/cp.ts";
+import { parseCopyPath } from "../../src/cli/commands/cp.ts";
 import { graceOf } from "../../src/cli/commands/delete.ts";
 import { parsePortPair, resolvePort } from "../../src/cli/commands/port-forward.ts";
 import { runSubCommand } from "../../src/cli/sub-command.ts";
@@ -32,7 +32,7 @@ describe("kubelet-ts config", () => {
     return { code, out: at.out, err: at.err };
   }
 
-  test("YAML says where each value comes from and is itself a file for --config", async () => {
+  test("YAML shows the origin of each value and can be read with --config", async () => {
     const { code, out } = await print(...FLAGS);
     expect(code).toBe(0);
     expect(out).toContain("maxPods: 3 # --max-pods\n");
@@ -43,7 +43,7 @@ describe("kubelet-ts config", () => {
     expect(await resolveOptions(["--config", path], "/")).toMatchObject({ warnings: [], errors: [], options });
   });
 
-  test("JSON has the same, with the origins apart", async () => {
+  test("JSON has the same values, and their origins", async () => {
     const { code, out } = await print(...FLAGS, "-o", "json");
     expect(code).toBe(0);
     const { config, origins } = JSON.parse(out);
@@ -58,7 +58,7 @@ describe("kubelet-ts config", () => {
     expect(out).toContain("<masked>");
   });
 
-  test("mistakes end with 2", async () => {
+  test("errors exit with 2", async () => {
     const err = `kubelet-ts config: warning: --docker-exec-handler has no effect: there are no docker settings beyond --docker-endpoint
 kubelet-ts config: --max-podz: no such flag; did you mean --max-pods?
 `;
@@ -105,9 +105,9 @@ test.each([
   ["/tmp/a:b", { path: "/tmp/a:b" }],
   ["./a:b", { path: "./a:b" }],
   ["hosts", { path: "hosts" }],
-])("place %s", (text, want) => expect(parseCopyPlace(text)).toEqual(want));
+])("path %s", (text, want) => expect(parseCopyPath(text)).toEqual(want));
 
-test("a pod without a path is refused", () => expect(() => parseCopyPlace("web:")).toThrow("names no path"));
+test("a pod without a path is refused", () => expect(() => parseCopyPath("web:")).toThrow("names no path"));
 
 describe("ports behind a name", () => {
   const web = aPod({
@@ -133,7 +133,7 @@ describe("ports behind a name", () => {
     ["90", service, 9090],
   ])("%s", (remote, object, want) => expect(resolvePort(remote, web, object)).toBe(want));
 
-  test("an unknown one is refused with those there are", () => {
+  test("an unknown port is refused with the known ones", () => {
     expect(() => resolvePort("htp", web, undefined)).toThrow('no port named "htp"; it has http');
     expect(() => resolvePort("81", web, service)).toThrow('service "web" has no port 81; it has 80 (www), 90');
   });

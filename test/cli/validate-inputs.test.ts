@@ -47,7 +47,7 @@ test.each([
   expect(warningsOf(...of)).toEqual([...want]),
 );
 
-test("two Services that want one port of the machine", () => {
+test("two Services that publish the same port of the machine", () => {
   const published = (name: string) => {
     const ports = [{ port: 80, targetPort: 8080 }];
     const spec = { type: "LoadBalancer", selector: { app: "web" }, ports };

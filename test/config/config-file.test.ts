@@ -12,7 +12,7 @@ const set = (text: string) =>
   Object.fromEntries(parseConfigFile(text, "k.yaml").settings.map(({ row, value }) => [row.option, value]));
 
 test.each([
-  // Of YAML 1.1, as the kubelet reads it; test/manifest/yaml has the rules.
+  // YAML 1.1, as the kubelet reads it; test/manifest/yaml has the rules.
   { body: "maxPods: 0o10\n", want: { maxPods: 8 } },
   { body: "podLogsDir: 12:30\n", want: { podLogsDir: "12:30" } },
   { body: "maxPods: 3\n<<: {podsPerCore: 2, maxPods: 9}\n", want: { maxPods: 9, podsPerCore: 2 } },
@@ -104,7 +104,7 @@ maxPods: 1¶maxPods: 2 ! k.yaml:4:1: maxPods: occurs twice
 authentication: yes ! k.yaml:3:17: authentication: must be a map
 evictionHard:¶  memory.free: 1Gi ! k.yaml:4:3: evictionHard: memory.free: not one of memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available`;
 
-describe("what is wrong has its place", () => {
+describe("errors and warnings have line and column", () => {
   test.each(WRONG.trim().split("\n"))("%s", (row) => {
     const [, body = "", kind, message = ""] = /^(.*) ([~!]) (.*)$/.exec(row) ?? [];
     const { warnings, unknown, errors } = parse(`${body.replaceAll("¶", "\n")}\n`);

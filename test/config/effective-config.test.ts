@@ -69,7 +69,7 @@ test("/configz has one static pod path, as clients decode it, and all of them be
   });
 });
 
-test("no hard eviction threshold is told from the defaults", async () => {
+test("an empty list of hard eviction thresholds differs from the defaults", async () => {
   const { options } = await resolveOptions(["--eviction-hard=memory.available<0%"], "/", "run", {});
   expect(options.evictionHard).toEqual([]);
   expect(toKubeletConfiguration(options).evictionHard).toEqual({ "memory.available": "0%" });

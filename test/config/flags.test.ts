@@ -113,7 +113,7 @@ const WRONG = `
 --cloud-config=/c => --cloud-config: cloud providers are not part of kubelet-ts; use --cloud-provider=external
 --cloud-provider=openstack => --cloud-provider: must be one of "", external, got "openstack"`;
 
-describe("what is wrong is said with the way out", () => {
+describe("errors name what to write instead", () => {
   test.each(
     WRONG.trim()
       .split("\n")
@@ -122,7 +122,7 @@ describe("what is wrong is said with the way out", () => {
     expect(parseCommandLine(line.split(" ")).errors).toEqual([want]);
   });
 
-  test("every mistake is said, not only the first", () => {
+  test("every error is reported", () => {
     expect(parseCommandLine(["--max-pods=x", "--nonsense", "--v=99"]).errors).toHaveLength(3);
   });
 
@@ -145,7 +145,7 @@ test.each(
   ACCEPTED.trim()
     .split("\n")
     .map((row) => row.split(" => ")),
-)("%s is taken", (line = "", ...warnings) => {
+)("%s is accepted", (line = "", ...warnings) => {
   expect(parseCommandLine(line.split(" "))).toMatchObject({ warnings, errors: [] });
 });
 
@@ -176,7 +176,7 @@ test.each(OPTION_TABLE.flatMap((row) => (row.is === "option" && row.flag ? [row.
   },
 );
 
-test("files of settings are named by variables, too; a flag replaces its variable", async () => {
+test("variables name configuration files; a flag replaces its variable", async () => {
   const file = join(tempDir(), "config.yaml");
   writeFileSync(file, "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 3\n");
   const variables = { KUBELET_TS_CONFIG: file, KUBELET_TS_CONFIG_DIR: "/drop-ins" };

@@ -9,7 +9,7 @@ const read = (name: string) => readFileSync(join(import.meta.dir, "../../docs", 
 describe.each(["sources.md", "migrating.md", "shutdown.md"])("docs/%s", (name) => {
   const text = read(name);
 
-  test("every flag it gives kubelet-ts is one", () => {
+  test("every flag of kubelet-ts in it exists", () => {
     const ours = text
       .split("\n")
       .filter((line) => !/podman|docker (compose|run|ps|update)|gcloud|systemd-inhibit/.test(line));
@@ -18,7 +18,7 @@ describe.each(["sources.md", "migrating.md", "shutdown.md"])("docs/%s", (name) =
     expect(flags.filter((flag) => !ROW_BY_FLAG.has(flag))).toEqual([]);
   });
 
-  test("every pod it shows is good", () => {
+  test("every pod in it is valid", () => {
     const blocks = [...text.matchAll(/```yaml\n(.*?)```/gs)]
       .map(([, block]) => block!)
       .filter((block) => /^kind: Pod/m.test(block));

@@ -22,7 +22,7 @@ test("one row declares an option; further names of it are deprecated", () => {
   expect(aliases.filter(({ deprecated, option }) => !deprecated || !declared.includes(option))).toEqual([]);
 });
 
-test("no flag and no field is there twice, and none lies inside another", () => {
+test("flags and fields are unique, and no field is inside another", () => {
   const flags = OPTION_TABLE.flatMap(({ flag }) => (flag === undefined ? [] : [flag]));
   const fields = OPTION_TABLE.flatMap(({ field }) => (field === undefined ? [] : [field]));
   expect(flags.filter((flag, index) => flags.indexOf(flag) !== index)).toEqual([]);
@@ -31,7 +31,7 @@ test("no flag and no field is there twice, and none lies inside another", () => 
 });
 
 test.each(optionRows.map((row) => ({ name: row.flag ?? row.field ?? "", row })))(
-  "the default of $name survives the way through flag text and file field",
+  "the default of $name is the same after writing and reading it as flag and field",
   ({ row }) => {
     const value = DEFAULT_KUBELET_OPTIONS[row.option];
     // An empty string is how an address or a choice says "not set"; no flag writes that.

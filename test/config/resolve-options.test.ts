@@ -54,7 +54,7 @@ const check = (rows: readonly Case[]) =>
     },
   );
 
-test("nothing said: all defaults", async () => {
+test("without flags and files every option has its default", async () => {
   const { options, origins, warnings, errors } = await resolveOptions([], "/", "show");
   // A port that refuses every client stays closed.
   expect(options).toEqual({ ...DEFAULT_KUBELET_OPTIONS, port: 0 });
@@ -129,7 +129,7 @@ describe("paths are absolute: those of flags from the working directory, those o
   ]);
 });
 
-describe("--config is reported apart by what it points at", () => {
+describe("--config may name a file, a directory or a manifest", () => {
   check([
     ...["m", "pod.yaml"].map((path) => ({
       argv: ["--config", path, "--pod-manifest-path=x"],
@@ -236,7 +236,7 @@ const WRONG = `
 --network-plugin=kubenet --network-plugin=noop
 --network-plugin=kubenet --network-plugin=cni`;
 
-describe("what does not go together", () => check(lines(WRONG, (errors) => ({ errors }))));
+describe("options that exclude each other", () => check(lines(WRONG, (errors) => ({ errors }))));
 
 const WARNED = `
 -o json => --output has no effect without --runonce

@@ -62,8 +62,8 @@ export class ApiStatusError extends CommandError {
 /** The API serves no such kind, or not in this version. */
 export class UnservedKindError extends CommandError {}
 
-const ANSWER_LIMIT_MS = 60_000;
-const MAX_ANSWER_BYTES = 256 * 2 ** 20;
+const RESPONSE_TIMEOUT_MS = 60_000;
+const MAX_RESPONSE_BYTES = 256 * 2 ** 20;
 const SOCKET = "api.sock";
 /** Owner of the fields that these commands write. */
 export const FIELD_MANAGER = "kubelet-ts";
@@ -218,7 +218,7 @@ export class ApiClient {
     return found && { ...found, apiVersion: "v1", kind: "Pod" };
   }
 
-  /** As {@link findObject}. @throws ApiStatusError 404, which says where or under which name there is one */
+  /** As {@link findObject}. @throws ApiStatusError 404, which names the namespace that has one, or the nearest name */
   async requireObject(resource: ApiResource, namespace: string, name: string): Promise<ApiObject> {
     const found = await this.findObject(resource, namespace, name);
     if (found) return found;
@@ -240,12 +240,12 @@ export class ApiClient {
   }
 
   async json<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
-    const response = await this.#send(method, path, body, headers, AbortSignal.timeout(ANSWER_LIMIT_MS));
-    const text = await readBoundedStream(response.body, MAX_ANSWER_BYTES);
+    const response = await this.#send(method, path, body, headers, AbortSignal.timeout(RESPONSE_TIMEOUT_MS));
+    const text = await readBoundedStream(response.body, MAX_RESPONSE_BYTES);
     return JSON.parse(text) as T;
   }
 
-  /** Server-side apply in which the manifest wins: it is the one place of truth of a node. */
+  /** Server-side apply in which the manifest wins over every other manager of a field. */
   applyObject(path: string, object: object, query: URLSearchParams): Promise<ApiObject> {
     const parameters = new URLSearchParams(query);
     parameters.set("fieldManager", FIELD_MANAGER);
@@ -272,7 +272,7 @@ export class ApiClient {
     } catch (error) {
       const { name, message, code } = error as Error & { code?: unknown };
       if (name === "TimeoutError")
-        throw new CommandError(`the local API gave no answer within ${ANSWER_LIMIT_MS / 1000} s`);
+        throw new CommandError(`the local API gave no answer within ${RESPONSE_TIMEOUT_MS / 1000} s`);
       if (signal.aborted) throw error;
       throw new CommandError(
         code === "EACCES"
@@ -280,7 +280,7 @@ export class ApiClient {
           : `the local API does not answer: ${message}`,
       );
     }
-    if (!response.ok) throw toStatusError(response.status, await readBoundedStream(response.body, MAX_ANSWER_BYTES));
+    if (!response.ok) throw toStatusError(response.status, await readBoundedStream(response.body, MAX_RESPONSE_BYTES));
     for (const warning of parseWarnings(response.headers.get("Warning") ?? "")) this.onWarning(warning);
     return response;
   }

@@ -10,7 +10,7 @@ const MAX_UNSENT_BYTES = 64 * 1024;
 /** Longest message, as kubectl sends them. */
 const MAX_MESSAGE_BYTES = 32 * 1024;
 const SEND_POLL_MS = 5;
-const MAX_ANSWER_BYTES = 64 * 1024;
+const MAX_RESPONSE_BYTES = 64 * 1024;
 
 /** A WebSocket of the local API whose messages begin with the number of a channel, with back-pressure both ways. */
 export class ApiWebSocket {
@@ -79,7 +79,7 @@ async function reasonOf(response: IncomingMessage): Promise<string> {
   const fallback = `the local API answered ${response.statusCode}`;
   try {
     let text = "";
-    for await (const chunk of response) if (text.length < MAX_ANSWER_BYTES) text += String(chunk);
+    for await (const chunk of response) if (text.length < MAX_RESPONSE_BYTES) text += String(chunk);
     return (JSON.parse(text) as { message?: string }).message || fallback;
   } catch {
     return fallback;

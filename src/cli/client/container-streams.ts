@@ -142,7 +142,7 @@ export interface ChosenContainer {
 
 /**
  * The running container that the arguments mean: over the local API of the kubelet where this user may use it, which logs
- * who reaches in, else over the engine.
+ * who runs commands, else over the engine.
  * @throws CommandError, UsageError
  */
 export async function chooseRunningContainer(request: CommandRequest, written: string): Promise<ChosenContainer> {

@@ -20,7 +20,7 @@ interface FoundKubelet {
   instance?: InstanceInfo;
 }
 
-/** Why no kubelet can be asked, and the places that were searched. */
+/** Why no kubelet can be asked. */
 interface NoKubelet {
   problem: string;
   /** One runs, but has no address. */
@@ -130,12 +130,12 @@ function toKubelet(
   if (socketPath !== undefined && mayUse(socketPath)) return { url: "http://kubelet", socketPath, instance };
   if (readOnlyUrl !== undefined) return { url: readOnlyUrl, instance };
   const who = `the kubelet-ts on "${instance.rootDir}" (pid ${pid})`;
-  const why = mode === "run-once" ? "only starts pods (--runonce) and cannot be asked" : silence(instance);
+  const why = mode === "run-once" ? "only starts pods (--runonce) and cannot be asked" : whyUnreachable(instance);
   return { problem: `${who} ${why}`, instance };
 }
 
 /** Why one that supervises pods has no address for us. */
-function silence({ readOnlyPort, socketPath }: InstanceInfo): string {
+function whyUnreachable({ readOnlyPort, socketPath }: InstanceInfo): string {
   const port =
     readOnlyPort === 0
       ? "has its read-only port off"

@@ -21,7 +21,7 @@ export interface KeptObjects {
   secrets: Secret[];
   /** The root directory: submitted objects are files below it. */
   rootDir: string;
-  /** Places of objects that carry none, by {@link objectKey}. */
+  /** Locations of objects that carry none, by {@link objectKey}. */
   locations: Readonly<Record<string, ManifestLocation>>;
 }
 
@@ -44,28 +44,28 @@ export function readKeptObjects(rootDir: string): KeptObjects {
 export const readKeptPods = (rootDir: string): DesiredPod[] => readKeptObjects(rootDir).pods;
 
 /** `file:line` of a manifest, or its origin where the line is not known. */
-export const placeOf = ({ origin, location }: { origin: string; location?: ManifestLocation }): string =>
+export const locationOf = ({ origin, location }: { origin: string; location?: ManifestLocation }): string =>
   location?.line === undefined ? origin : `${location.file}:${location.line}`;
 
-/** Place of the manifest of a pod, if it is known: its own, or that of the workload it belongs to. */
-export function placeOfPod({ metadata }: Pod, kept: KeptObjects): string | undefined {
+/** Location of the manifest of a pod, if it is known: its own, or that of the workload it belongs to. */
+export function locationOfPod({ metadata }: Pod, kept: KeptObjects): string | undefined {
   const manifest =
     kept.pods.find(({ pod }) => pod.metadata.uid === metadata.uid) ?? manifestOfOwner(metadata, kept.objects);
-  return manifest ? placeOf(manifest) : placeOfObject("Pod", metadata, kept);
+  return manifest ? locationOf(manifest) : locationOfObject("Pod", metadata, kept);
 }
 
 /** Metadata that names the origin of an object. */
 type Located = Pick<ObjectMeta, "name" | "namespace" | "labels" | "ownerReferences">;
 
-/** Place of an object: its own, or that of the workload it belongs to. */
-export function placeOfObject(kind: string, metadata: Located, kept: KeptObjects): string | undefined {
+/** Location of an object: its own, or that of the workload it belongs to. */
+export function locationOfObject(kind: string, metadata: Located, kept: KeptObjects): string | undefined {
   const { objects, locations, rootDir } = kept;
   const own = objects.find((it) => it.kind === kind && isSame(it.object.metadata, metadata));
-  if (own?.location) return placeOf(own);
+  if (own?.location) return locationOf(own);
   const location = locations[objectKey(kind, metadata)];
-  if (location) return placeOf({ origin: location.file, location });
+  if (location) return locationOf({ origin: location.file, location });
   const manifest = own ?? manifestOfOwner(metadata, objects);
-  if (manifest) return placeOf(manifest);
+  if (manifest) return locationOf(manifest);
   const { namespace, name } = metadata;
   return [{ kind, name }, ...ownersOf(metadata)]
     .map((it) => submittedPath(rootDir, it.kind, { namespace, name: it.name }))

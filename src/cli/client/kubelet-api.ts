@@ -9,9 +9,9 @@ import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts
 import type { EngineReader } from "./engine-reader.ts";
 import { KubeletApiError, locateKubelet, removeProxies } from "./find-kubelet.ts";
 
-/** The first answer may have to wait for two samples of every container. */
-const ANSWER_LIMIT_MS = 15_000;
-const MAX_ANSWER_BYTES = 256 * 2 ** 20;
+/** The first response may have to wait for two samples of every container. */
+const RESPONSE_TIMEOUT_MS = 15_000;
+const MAX_RESPONSE_BYTES = 256 * 2 ** 20;
 
 /** Codes of fetch and of the kernel. */
 const WHY: Readonly<Record<string, string>> = {
@@ -32,8 +32,8 @@ export class KubeletApi {
   readonly #socketPath: string | undefined;
   /** For users. */
   readonly #address: string;
-  /** The last answer of each path, to ask again with its ETag. */
-  readonly #answers = new Map<string, { etag: string; value: unknown }>();
+  /** The last response to each path, to ask again with its ETag. */
+  readonly #responses = new Map<string, { etag: string; value: unknown }>();
   /** As that of the engine's reader. */
   readonly note = undefined;
 
@@ -55,7 +55,7 @@ export class KubeletApi {
   /** Errors in manifests that are refused at present. */
   async refusedManifests(): Promise<RefusedText[]> {
     const response = await this.#fetch("/healthz?verbose", undefined);
-    return parseRefusedManifests(await readBoundedStream(response.body, MAX_ANSWER_BYTES));
+    return parseRefusedManifests(await readBoundedStream(response.body, MAX_RESPONSE_BYTES));
   }
 
   node(): Promise<NodeObject> {
@@ -68,10 +68,10 @@ export class KubeletApi {
   }
 
   async #get<T>(path: string): Promise<T> {
-    const known = this.#answers.get(path);
+    const known = this.#responses.get(path);
     const response = await this.#fetch(path, known?.etag);
     if (known && response.status === 304) return known.value as T;
-    const text = await readBoundedStream(response.body, MAX_ANSWER_BYTES);
+    const text = await readBoundedStream(response.body, MAX_RESPONSE_BYTES);
     if (response.status !== 200) {
       throw new KubeletApiError(
         `${this.#address}${path} answered ${response.status}: ${text.trim().slice(0, 200)}. Is it the read-only port of a kubelet-ts?`,
@@ -80,7 +80,7 @@ export class KubeletApi {
     try {
       const value = JSON.parse(text) as T;
       const etag = response.headers.get("ETag");
-      if (etag) this.#answers.set(path, { etag, value });
+      if (etag) this.#responses.set(path, { etag, value });
       return value;
     } catch {
       throw new KubeletApiError(
@@ -93,13 +93,13 @@ export class KubeletApi {
     try {
       return await httpFetch(`${this.#url}${path}`, {
         headers: { Accept: "application/json", "User-Agent": "kubelet-ts", ...(etag && { "If-None-Match": etag }) },
-        signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+        signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
         ...(this.#socketPath !== undefined && { unix: this.#socketPath }),
       });
     } catch (error) {
       const { name, message, code } = error as Error & { code?: string };
       const why =
-        name === "TimeoutError" ? `no answer within ${ANSWER_LIMIT_MS / 1000} s` : (WHY[code ?? ""] ?? message);
+        name === "TimeoutError" ? `no answer within ${RESPONSE_TIMEOUT_MS / 1000} s` : (WHY[code ?? ""] ?? message);
       throw new KubeletApiError(`no kubelet answers at ${this.#address}: ${why}`);
     }
   }

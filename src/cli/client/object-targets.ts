@@ -1,7 +1,7 @@
 import type { ResourceDefinition } from "../../apiserver/resource-definition.ts";
 import { type CommandRequest, UsageError } from "../sub-command.ts";
 import { type ApiClient, type ApiResource, UnservedKindError } from "./api-client.ts";
-import { readManifestObjects } from "./manifest-objects.ts";
+import { readManifestObjects } from "./manifest-inputs.ts";
 
 /** An object that a command is about. */
 export interface ObjectTarget {

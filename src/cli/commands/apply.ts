@@ -1,7 +1,7 @@
 import { writtenPart } from "../../apiserver/api-object.ts";
 import { describeIgnoredKind } from "../../manifest/ignored-kinds.ts";
 import { ApiClient, type ApiObject, type ApiResource, FIELD_MANAGER } from "../client/api-client.ts";
-import { readManifestObjects } from "../client/manifest-objects.ts";
+import { readManifestObjects } from "../client/manifest-inputs.ts";
 import { referenceOf, refuseSecond } from "../client/object-targets.ts";
 import { CommandError, type CommandIo, type CommandRequest, dryRunText } from "../sub-command.ts";
 
@@ -55,11 +55,11 @@ async function submit(request: CommandRequest, io: CommandIo, one: Submit): Prom
         fieldValidation: FIELD_VALIDATION[value("validate") ?? ""] ?? "Strict",
         ...(dryRun !== "" && { dryRun: "All" }),
       });
-      const { outcome, object: answer } = await one({ api, resource, object, namespace, query });
-      const reference = referenceOf(resource, answer.metadata.name ?? "");
+      const { outcome, object: response } = await one({ api, resource, object, namespace, query });
+      const reference = referenceOf(resource, response.metadata.name ?? "");
       if (value("output") === "name") io.stdout(`${reference}\n`);
-      else if (value("output") === "json") io.stdout(`${JSON.stringify(answer, null, 4)}\n`);
-      else if (value("output") === "yaml") io.stdout(`---\n${await toYaml(answer)}`);
+      else if (value("output") === "json") io.stdout(`${JSON.stringify(response, null, 4)}\n`);
+      else if (value("output") === "yaml") io.stdout(`---\n${await toYaml(response)}`);
       else io.stdout(`${reference} ${outcome}${dryRun}\n`);
     } catch (error) {
       if (!(error instanceof CommandError)) throw error;
@@ -87,20 +87,20 @@ async function applyOne({ api, resource, object, namespace, query }: Submission)
     throw new CommandError("metadata.name is missing; an object with generateName is created, not applied");
   const path = api.pathOf(resource, namespace, name);
   const before = await api.find(path);
-  const answer = await api.applyObject(path, toSubmittable(object, namespace, resource.namespaced), query);
-  if (!before) return { outcome: "created", object: answer };
+  const response = await api.applyObject(path, toSubmittable(object, namespace, resource.namespaced), query);
+  if (!before) return { outcome: "created", object: response };
   const isDryRun = query.has("dryRun");
   const isSame = isDryRun
-    ? Bun.deepEquals(writtenPart(before), writtenPart(answer))
-    : before.metadata.resourceVersion === answer.metadata.resourceVersion;
-  return { outcome: isSame ? "unchanged" : "configured", object: answer };
+    ? Bun.deepEquals(writtenPart(before), writtenPart(response))
+    : before.metadata.resourceVersion === response.metadata.resourceVersion;
+  return { outcome: isSame ? "unchanged" : "configured", object: response };
 }
 
 async function createOne({ api, resource, object, namespace, query }: Submission): ReturnType<Submit> {
   query.set("fieldManager", FIELD_MANAGER);
   const path = `${api.pathOf(resource, namespace)}?${query}`;
-  const answer = await api.json<ApiObject>("POST", path, toSubmittable(object, namespace, resource.namespaced));
-  return { outcome: "created", object: answer };
+  const response = await api.json<ApiObject>("POST", path, toSubmittable(object, namespace, resource.namespaced));
+  return { outcome: "created", object: response };
 }
 
 /** Requests carry the namespace they are sent to. */

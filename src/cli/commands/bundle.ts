@@ -5,7 +5,7 @@ import { buildInfo } from "../../daemon/version.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { BINARY, type BundleContent, IMAGES, MANIFESTS, missingImages, writeBundle } from "../bundle/bundle-file.ts";
 import { engineClient } from "../client/engine-reader.ts";
-import { readManifestFiles } from "../client/manifest-objects.ts";
+import { readManifestFiles } from "../client/manifest-inputs.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts bundle -f DIR -o site.tar`. Returns the exit code. */

@@ -67,7 +67,7 @@ async function namesOf(completion: Completion): Promise<Candidate[]> {
       return await objectsOf(request, positionals[0] ?? "pods", namespace);
     case "pod":
       return await objectsOf(request, "pods", namespace);
-    case "place":
+    case "pod-path":
       return (await objectsOf(request, "pods", namespace)).map((it) => ({ ...it, word: `${it.word}:` }));
     case "namespace":
       return [...new Set((await podsOf(request)).map(namespaceOf))].map((name) => ({ word: name, description: "" }));
@@ -108,10 +108,10 @@ async function objectsOf(request: CommandRequest, kind: string, namespace: strin
 const podsOf = async (request: CommandRequest): Promise<readonly Pod[]> => (await openReader(request)).pods();
 
 /**
- * Names only a running kubelet or the engine knows. `name`: of an object of the kind in front of it; `place`: a pod with
+ * Names only a running kubelet or the engine knows. `name`: of an object of the kind in front of it; `pod-path`: a pod with
  * the colon that a path follows.
  */
-type NameKind = "pod" | "container" | "namespace" | "kind" | "name" | "place" | "kubelet";
+type NameKind = "pod" | "container" | "namespace" | "kind" | "name" | "pod-path" | "kubelet";
 
 interface Candidate {
   word: string;
@@ -154,7 +154,7 @@ function valuesOf(def: ArgDef, command: SubCommand | undefined): Pick<Completion
     case "name":
     case "kubelet":
       return { ...plain([]), names: def.valueHint };
-    case "place":
+    case "pod-path":
       return { ...plain([]), names: def.valueHint, paths: "files" };
     case "file":
     case "local-path":

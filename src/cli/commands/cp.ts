@@ -8,7 +8,7 @@ const MAX_ERROR_BYTES = 4096;
 
 /** `kubelet-ts cp`: copies files and directories with tar, which the image must have. Returns the exit code. */
 export async function runCopy(request: CommandRequest, io: CommandIo): Promise<number> {
-  const [from, to, ...others] = request.positionals.map(parseCopyPlace);
+  const [from, to, ...others] = request.positionals.map(parseCopyPath);
   if (!from || !to || others.length > 0)
     throw new UsageError("cp takes a source and a destination: cp web:/etc/hosts .");
   if ((from.pod === undefined) === (to.pod === undefined)) {
@@ -29,7 +29,7 @@ const inNamespace = (request: CommandRequest, namespace: string): CommandRequest
 });
 
 /** One side of a copy: `web:/path`, `./path`, `/path`. A local path with a colon begins with `./` or `/`. */
-export function parseCopyPlace(text: string): { pod?: string; path: string } {
+export function parseCopyPath(text: string): { pod?: string; path: string } {
   const match = /^([^/.:][^/:]*(?:\/[^/:]+)?):(.*)$/.exec(text);
   if (!match) return { path: text };
   if (match[2] === "") throw new UsageError(`"${text}" names no path: write ${text}/path`);

@@ -14,9 +14,9 @@ import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
 import { ApiClient, ApiStatusError } from "../client/api-client.ts";
 import { choosePods, findPod, POD_WORDS } from "../client/choose-pod.ts";
 import { locateKubelet, removeProxies } from "../client/find-kubelet.ts";
-import { placeOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
+import { locationOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
-import { readManifestFiles } from "../client/manifest-objects.ts";
+import { readManifestFiles } from "../client/manifest-inputs.ts";
 import {
   kindNames,
   kindOf,
@@ -127,10 +127,10 @@ export function graceOf({ value, isOn }: Pick<CommandRequest, "value" | "isOn">)
 
 /** Says whether a pod that was removed comes back. */
 function describeReturn(desired: DesiredPod): string {
-  const place = placeOf(desired);
+  const location = locationOf(desired);
   return desired.sourceId === RUN_ONCE_ID
-    ? `was started once from ${place}: it stays removed until that file is given to kubelet-ts again`
-    : `comes from ${place}: a kubelet that reads it starts the pod again`;
+    ? `was started once from ${location}: it stays removed until that file is given to kubelet-ts again`
+    : `comes from ${location}: a kubelet that reads it starts the pod again`;
 }
 
 async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): Promise<number> {
@@ -238,7 +238,7 @@ async function describeSources(api: KubeletApi, { request, isSelected, names }: 
     const pod = findPod(pods, name, scopeOf(request));
     if ("problem" in pod) return pod.problem;
     const desired = kept.find((it) => it.pod.metadata.uid === pod.metadata.uid);
-    const source = desired ? placeOf(desired) : "a manifest";
+    const source = desired ? locationOf(desired) : "a manifest";
     return `pod "${pod.metadata.name}" comes from ${source}: remove it from that file`;
   });
   return lines.length > 0

@@ -5,7 +5,7 @@ import type { Pod } from "../../base/api/pod.ts";
 import { ApiClient, type ApiObject, type ApiResource } from "../client/api-client.ts";
 import { choosePods, podsOfObject } from "../client/choose-pod.ts";
 import { locateKubelet } from "../client/find-kubelet.ts";
-import { type KeptObjects, placeOfObject, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";
+import { type KeptObjects, locationOfObject, locationOfPod, readKeptObjects } from "../client/kept-pods.ts";
 import { KubeletApi, openReader } from "../client/kubelet-api.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
 import { describeNode } from "../print/describe-node.ts";
@@ -130,7 +130,7 @@ function describeOne(
   if (kind === "Pod") {
     const pod = object as unknown as Pod;
     const own = events.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid);
-    return describePod(pod, own, times, kept && placeOfPod(pod, kept));
+    return describePod(pod, own, times, kept && locationOfPod(pod, kept));
   }
   const inNamespace = <T extends { metadata: { namespace?: string | undefined } }>(all: readonly T[]) =>
     all.filter((it) => (it.metadata.namespace ?? "default") === metadata.namespace);
@@ -146,7 +146,7 @@ function describeOne(
     replicaSets: inNamespace(replicaSets as unknown as readonly DescribedObject[]).filter((set) =>
       set.metadata.ownerReferences?.some(({ kind: of, name }) => of === kind && name === metadata.name),
     ),
-    manifest: kept && placeOfObject(kind, metadata as Parameters<typeof placeOfObject>[1], kept),
+    manifest: kept && locationOfObject(kind, metadata as Parameters<typeof locationOfObject>[1], kept),
     times,
   });
 }

@@ -15,7 +15,7 @@ import { ApiClient, ApiStatusError, apiSocketOf } from "../client/api-client.ts"
 import { engineClient } from "../client/engine-reader.ts";
 import { localInstances, locateKubelet } from "../client/find-kubelet.ts";
 import { readKeptObjects, submittedPath } from "../client/kept-pods.ts";
-import { readManifestFiles } from "../client/manifest-objects.ts";
+import { readManifestFiles } from "../client/manifest-inputs.ts";
 import { CommandError, type CommandIo, type CommandRequest } from "../sub-command.ts";
 
 /** `kubelet-ts diff -f FILE`: what an edit changes and restarts. Returns 0 without a difference, 1 with one. */

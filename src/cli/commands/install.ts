@@ -182,7 +182,7 @@ async function carryOut(
 /** Time that a service which has started gets to reach its engine. */
 const READY_WITHIN_MS = 60_000;
 const POLL_MS = 500;
-const MAX_ANSWER_BYTES = 65_536;
+const MAX_RESPONSE_BYTES = 65_536;
 
 /**
  * Waits until the service that was started supervises pods, and looks for what keeps it from its work.
@@ -221,11 +221,11 @@ async function waitUntilHealthy(socket: string): Promise<string | undefined> {
 
 async function askHealth(unix: string): Promise<string | undefined> {
   try {
-    const answer = await httpFetch("http://kubelet/healthz", { unix, signal: AbortSignal.timeout(5000) });
-    if (answer.ok) return undefined;
-    const text = await readBoundedStream(answer.body, MAX_ANSWER_BYTES);
+    const response = await httpFetch("http://kubelet/healthz", { unix, signal: AbortSignal.timeout(5000) });
+    if (response.ok) return undefined;
+    const text = await readBoundedStream(response.body, MAX_RESPONSE_BYTES);
     return /^\[-\].*? failed: (.*)$/m.exec(text)?.[1] ?? text.trim().split("\n")[0] ?? "";
   } catch {
-    return "it does not answer";
+    return "it does not response";
   }
 }

@@ -22,10 +22,10 @@ export async function runUpdates(request: CommandRequest, io: CommandIo): Promis
   const owners = await ownersOf(positionals, all, value("namespace"));
   if (isOn("undo")) return await undo(api, owners ?? [], io);
   if (isOn("now")) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       (owners ?? [undefined]).map((owner) => api.json<{ count: number }>("POST", PATH, { action: "now", owner })),
     );
-    const count = answers.reduce((sum, answer) => sum + answer.count, 0);
+    const count = responses.reduce((sum, response) => sum + response.count, 0);
     io.stderr(`${count === 1 ? "1 image is" : `${count} images are`} looked up\n`);
   }
   const items = isOn("wait") ? await waitForEnd(api, owners, timeoutMs) : isOn("now") ? await list(api) : all;

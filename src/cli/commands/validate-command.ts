@@ -5,8 +5,9 @@ import { escapeControl } from "../../daemon/logging.ts";
 import type { ObjectResult, Strictness } from "../../manifest/object-reading.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { hasClusterIp } from "../../plan/service-addresses.ts";
+import { readInputs } from "../client/manifest-inputs.ts";
 import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
-import { checkInputs, type NodeRules, readInputs } from "../validate-inputs.ts";
+import { checkInputs, type NodeRules } from "../validate-inputs.ts";
 
 interface ValidateOptions {
   strictness: Strictness;

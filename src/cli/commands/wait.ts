@@ -51,7 +51,7 @@ async function waitForOne(
     if (rollback !== undefined) return { rolledBack: `the last edit of ${reference} was rolled back: ${rollback}` };
     if (isMet(object)) return { met: reference };
     if (object === undefined && !toBeCreated) {
-      // Its message says under which name or where there is one.
+      // Its error names the nearest name, or the namespace that has one.
       const absent = await api.requireObject(resource, namespace, name).catch((error: unknown) => error);
       if (absent instanceof ApiStatusError) return { problem: absent.message };
       continue;

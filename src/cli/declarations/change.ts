@@ -201,7 +201,7 @@ export const INSIDE_COMMANDS: readonly SubCommand[] = [
     section: "Inside",
     usage: ["cp POD:PATH LOCAL [flags]", "cp LOCAL POD:PATH [flags]"],
     about: "Copies a file or a directory with tar, which the image must have. NAMESPACE/POD:PATH names a namespace.",
-    args: { from: word("place"), to: word("place"), ...CONTAINER_ARG, ...NAMESPACE_ARG },
+    args: { from: word("pod-path"), to: word("pod-path"), ...CONTAINER_ARG, ...NAMESPACE_ARG },
     run: async (request, io) => (await import("../commands/cp.ts")).runCopy(request, io),
   },
   {

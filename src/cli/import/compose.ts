@@ -106,7 +106,7 @@ const mapAt = (content: JsonMap, key: string): JsonMap => {
 
 type Service = JsonMap;
 
-/** Keys with a place of its own for each of their entries. */
+/** Keys whose entries are named one by one in notes. */
 const MAPS = ["environment", "group_add", "labels", "sysctls"];
 
 /** @returns the pod of a service, preceded by the ConfigMaps and Secrets it needs */

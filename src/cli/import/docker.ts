@@ -7,8 +7,8 @@ import {
   type Imported,
   type ImportedPort,
   ImportNotes,
-  type Place,
   PodVolumes,
+  type SettingName,
   toDnsLabel,
   toPodManifests,
   toPort,
@@ -79,7 +79,7 @@ function groupByNetwork(given: readonly DockerContainer[], notes: ImportNotes): 
   return [...groups.values()];
 }
 
-const at: Place = (key, detail) => `${FLAGS[key]}${detail === undefined ? "" : ` ${detail}`}`;
+const at: SettingName = (key, detail) => `${FLAGS[key]}${detail === undefined ? "" : ` ${detail}`}`;
 
 function toPod(
   name: string,

@@ -100,7 +100,7 @@ export const FLAGS = {
 } as const;
 
 /** Name of a setting in notes: `sysctls.a`, `--sysctl a`. @param detail the part that is meant */
-export type Place = (key: keyof typeof FLAGS, detail?: string) => string;
+export type SettingName = (key: keyof typeof FLAGS, detail?: string) => string;
 
 export interface ImportedPort {
   containerPort: number;
@@ -120,7 +120,7 @@ export const toPort = (containerPort: number, hostPort?: number, hostIP = "", pr
 /** A container as Compose or Docker describe it. Members that are absent or empty leave their fields out. */
 export interface ContainerSettings {
   name: string;
-  at: Place;
+  at: SettingName;
   notes: ImportNotes;
   image: string;
   imagePullPolicy: string;
@@ -400,11 +400,11 @@ export class PodVolumes {
   }
 
   /** @param options `size=64m,mode=1777` */
-  tmpfs(mountPath: string, options: string, place: string, notes: ImportNotes): VolumeMount {
+  tmpfs(mountPath: string, options: string, setting: string, notes: ImportNotes): VolumeMount {
     const words = options.split(",").filter((word) => word !== "" && word !== "rw");
     const size = words.find((word) => word.startsWith("size="))?.slice("size=".length);
     const others = words.filter((word) => !word.startsWith("size="));
-    if (others.length > 0) notes.add(place, `${others.join(",")} is not carried over: only size is`);
+    if (others.length > 0) notes.add(setting, `${others.join(",")} is not carried over: only size is`);
     return this.memory(mountPath, size === undefined ? undefined : toQuantity(size));
   }
 

@@ -309,14 +309,15 @@ function variableText({ value, valueFrom }: EnvVar): string {
   if (fieldRef) return `(${fieldRef.apiVersion || "v1"}:${fieldRef.fieldPath})`;
   if (resourceFieldRef) return `(${resourceFieldRef.resource})`;
   const keyRef = configMapKeyRef ?? secretKeyRef;
-  const place = (text: string, optional: boolean | undefined) => `<set to the key ${text}>  ${optionalText(optional)}`;
+  const keyText = (text: string, optional: boolean | undefined) =>
+    `<set to the key ${text}>  ${optionalText(optional)}`;
   if (keyRef) {
     const kind = configMapKeyRef ? "of config map" : "in secret";
-    return place(`'${keyRef.key}' ${kind} '${keyRef.name ?? ""}'`, keyRef.optional);
+    return keyText(`'${keyRef.key}' ${kind} '${keyRef.name ?? ""}'`, keyRef.optional);
   }
   if (fileKeyRef) {
     const { key, path, volumeName, optional } = fileKeyRef;
-    return place(`'${key}' of file '${path}' in volume '${volumeName}'`, optional);
+    return keyText(`'${key}' of file '${path}' in volume '${volumeName}'`, optional);
   }
   return value ?? "";
 }

@@ -99,7 +99,7 @@ describe("a bundle", () => {
   });
 });
 
-test.each(["../../etc/x", "..", ".", ""])("a manifest cannot be %p, and nothing hides next to the index", (name) => {
+test.each(["../../etc/x", "..", ".", ""])("a manifest named %p and a file that the index lacks are refused", (name) => {
   const file = { path: `manifests/${name}`, size: 1, sha256: "a" };
   const found = { ...file, offset: 0 };
   expect(checkBundle({ ...FACTS, files: [file] }, [found], "x64")).toContain("is not a name of a manifest");
@@ -134,7 +134,7 @@ describe("images", () => {
     expect(loads).toEqual([IMAGES]);
   });
 
-  test("an engine that has no room is reported", async () => {
+  test("an engine without disk space is reported", async () => {
     const client = {
       inspectImage: () => Promise.reject(absent),
       loadImage: () => Promise.reject(new Error("no space left on device")),

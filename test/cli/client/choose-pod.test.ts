@@ -22,7 +22,7 @@ describe("the pod that is meant", () => {
     expect(findPod(ALL, name, { namespace })).toBe(want);
   });
 
-  test("a whole name goes before one without the node's", () => {
+  test("a full name is preferred to one without the node's", () => {
     const odd = shown({ name: "web" });
     expect(findPod([WEB, odd], "web", { namespace: undefined })).toBe(odd);
   });
@@ -49,7 +49,7 @@ describe("what is reported instead", () => {
     expect(findPod([], "web", { namespace: undefined })).toMatchObject({ problem });
   });
 
-  test("not all of very many are named", () => {
+  test("of many pods ten are named", () => {
     const many = Array.from({ length: 30 }, (_, i) => shown({ name: `p${i}-node1` }));
     expect(findPod(many, "zzzzzz", { namespace: undefined })).toHaveProperty(
       "problem",
@@ -102,7 +102,7 @@ const dead = (id: string) => ended("Error", 1, { containerID: `docker://${id}` }
 const CRASHED = has("app", waiting("CrashLoopBackOff"), { lastState: dead("app-3") });
 const NOT_PULLED = { waiting: { reason: "ErrImagePull", message: "no such image\n" } };
 
-describe("which of its attempts", () => {
+describe("the instance of the container", () => {
   test.each([
     ["it runs", has("app", running), false, "app-0"],
     ["it has ended", has("app", dead("app-0")), false, "app-0"],

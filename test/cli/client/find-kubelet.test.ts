@@ -58,7 +58,7 @@ test.each([
   expect(await findKubelet(options, running(...instances))).toMatchObject({ url: want as string });
 });
 
-test("its socket goes before its port", async () => {
+test("the socket is preferred to the port", async () => {
   const socketPath = "/var/lib/kubelet/kubelet-ts.sock";
   expect(await findKubelet(NOTHING, running(anInstance({ socketPath })))).toMatchObject({ socketPath });
   const found = await findKubelet(
@@ -107,7 +107,7 @@ test.each([
   expect(toServerUrl(text)).toBe(want as string);
 });
 
-test("a kubelet that starts just now is waited for until it has its address", async () => {
+test("a kubelet that is starting is waited for until it has its address", async () => {
   let reads = 0;
   const finder = running(DEFAULT);
   const read = (): InstanceInfo =>

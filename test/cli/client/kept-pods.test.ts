@@ -1,7 +1,12 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type KeptObjects, placeOfObject, readKeptObjects, readKeptPods } from "../../../src/cli/client/kept-pods.ts";
+import {
+  type KeptObjects,
+  locationOfObject,
+  readKeptObjects,
+  readKeptPods,
+} from "../../../src/cli/client/kept-pods.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const temp = tempDirs();
@@ -26,7 +31,7 @@ test("the newest checkpoint comes first, whatever its name; a broken one is left
   ]);
 });
 
-test("the place of an object: its line, its submitted file, or that of its owner", () => {
+test("the location of an object: its line, its submitted file, or that of its owner", () => {
   const rootDir = temp();
   const directory = join(rootDir, "manifests", "lab");
   mkdirSync(directory, { recursive: true });
@@ -41,11 +46,11 @@ test("the place of an object: its line, its submitted file, or that of its owner
     labels,
     ownerReferences: [{ apiVersion: "v1", kind, name, uid: "1" }],
   });
-  expect(placeOfObject("ConfigMap", { name: "conf" }, kept)).toBe("/srv/a.yaml:7");
-  expect(placeOfObject("Pod", { name: "db", namespace: "lab" }, kept)).toBe(join(directory, "pod-db.yaml"));
+  expect(locationOfObject("ConfigMap", { name: "conf" }, kept)).toBe("/srv/a.yaml:7");
+  expect(locationOfObject("Pod", { name: "db", namespace: "lab" }, kept)).toBe(join(directory, "pod-db.yaml"));
   const pod = owned("ReplicaSet", "web-5d9", { "pod-template-hash": "5d9" });
-  expect(placeOfObject("Pod", pod, kept)).toBe(join(directory, "deployment-web.yaml"));
-  expect(placeOfObject("ReplicaSet", owned("Deployment", "web"), kept)).toBe(join(directory, "deployment-web.yaml"));
-  expect(placeOfObject("Pod", owned("Job", "tick-28"), kept)).toBe(join(directory, "cronjob-tick.yaml"));
-  expect(placeOfObject("Pod", { name: "other" }, kept)).toBeUndefined();
+  expect(locationOfObject("Pod", pod, kept)).toBe(join(directory, "deployment-web.yaml"));
+  expect(locationOfObject("ReplicaSet", owned("Deployment", "web"), kept)).toBe(join(directory, "deployment-web.yaml"));
+  expect(locationOfObject("Pod", owned("Job", "tick-28"), kept)).toBe(join(directory, "cronjob-tick.yaml"));
+  expect(locationOfObject("Pod", { name: "other" }, kept)).toBeUndefined();
 });

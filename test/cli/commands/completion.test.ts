@@ -58,14 +58,14 @@ describe("words", () => {
     [["get", ""], "kind"],
     [["delete", "deploy", ""], "name"],
     [["wait", "--for", "delete", ""], "kind"],
-    [["cp", ""], "place"],
+    [["cp", ""], "pod-path"],
     [["use", ""], "kubelet"],
   ] as const)("%j asks for the names of %s", (words, names) => {
     expect(completeWords(words, CONTEXT).names).toBe(names);
   });
 });
 
-test("names come from the kubelet that the words name", async () => {
+test("names come from the kubelet of the flags", async () => {
   const pod = (name: string, namespace: string) => ({
     metadata: { name, namespace },
     spec: { nodeName: "node1", containers: [{ name: "app", image: "busybox:1" }, { name: "log" }] },
@@ -90,7 +90,7 @@ test("names come from the kubelet that the words name", async () => {
   expect(await ask("logs", `--server=${port}`, "w")).toEqual([":none"]);
 });
 
-/** A program in place of the binary: it answers the words it was asked about, in one word. */
+/** A program in place of the binary: it prints its arguments as one word. */
 function fakeProgram(): string {
   const bin = tempDir();
   writeFileSync(

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readInputs } from "../../../src/cli/client/manifest-inputs.ts";
 import { findCommand } from "../../../src/cli/command-line.ts";
 import { runSubCommand } from "../../../src/cli/sub-command.ts";
-import { readInputs } from "../../../src/cli/validate-inputs.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 import { capturedIo } from "../captured-io.ts";
 
@@ -141,11 +141,11 @@ describe("json", () => {
     expect((await run(["-o", "json", "@.large.yaml"])).stdout).toContain('"tolerationSeconds":9007199254740992');
   });
 
-  test("errors have code, field, message and place", async () => {
+  test("errors have code, field, message and position", async () => {
     const { stdout } = await run(["-o", "json", "@bad.yaml"]);
-    const place = { field: "spec.containers[0].image", line: 5, column: 16 };
+    const position = { field: "spec.containers[0].image", line: 5, column: 16 };
     expect(JSON.parse(stdout).results[0].errors).toMatchObject([
-      { code: "invalid", type: "FieldValueRequired", message: "is required", ...place },
+      { code: "invalid", type: "FieldValueRequired", message: "is required", ...position },
       { code: "unknown", field: "spec.containers[0].imag", line: 7, column: 5 },
     ]);
   });

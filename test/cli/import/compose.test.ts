@@ -284,13 +284,13 @@ describe("networks", () => {
     expect(networkOf(networks, declared)).toEqual({ annotations, notes: [note] });
   });
 
-  test("of several the settings are named", () => {
+  test("the settings of several networks are named in notes", () => {
     const { notes } = networkOf(["front", "back"], { front: null, back: { internal: true } });
     expect(notes).toContain("networks.back: internal: not carried over: all pods are in one network, shop");
   });
 });
 
-test("depends_on is the order between the pods", () => {
+test("depends_on becomes the annotation depends-on", () => {
   const conditions = { db: "service_healthy", migrate: "service_completed_successfully", mq: "service_started" };
   const depends_on = Object.fromEntries(Object.entries(conditions).map(([name, condition]) => [name, { condition }]));
   const others = Object.fromEntries(["db", "migrate", "mq"].map((name) => [name, { image: "a" }]));

@@ -28,13 +28,13 @@ const NODE: NodeObject = {
   },
 };
 
-const asks = (name: string, resources: object) =>
+const requesting = (name: string, resources: object) =>
   shown({ name, spec: { containers: [aContainer({ name: "app", resources })] } });
 
-test("a node in kubectl's layout, with what its pods ask for", () => {
+test("a node in kubectl's layout, with the requests of its pods", () => {
   const pods = [
-    asks("a-node1", { requests: { cpu: "500m", memory: "1Gi" }, limits: { cpu: "3", memory: "1Gi" } }),
-    asks("b-node1", {}),
+    requesting("a-node1", { requests: { cpu: "500m", memory: "1Gi" }, limits: { cpu: "3", memory: "1Gi" } }),
+    requesting("b-node1", {}),
     shown({ name: "done-node1", mains: [has("app", ended("Completed"))], status: { phase: "Succeeded" } }),
   ];
   expect(

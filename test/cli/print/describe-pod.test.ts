@@ -146,7 +146,7 @@ Events:
 `);
 });
 
-test("what is not there is said", () => {
+test("empty fields are shown as <none>", () => {
   const text = describeShown({
     status: { phase: "Pending", podIP: "", podIPs: [], conditions: [] },
     mains: [],
@@ -159,7 +159,7 @@ test("what is not there is said", () => {
   expect(text).not.toContain("Conditions:");
 });
 
-test("a message does nothing to the terminal", () => {
+test("control characters of a message are escaped", () => {
   const text = describeShown({ mains: [has("app", ended("Error", 1, { message: "\u001b[2Jhello" }))] });
   expect(text).toContain("Message:      ^[[2Jhello");
   expect(text).not.toContain("\u001b");

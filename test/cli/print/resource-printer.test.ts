@@ -28,7 +28,7 @@ describe("tables", () => {
     expect(it.lines([WEB])).toStartWith("default     web-node1");
   });
 
-  test("what is gone is marked as deleted", () => {
+  test("a deleted pod has the status Deleted", () => {
     const it = printer();
     it.print([WEB], false);
     expect(it.lines([WEB], true)).toContain("Deleted");
@@ -70,7 +70,7 @@ describe("tables", () => {
 });
 
 describe("other formats", () => {
-  test("one that is named is not a list", () => {
+  test("a single named object is not a list", () => {
     expect(JSON.parse(printer({ format: "json" }).print([WEB], true))).toMatchObject({ apiVersion: "v1", kind: "Pod" });
     const list = JSON.parse(printer({ format: "json" }).print([WEB], false)) as { items: object[] };
     expect(list).toMatchObject({ apiVersion: "v1", kind: "List" });
@@ -78,12 +78,12 @@ describe("other formats", () => {
     expect(JSON.parse(printer({ format: "json" }).print([], false))).toMatchObject({ kind: "List", items: [] });
   });
 
-  test("what changes is a document of its own", () => {
+  test("each change is a document", () => {
     expect(printer({ format: "yaml" }).lines([WEB, DB])).toBe("---\nyaml of Pod\n---\nyaml of Pod\n");
   });
 });
 
-describe("what a watcher is shown", () => {
+describe("changes of a watch", () => {
   const seen = (...args: Parameters<typeof shown>) => itemOf(shown(...args));
   const crashed = (restartCount: number, finishedAt: string) =>
     seen({
@@ -106,12 +106,12 @@ describe("what a watcher is shown", () => {
   const changes = (before: object[], after: object[], format: "table" | "name" = "table") =>
     printer({ format, headers: false }).changes(before as [], after as []);
 
-  test("new ones and those that are gone", () => {
+  test("new and deleted ones", () => {
     expect(changes([WEB], [DB])).toMatch(/db-node1 +1\/1 +Running.*\n.*web-node1 +1\/1 +Deleted/);
     expect(changes([WEB], [WEB, DB], "name")).toBe("pod/db-node1\n");
   });
 
-  test("a pod of the same name is another one", () => {
+  test("a pod of the same name with another UID is another pod", () => {
     const next = itemOf(shown({ ready: true, metadata: { uid: "another" }, mains: [has("app", running)] }));
     expect(changes([WEB], [next]).split("\n")).toEqual([
       expect.stringMatching(/^web-node1 .*Running/),

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { readManifestObjects } from "../../../src/cli/client/manifest-objects.ts";
+import { readManifestObjects } from "../../../src/cli/client/manifest-inputs.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
