@@ -1,4 +1,4 @@
-import { type KubeletOptions, OPTION_TABLE, type OptionRow, type Origins } from "./option-table.ts";
+import { type KubeletOptions, type Origins, ROW_BY_FIELD } from "./option-table.ts";
 
 /** Type fields of the configuration file. Source: kubelet.config.k8s.io. */
 export const CONFIG_KIND = "KubeletConfiguration";
@@ -12,7 +12,7 @@ type Tree = { [key: string]: unknown };
  */
 export function toKubeletConfiguration(options: KubeletOptions): Tree {
   const config: Tree = { kind: CONFIG_KIND, apiVersion: CONFIG_API_VERSION };
-  for (const row of fieldRows()) setField(config, row.field, row.kind.toField(options[row.option]));
+  for (const [field, row] of FIELD_ROWS) setField(config, field, row.kind.toField(options[row.option]));
   const { kubeletTs, ...upstream } = config;
   return { ...upstream, kubeletTs };
 }
@@ -33,15 +33,10 @@ export function toServedConfiguration(options: KubeletOptions): Tree {
 }
 
 /** Origin of each field of {@link toKubeletConfiguration}, by dotted path. */
-export function originsByField(origins: Origins): Map<string, string> {
-  return new Map(fieldRows().map((row) => [row.field, origins[row.option]]));
-}
+export const originsByField = (origins: Origins): Map<string, string> =>
+  new Map(FIELD_ROWS.map(([field, row]) => [field, origins[row.option]]));
 
-function fieldRows(): (OptionRow & { field: string })[] {
-  return OPTION_TABLE.filter(
-    (row): row is OptionRow & { field: string } => row.is === "option" && row.field !== undefined,
-  );
-}
+const FIELD_ROWS = [...ROW_BY_FIELD].flatMap(([field, row]) => (row.is === "option" ? [[field, row] as const] : []));
 
 function setField(tree: Tree, field: string, value: unknown): void {
   const parts = field.split(".");

@@ -179,21 +179,20 @@ function hasVariable({ is, flag }: FlagRow): boolean {
  * one flag; an empty variable counts as not set.
  */
 export function environmentSettings(environment: Readonly<Record<string, string | undefined>>): CommandLine {
-  const all: CommandLine = { settings: [], configPaths: [], positionals: [], warnings: [], errors: [] };
+  const argv: string[] = [];
+  const unknown: string[] = [];
   for (const [variable, value] of Object.entries(environment)) {
     if (!variable.startsWith(PREFIX) || !value || OTHERS.test(variable)) continue;
     const flag = FLAG_BY_VARIABLE.get(variable);
-    if (!flag) {
-      const hint = didYouMean(variable, FLAG_BY_VARIABLE.keys());
-      all.warnings.push(`${variable} in the environment names no flag${hint}`);
-      continue;
-    }
-    const line = parseCommandLine([`--${flag}=${value}`]);
-    all.settings.push(...line.settings.map((setting) => ({ ...setting, origin: variable })));
-    all.configPaths.push(...line.configPaths);
-    if (line.configDir !== undefined) all.configDir = line.configDir;
-    all.errors.push(...line.errors.map((message) => message.replaceAll(`--${flag}`, variable)));
-    all.warnings.push(...line.warnings.map((message) => message.replaceAll(`--${flag}`, variable)));
+    if (flag) argv.push(`--${flag}=${value}`);
+    else unknown.push(`${variable} in the environment names no flag${didYouMean(variable, FLAG_BY_VARIABLE.keys())}`);
   }
-  return all;
+  const line = parseCommandLine(argv);
+  const named = (text: string) => text.replace(/^--[\w-]+/, (flag) => variableOf(flag.slice(2)));
+  return {
+    ...line,
+    settings: line.settings.map((setting) => ({ ...setting, origin: named(setting.origin) })),
+    errors: line.errors.map(named),
+    warnings: [...unknown, ...line.warnings.map(named)],
+  };
 }

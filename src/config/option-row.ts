@@ -30,6 +30,8 @@ interface RowBase {
 /** Description of an option, and what differs from most options. */
 interface OptionNotes {
   short?: string;
+  /** A former name, or that of the kubelet: works and warns. */
+  oldFlag?: string;
   /** One or two sentences. The default is not repeated. */
   description: string;
   /** Replaces the default in help where the bare value is not informative. */
@@ -41,8 +43,6 @@ interface OptionNotes {
   zeroCounts?: true;
   /** A change takes effect while the kubelet runs; without it kubelet-ts must be restarted, which pods do not notice. */
   live?: true;
-  /** Still honored, with this warning. */
-  deprecated?: string;
 }
 
 /** An option that has an effect. */
@@ -51,8 +51,10 @@ export interface DeclaredRow<Name extends string> extends RowBase, OptionNotes {
   option: Name;
   /** Syntax, unit and limits of the value. */
   kind: ValueKind<unknown>;
-  /** In the unit of the option. Absent only from deprecated names of an option that another row declares. */
+  /** In the unit of the option. Absent only from the old name of an option. */
   default?: unknown;
+  /** The row is an old name: what to write instead. */
+  deprecated?: string;
   subject: Subject;
 }
 
@@ -119,17 +121,6 @@ export const options = <D extends Readonly<Record<string, { field: string | unde
       return [name, { ...draft, field, subject, option: name }];
     }),
   ) as unknown as D;
-
-/** A further, deprecated name of an option. */
-export const alias = <Name extends string>(row: Omit<DeclaredRow<Name>, "is" | "default">): DeclaredRow<Name> => ({
-  ...row,
-  is: "option",
-});
-
-export const command = <T>(row: Omit<CommandRow, "is" | "kind"> & { kind: ValueKind<T> }): CommandRow => ({
-  ...row,
-  is: "command",
-});
 
 /** @param names separated by blanks: `flag` or `flag|field` or `|field`; a flag that is a boolean ends in `?`. */
 export const inapplicable = (why: string, names: string, accepted: readonly string[] = []): UnsupportedRow[] =>

@@ -39,10 +39,16 @@ export type FlagRow = TableRow<keyof KubeletOptions>;
 
 const OPTION_ROWS = Object.values(DECLARED).map((row) => ({ ...row, is: "option" })) as unknown as OptionRow[];
 
+const OLD_NAMES: readonly OptionRow[] = OPTION_ROWS.flatMap(
+  ({ oldFlag, default: _default, field: _field, short: _short, ...row }) =>
+    oldFlag === undefined ? [] : [{ ...row, flag: oldFlag, deprecated: `use --${row.flag}` }],
+);
+
 /** All options. Flags, fields of the configuration file, help, completion and docs/flags.md are derived from it. */
 export const OPTION_TABLE: readonly FlagRow[] = [
   ...COMMAND_ROWS,
   ...OPTION_ROWS,
+  ...OLD_NAMES,
   ...NODE_OTHERS,
   ...CLUSTER_OTHERS,
   ...ENGINE_OTHERS,

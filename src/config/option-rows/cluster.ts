@@ -1,5 +1,5 @@
 import { boolean, duration, file, integer, MAX_INT32, oneOf, text } from "../kinds/scalar-kinds.ts";
-import { alias, inapplicable, OURS, option, options, UPSTREAM } from "../option-row.ts";
+import { inapplicable, OURS, option, options, UPSTREAM } from "../option-row.ts";
 
 /** Options of a node of a cluster: without --kubeconfig they have no effect. */
 export const CLUSTER_OPTIONS = options("Cluster", {
@@ -8,6 +8,7 @@ export const CLUSTER_OPTIONS = options("Cluster", {
       "Kubeconfig file of an API server: this machine becomes a node of its cluster. Without it kubelet-ts runs standalone.",
   }),
   bootstrapKubeconfig: option("bootstrap-kubeconfig", OURS, file, "", {
+    oldFlag: "experimental-bootstrap-kubeconfig",
     description:
       "Kubeconfig with a bootstrap token: requests a client certificate and writes the file of --kubeconfig, if that file has no certificate that is valid.",
   }),
@@ -54,14 +55,6 @@ export const CLUSTER_OPTIONS = options("Cluster", {
 });
 
 export const CLUSTER_OTHERS = [
-  alias({
-    flag: "experimental-bootstrap-kubeconfig",
-    option: "bootstrapKubeconfig",
-    kind: file,
-    subject: "Cluster",
-    description: "The old name of --bootstrap-kubeconfig.",
-    deprecated: "use --bootstrap-kubeconfig",
-  }),
   ...inapplicable(
     "each ConfigMap and Secret that a pod of this node names is watched",
     "|configMapAndSecretChangeDetectionStrategy",

@@ -1,5 +1,5 @@
 import { boolean, directory, integer, MAX_INT32, oneOf } from "../kinds/scalar-kinds.ts";
-import { alias, inapplicable, OURS, option, options, UPSTREAM } from "../option-row.ts";
+import { inapplicable, OURS, option, options, UPSTREAM } from "../option-row.ts";
 
 export const LOGGING_OPTIONS = options("Logging", {
   eventRecordQps: option("event-qps", "eventRecordQPS", integer(0, MAX_INT32, "0 = no limit"), 0, {
@@ -16,6 +16,7 @@ export const LOGGING_OPTIONS = options("Logging", {
     live: true,
   }),
   logFormat: option("log-format", "logging.format", oneOf("text", "json", "journald"), "text", {
+    oldFlag: "logging-format",
     description:
       "Text lines, one JSON object per line, or entries of systemd's journal with fields such as POD and CONTAINER.",
   }),
@@ -28,14 +29,6 @@ export const LOGGING_OPTIONS = options("Logging", {
 });
 
 export const LOGGING_OTHERS = [
-  alias({
-    flag: "logging-format",
-    option: "logFormat",
-    kind: oneOf("text", "json", "journald"),
-    subject: "Logging",
-    description: "The kubelet's name of --log-format.",
-    deprecated: "use --log-format",
-  }),
   ...inapplicable(
     "log lines have one format",
     `

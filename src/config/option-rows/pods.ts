@@ -13,7 +13,7 @@ import {
   optionalBoolean,
   text,
 } from "../kinds/scalar-kinds.ts";
-import { alias, inapplicable, OURS, option, options, UPSTREAM } from "../option-row.ts";
+import { inapplicable, OURS, option, options, UPSTREAM } from "../option-row.ts";
 
 const DOCKER_NETWORK = "the network of pods is Docker's, or that of CNI plugins with their own configuration";
 
@@ -25,6 +25,7 @@ export const POD_OPTIONS = {
       live: true,
     }),
     allowedUnsafeSysctls: option("allowed-unsafe-sysctls", UPSTREAM, sysctlPatterns, [], {
+      oldFlag: "experimental-allowed-unsafe-sysctls",
       description: "Sysctls pods may set beyond the safe ones; a trailing * matches any ending.",
     }),
     seccompDefault: option("seccomp-default", UPSTREAM, boolean, true, {
@@ -125,14 +126,6 @@ export const POD_OPTIONS = {
 };
 
 export const POD_OTHERS = [
-  alias({
-    flag: "experimental-allowed-unsafe-sysctls",
-    option: "allowedUnsafeSysctls",
-    kind: sysctlPatterns,
-    subject: "What pods may do",
-    description: "Old name of --allowed-unsafe-sysctls.",
-    deprecated: "use --allowed-unsafe-sysctls",
-  }),
   ...inapplicable(
     DOCKER_NETWORK,
     `

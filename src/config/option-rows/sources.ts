@@ -1,6 +1,6 @@
 import { pathList, secretHeaders, urlList } from "../kinds/list-kinds.ts";
 import { boolean, directory, duration, file, fileOrDirectory, oneOf } from "../kinds/scalar-kinds.ts";
-import { command, OURS, option, options, UPSTREAM } from "../option-row.ts";
+import { type CommandRow, OURS, option, options, UPSTREAM } from "../option-row.ts";
 
 export const SOURCE_OPTIONS = {
   ...options("Pods from files and URLs", {
@@ -77,25 +77,28 @@ export const SOURCE_OPTIONS = {
   }),
 };
 
-export const COMMAND_ROWS = [
-  command({
+export const COMMAND_ROWS: readonly CommandRow[] = [
+  {
+    is: "command",
     flag: "config",
     kind: fileOrDirectory,
     subject: "Configuration",
     description:
       "A KubeletConfiguration file (YAML or JSON). A directory or a manifest here means the same as --pod-manifest-path, as in old kubelets.",
-  }),
-  command({
+  },
+  {
+    is: "command",
     flag: "config-dir",
     kind: directory,
     subject: "Configuration",
     description: "Directory of *.conf files laid over the configuration file, in the order of their names.",
-  }),
-  command({ flag: "help", short: "h", kind: boolean, subject: "Configuration", description: "Show this help." }),
-  command({
+  },
+  { is: "command", flag: "help", short: "h", kind: boolean, subject: "Configuration", description: "Show this help." },
+  {
+    is: "command",
     flag: "version",
     kind: boolean,
     subject: "Configuration",
     description: "Show the version.",
-  }),
+  },
 ];
