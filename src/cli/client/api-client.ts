@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts";
+import type { ObjectMeta } from "../../base/api/meta.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
@@ -12,15 +13,7 @@ import { locateKubelet, removeProxies } from "./find-kubelet.ts";
 export interface ApiObject {
   apiVersion: string;
   kind: string;
-  metadata: {
-    name?: string;
-    generateName?: string;
-    namespace?: string;
-    uid?: string;
-    resourceVersion?: string;
-    labels?: Record<string, string>;
-    ownerReferences?: readonly { kind: string; name: string; uid: string; controller?: boolean }[];
-  };
+  metadata: ObjectMeta;
   [field: string]: unknown;
 }
 

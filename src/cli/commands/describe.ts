@@ -10,7 +10,7 @@ import { KubeletApi, openReader } from "../client/kubelet-api.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
 import { describeNode } from "../print/describe-node.ts";
 import { describeObject } from "../print/describe-object.ts";
-import { type DescribedObject, type DescribeTimes, describePod } from "../print/describe-pod.ts";
+import { type DescribeTimes, describePod } from "../print/describe-pod.ts";
 import {
   CommandError,
   type CommandIo,
@@ -26,7 +26,7 @@ import {
 /** Objects to describe, and the lists that surround them, each read once. */
 interface Found {
   /** Each with its kind, which the items of a list lack. */
-  objects: DescribedObject[];
+  objects: ApiObject[];
   /** The node is described with what its pods request, where that is all that is named. */
   node?: NodeObject;
   /** Messages about names that do not exist. */
@@ -70,7 +70,11 @@ async function findOwn(request: CommandRequest): Promise<Found> {
     return { objects: [], node, problems: [], ...lists };
   }
   const { chosen, problems } = choosePods(request, pods, names);
-  return { objects: chosen.map((pod) => ({ ...pod, kind: "Pod" }) as unknown as DescribedObject), problems, ...lists };
+  return {
+    objects: chosen.map((pod) => ({ ...pod, apiVersion: "v1", kind: "Pod" }) as unknown as ApiObject),
+    problems,
+    ...lists,
+  };
 }
 
 /** Objects of any kinds, by the local API. */
@@ -81,9 +85,9 @@ async function findServed(request: CommandRequest): Promise<Found> {
   const names = named.map(({ name }) => name);
   selectorOf(request, names);
   const { namespace } = scopeOf(request);
-  const objects: DescribedObject[] = [];
+  const objects: ApiObject[] = [];
   const problems: string[] = [];
-  const add = ({ kind }: ApiResource, object: ApiObject) => objects.push({ ...object, kind } as DescribedObject);
+  const add = ({ kind }: ApiResource, object: ApiObject) => objects.push({ ...object, kind });
   for (const { resource, name } of named) {
     try {
       add(resource, await findOne(api, resource, namespace, name));
@@ -121,7 +125,7 @@ async function findOne(api: ApiClient, resource: ApiResource, namespace: string 
 }
 
 function describeOne(
-  object: DescribedObject,
+  object: ApiObject,
   { events, pods, replicaSets }: Found,
   kept: KeptObjects | undefined,
   times: DescribeTimes,
@@ -142,11 +146,11 @@ function describeOne(
         involvedObject.name === metadata.name &&
         (metadata.namespace === undefined || involvedObject.namespace === metadata.namespace),
     ),
-    pods: hasSelector ? podsOfObject(object as unknown as ApiObject, inNamespace(pods)) : [],
-    replicaSets: inNamespace(replicaSets as unknown as readonly DescribedObject[]).filter((set) =>
+    pods: hasSelector ? podsOfObject(object, inNamespace(pods)) : [],
+    replicaSets: inNamespace(replicaSets).filter((set) =>
       set.metadata.ownerReferences?.some(({ kind: of, name }) => of === kind && name === metadata.name),
     ),
-    manifest: kept && locationOfObject(kind, metadata as Parameters<typeof locationOfObject>[1], kept),
+    manifest: kept && locationOfObject(kind, metadata, kept),
     times,
   });
 }

@@ -1,48 +1,62 @@
 import { formatAge } from "../../apiserver/printers/age.ts";
 import { hasCondition } from "../../base/api/conditions.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
 import type { CronJob, Job } from "../../base/api/job.ts";
-import type { LabelSelector } from "../../base/api/meta.ts";
+import type { LabelSelector, ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { formatSelector } from "../../base/api/selectors.ts";
 import type { Service } from "../../base/api/service.ts";
 import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../base/api/workload.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
+import type { ApiObject } from "../client/api-client.ts";
 import {
-  type DescribedObject,
+  type DescribeTimes,
   describeAnnotations,
   describeContainer,
   describeEvents,
   describeOwner,
   describeVolume,
-  type ObjectSurroundings,
   pairs,
   tolerationLines,
 } from "./describe-pod.ts";
 import { Description } from "./text-table.ts";
 
+/** Surroundings of a described object. */
+interface ObjectSurroundings {
+  /** The object's own, oldest first. */
+  events: readonly CoreEvent[];
+  /** The pods that the object selects or owns. */
+  pods: readonly Pod[];
+  /** ReplicaSets of a Deployment. */
+  replicaSets?: readonly ApiObject[];
+  /** `file:line` of its manifest, if it is known. */
+  manifest: string | undefined;
+  times: DescribeTimes;
+}
+
 /** `kubelet-ts describe` of kinds other than Pod and Node, in kubectl's layout. */
-export function describeObject(object: DescribedObject, around: ObjectSurroundings): string {
+export function describeObject(object: ApiObject, around: ObjectSurroundings): string {
   const { kind, metadata } = object;
   const out = new Description();
   out.field(0, "Name", metadata.name);
   if (metadata.namespace !== undefined) out.field(0, "Namespace", metadata.namespace);
   out.optional(0, "Manifest", around.manifest);
   const describe = DESCRIBERS[kind] ?? describeOther;
-  describe(out, object, (object.status ?? {}) as ObjectStatus, around);
+  describe(out, object as never, (object.status ?? {}) as ObjectStatus, around);
   if (kind !== "Secret" && kind !== "Namespace") describeEvents(out, around.events, around.times.now);
   return out.toString();
 }
 
 /** Writes all after the name, up to the events. */
-type Describe = (out: Description, object: DescribedObject, status: ObjectStatus, around: ObjectSurroundings) => void;
+type Describe<T = ApiObject> = (out: Description, object: T, status: ObjectStatus, around: ObjectSurroundings) => void;
 
 const describeNamespace: Describe = (out, object, { phase }) => {
-  describeLabels(out, object);
+  describeLabels(out, object.metadata);
   out.field(0, "Status", phase);
 };
 
 const describeOther: Describe = (out, object) => {
-  describeLabels(out, object);
+  describeLabels(out, object.metadata);
   describeFields(out, 0, withoutShown(object));
 };
 
@@ -59,10 +73,9 @@ interface ObjectStatus {
 
 const count = (status: ObjectStatus, name: string): number => Number(status[name] ?? 0);
 
-const describeDeployment: Describe = (out, object, status, { times, replicaSets = [] }) => {
-  const { spec } = object as unknown as Deployment;
-  out.field(0, "CreationTimestamp", times.toText(object.metadata.creationTimestamp));
-  describeLabels(out, object);
+const describeDeployment: Describe<Deployment> = (out, { metadata, spec }, status, { times, replicaSets = [] }) => {
+  out.field(0, "CreationTimestamp", times.toText(metadata.creationTimestamp));
+  describeLabels(out, metadata);
   out.field(0, "Selector", selectorText(spec.selector));
   const parts = [
     `${spec.replicas ?? 1} desired`,
@@ -87,30 +100,28 @@ const describeDeployment: Describe = (out, object, status, { times, replicaSets 
   out.field(0, "NewReplicaSet", newest ? replicaSetText(newest) : "<none>");
 };
 
-const revisionOf = ({ metadata }: DescribedObject): number =>
+const revisionOf = ({ metadata }: ApiObject): number =>
   Number(metadata.annotations?.["deployment.kubernetes.io/revision"] ?? 0);
 
-const replicasOf = (set: DescribedObject): number => (set.spec as { replicas?: number } | undefined)?.replicas ?? 0;
+const replicasOf = (set: ApiObject): number => (set.spec as { replicas?: number } | undefined)?.replicas ?? 0;
 
-const replicaSetText = (set: DescribedObject): string =>
+const replicaSetText = (set: ApiObject): string =>
   `${set.metadata.name} (${count((set.status ?? {}) as ObjectStatus, "replicas")}/${replicasOf(set)} replicas created)`;
 
-const describeReplicaSet: Describe = (out, object, status, { pods }) => {
-  const { spec } = object as unknown as ReplicaSet;
+const describeReplicaSet: Describe<ReplicaSet> = (out, { metadata, spec }, status, { pods }) => {
   out.field(0, "Selector", selectorText(spec.selector));
-  describeLabels(out, object);
-  describeOwner(out, object.metadata.ownerReferences);
+  describeLabels(out, metadata);
+  describeOwner(out, metadata.ownerReferences);
   out.field(0, "Replicas", `${count(status, "replicas")} current / ${spec.replicas ?? 1} desired`);
   out.field(0, "Pods Status", podsText(pods));
   describeTemplate(out, spec.template);
   describeConditions(out, status);
 };
 
-const describeStatefulSet: Describe = (out, object, status, { times, pods }) => {
-  const { spec } = object as unknown as StatefulSet;
-  out.field(0, "CreationTimestamp", times.toText(object.metadata.creationTimestamp));
+const describeStatefulSet: Describe<StatefulSet> = (out, { metadata, spec }, status, { times, pods }) => {
+  out.field(0, "CreationTimestamp", times.toText(metadata.creationTimestamp));
   out.field(0, "Selector", selectorText(spec.selector));
-  describeLabels(out, object);
+  describeLabels(out, metadata);
   out.field(0, "Replicas", `${spec.replicas ?? 1} desired | ${count(status, "replicas")} total`);
   out.field(0, "Update Strategy", spec.updateStrategy?.type);
   const partition = spec.updateStrategy?.rollingUpdate?.partition;
@@ -127,11 +138,10 @@ const describeStatefulSet: Describe = (out, object, status, { times, pods }) => 
   });
 };
 
-const describeDaemonSet: Describe = (out, object, status, { pods }) => {
-  const { spec } = object as unknown as DaemonSet;
+const describeDaemonSet: Describe<DaemonSet> = (out, { metadata, spec }, status, { pods }) => {
   out.field(0, "Selector", selectorText(spec.selector));
   out.field(0, "Node-Selector", pairs(spec.template.spec.nodeSelector, "=").join(",") || "<none>");
-  describeLabels(out, object);
+  describeLabels(out, metadata);
   for (const [title, counter] of [
     ["Desired Number of Nodes Scheduled", "desiredNumberScheduled"],
     ["Current Number of Nodes Scheduled", "currentNumberScheduled"],
@@ -145,11 +155,10 @@ const describeDaemonSet: Describe = (out, object, status, { pods }) => {
   describeTemplate(out, spec.template);
 };
 
-const describeJob: Describe = (out, object, status, { times }) => {
-  const { spec } = object as unknown as Job;
+const describeJob: Describe<Job> = (out, { metadata, spec }, status, { times }) => {
   out.field(0, "Selector", selectorText(spec.selector));
-  describeLabels(out, object);
-  describeOwner(out, object.metadata.ownerReferences);
+  describeLabels(out, metadata);
+  describeOwner(out, metadata.ownerReferences);
   describeJobNumbers(out, spec);
   out.optional(0, "Completion Mode", spec.completionMode ?? undefined);
   if (spec.suspend) out.field(0, "Suspend", true);
@@ -166,9 +175,8 @@ const describeJob: Describe = (out, object, status, { times }) => {
   describeTemplate(out, spec.template);
 };
 
-const describeCronJob: Describe = (out, object, { lastScheduleTime, active }, { times }) => {
-  const { spec } = object as unknown as CronJob;
-  describeLabels(out, object);
+const describeCronJob: Describe<CronJob> = (out, { metadata, spec }, { lastScheduleTime, active }, { times }) => {
+  describeLabels(out, metadata);
   out.field(0, "Schedule", spec.schedule);
   out.optional(0, "Time Zone", spec.timeZone ?? undefined);
   out.field(0, "Concurrency Policy", spec.concurrencyPolicy);
@@ -193,9 +201,9 @@ function describeJobNumbers(out: Description, { parallelism, completions }: Job[
   out.field(0, "Completions", completions ?? "<unset>");
 }
 
-function describeLabels(out: Description, { metadata }: DescribedObject): void {
-  out.list(0, "Labels", pairs(metadata.labels, "="));
-  describeAnnotations(out, 0, metadata.annotations ?? {});
+function describeLabels(out: Description, { labels, annotations = {} }: ObjectMeta): void {
+  out.list(0, "Labels", pairs(labels, "="));
+  describeAnnotations(out, 0, annotations);
 }
 
 const selectorText = (selector: LabelSelector | Readonly<Record<string, string>> = {}): string =>
@@ -238,9 +246,8 @@ function describeConditions(out: Description, { conditions = [] }: ObjectStatus)
 const MAX_ENDPOINTS = 3;
 
 /** Source: kubectl's `describeService`. */
-const describeService: Describe = (out, object, _, { pods }) => {
-  const { spec } = object as unknown as Service;
-  describeLabels(out, object);
+const describeService: Describe<Service> = (out, { metadata, spec }, _, { pods }) => {
+  describeLabels(out, metadata);
   out.field(0, "Selector", pairs(spec.selector, "=").join(",") || "<none>");
   out.field(0, "Type", spec.type);
   out.optional(0, "IP Family Policy", spec.ipFamilyPolicy ?? undefined);
@@ -274,7 +281,7 @@ function endpointsText(pods: readonly Pod[], targetPort: number | string): strin
 
 /** Source: kubectl's `ConfigMapDescriber`. */
 const describeConfigMap: Describe = (out, object) => {
-  describeLabels(out, object);
+  describeLabels(out, object.metadata);
   const { data = {}, binaryData = {} } = object as {
     data?: Record<string, string>;
     binaryData?: Record<string, string>;
@@ -294,7 +301,7 @@ const describeConfigMap: Describe = (out, object) => {
 
 /** Sizes only. Source: kubectl's `describeSecret`. */
 const describeSecret: Describe = (out, object) => {
-  describeLabels(out, object);
+  describeLabels(out, object.metadata);
   const { type, data = {} } = object as { type?: string; data?: Record<string, string> };
   out.line(0, "");
   out.field(0, "Type", type ?? "Opaque");
@@ -307,7 +314,7 @@ const describeSecret: Describe = (out, object) => {
 /** Fields of the metadata that are printed above the others, and managedFields, which only programs read. */
 const SHOWN = ["name", "namespace", "labels", "annotations", "managedFields"];
 
-const withoutShown = ({ metadata, ...rest }: DescribedObject): Record<string, unknown> => ({
+const withoutShown = ({ metadata, ...rest }: ApiObject): Record<string, unknown> => ({
   ...rest,
   metadata: Object.fromEntries(Object.entries(metadata).filter(([field]) => !SHOWN.includes(field))),
 });
@@ -344,7 +351,7 @@ function titleOf(name: string): string {
 }
 
 /** Kinds with a layout of their own. Source: kubectl's `describeDeployment`, `describeJob` and their neighbors. */
-const DESCRIBERS: Readonly<Record<string, Describe>> = {
+const DESCRIBERS: Readonly<Record<string, Describe<never>>> = {
   Deployment: describeDeployment,
   ReplicaSet: describeReplicaSet,
   ReplicationController: describeReplicaSet,

@@ -1,6 +1,7 @@
 import { formatSince } from "../../apiserver/printers/age.ts";
 import { eventAge } from "../../apiserver/printers/event-row.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
+import type { ObjectMeta } from "../../base/api/meta.ts";
 import type {
   Container,
   ContainerPort,
@@ -116,7 +117,7 @@ function describeReadinessGates(out: Description, { spec, status }: Pod): void {
 }
 
 /** The object that manages this one. */
-export function describeOwner(out: Description, owners: DescribedObject["metadata"]["ownerReferences"] = []): void {
+export function describeOwner(out: Description, owners: ObjectMeta["ownerReferences"] = []): void {
   const owner = owners.find(({ controller }) => controller);
   if (owner) out.field(0, "Controlled By", `${owner.kind}/${owner.name}`);
 }
@@ -158,33 +159,6 @@ export function describeEvents(out: Description, events: readonly CoreEvent[], n
   out.cells(1, ["Type", "Reason", "Age", "From", "Message"]);
   out.cells(1, ["----", "------", "----", "----", "-------"]);
   for (const row of rows) out.cells(1, row);
-}
-
-/** An object of the API, whose fields beyond the metadata depend on its kind. */
-export interface DescribedObject {
-  kind: string;
-  metadata: {
-    name?: string;
-    namespace?: string;
-    creationTimestamp?: string;
-    labels?: Record<string, string>;
-    annotations?: Record<string, string>;
-    ownerReferences?: readonly { kind: string; name: string; controller?: boolean | undefined }[] | undefined;
-  };
-  [field: string]: unknown;
-}
-
-/** Surroundings of a described object. */
-export interface ObjectSurroundings {
-  /** The object's own, oldest first. */
-  events: readonly CoreEvent[];
-  /** The pods that the object selects or owns. */
-  pods: readonly Pod[];
-  /** ReplicaSets of a Deployment. */
-  replicaSets?: readonly DescribedObject[];
-  /** `file:line` of its manifest, if it is known. */
-  manifest: string | undefined;
-  times: DescribeTimes;
 }
 
 /**

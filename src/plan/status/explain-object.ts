@@ -6,7 +6,7 @@ import { isTrue } from "./explain-pod.ts";
 
 /** An object of the API that is no pod, as far as its explanation reads it. */
 interface ExplainedObject {
-  metadata: { name?: string; namespace?: string };
+  metadata: { name?: string | undefined; namespace?: string | undefined };
   spec?: unknown;
   status?: unknown;
 }

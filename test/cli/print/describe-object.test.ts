@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { formatLongTime } from "../../../src/apiserver/printers/age.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
+import type { ApiObject } from "../../../src/cli/client/api-client.ts";
 import { describeObject } from "../../../src/cli/print/describe-object.ts";
-import type { DescribedObject } from "../../../src/cli/print/describe-pod.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
 const AROUND = {
@@ -15,7 +15,8 @@ const AROUND = {
   },
 };
 
-const object = (kind: string, more: object): DescribedObject => ({
+const object = (kind: string, more: object): ApiObject => ({
+  apiVersion: "v1",
   kind,
   metadata: { name: "web", namespace: "default" },
   ...more,
@@ -98,7 +99,6 @@ test("a Deployment: the newest ReplicaSet, and older ones that still have pods",
 
 test("any other kind field by field", () => {
   const claim = object("PersistentVolumeClaim", {
-    apiVersion: "v1",
     spec: { accessModes: ["ReadWriteOnce"], volumeName: null },
   });
   expect(describeObject(claim, AROUND)).toContain(`API Version:  v1
