@@ -1,6 +1,5 @@
 import { isLasting, makePod, toManifest, type WantedPod } from "./desired.ts";
-import type { ModelContainer } from "./engine-model.ts";
-import { machine } from "./machine.ts";
+import type { EngineModel, ModelContainer } from "./engine-model.ts";
 import { changed, fileOf, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { MANIFESTS, ROOT_DIR, type World } from "./world.ts";
@@ -81,6 +80,13 @@ export class Scene {
     return pods.length > 0 ? random.pick(pods) : undefined;
   }
 
+  /** Edits every container of some pod. @returns false: there is no pod */
+  editAny(random: SeededRandom): boolean {
+    const pod = this.pickPod(random);
+    if (pod) this.put({ ...pod, containers: pod.containers.map(changed) }, random);
+    return pod !== undefined;
+  }
+
   /** A container ends with an error again and again, until a person mends it. */
   crashInLoop(random: SeededRandom): void {
     const pod = this.pickPod(random);
@@ -127,36 +133,29 @@ export class Scene {
 
   // --- the engine ---
 
-  running(): ModelContainer[] {
-    return [...this.world.engine.containers.values()].filter(
-      ({ status, labels }) => status === "running" && labels["kubelet-ts.io/node"] !== undefined,
-    );
-  }
-
   pickContainer(random: SeededRandom): ModelContainer | undefined {
-    const running = this.running();
+    const running = this.world.ownRunning();
     return running.length > 0 ? random.pick(running) : undefined;
   }
 
-  excuse(container: ModelContainer): void {
-    this.rules.excuse(container.labels["io.kubernetes.pod.name"] ?? "");
-  }
-
-  /** A fault of the wire or the engine, until a time. */
-  fault(
-    random: SeededRandom,
-    begin: () => void,
-    end: () => void,
-    longestMs = LONGEST_FAULT_MS,
-    shortestMs = 100,
-  ): void {
+  /** A fault that has begun ends after a while. */
+  endLater(random: SeededRandom, end: () => void, longestMs = LONGEST_FAULT_MS, shortestMs = 100): void {
     const { time } = this.world;
-    begin();
     time.after(random.between(shortestMs, longestMs), () => {
       end();
       this.rules.lastFaultMs = time.nowMs;
       this.world.note("the fault is over");
     });
+  }
+
+  /** dockerd restarts, with or without its containers. */
+  restartEngine(random: SeededRandom, longestDownMs: number): void {
+    const { engine, wire } = this.world;
+    engine.hasLiveRestore = random.chance(0.4);
+    if (!engine.hasLiveRestore) this.rules.excuseAll();
+    this.world.note("dockerd restarts");
+    engine.restart(random.between(500, longestDownMs), random.pick(["stop", "kill"] as const));
+    wire.breakConnections();
   }
 }
 
@@ -165,430 +164,227 @@ const describe = ({ containers, init, replicas, restartPolicy }: WantedPod) =>
     .map(({ name, program, version }) => `${name}=${program.join(" ")} v${version}`)
     .join(", ")}`;
 
-type Action = (scene: Scene, random: SeededRandom) => void;
+type Run = (scene: Scene, random: SeededRandom) => void;
 
-/** Every action by name, with how often it comes compared with the others. */
-export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean; run: Action }>> = {
-  "add a pod": {
-    weight: 6,
-    isFault: false,
-    run: (scene, random) => {
-      if (scene.wanted.size < scene.maxPods) scene.addPod(random);
-    },
-  },
-  "remove a pod": {
-    weight: 4,
-    isFault: false,
-    run: (scene, random) => {
-      const pod = scene.pickPod(random);
-      if (!pod || scene.wanted.size < 2) return;
-      scene.wanted.delete(pod.app);
-      scene.changedMs = scene.world.time.nowMs;
-      scene.broken.delete(pod.app);
-      scene.world.note(`a person removes ${fileOf(pod.app)}`);
-      scene.world.disk.remove(fileOf(pod.app));
-    },
-  },
-  "edit a container": {
-    weight: 8,
-    isFault: false,
-    run: (scene, random) => {
-      const pod = scene.pickPod(random);
-      if (!pod) return;
-      const edited = random.pick(pod.containers);
-      const containers = pod.containers.map((it) => (it === edited ? changed(it) : it));
-      scene.put({ ...pod, containers }, random);
-    },
-  },
-  "edit twice": {
-    weight: 3,
-    isFault: false,
-    run: (scene, random) => {
-      const pod = scene.pickPod(random);
-      if (!pod) return;
-      const edit = () => {
-        const now = scene.wanted.get(pod.app);
-        if (now) scene.put({ ...now, containers: now.containers.map(changed) }, random);
-      };
-      edit();
-      scene.world.time.after(random.between(1, 20_000), edit);
-    },
-  },
-  "edit an annotation": {
-    weight: 4,
-    isFault: false,
-    run: (scene, random) => {
-      const pod = scene.pickPod(random);
-      if (!pod) return;
-      // No container is named: none may be stopped for it.
-      scene.put({ ...pod, note: pod.note + 1 }, random);
+interface Action {
+  /** How often it comes, compared with the others. */
+  weight: number;
+  isFault: boolean;
+  run: Run;
+}
+
+const deed = (weight: number, run: Run): Action => ({ weight, isFault: false, run });
+const fault = (weight: number, run: Run): Action => ({ weight, isFault: true, run });
+
+/** A fault that lasts. @param begin returns what ends it */
+const lasting = (weight: number, begin: (world: World, random: SeededRandom) => () => void, longestMs?: number) =>
+  fault(weight, (scene, random) => scene.endLater(random, begin(scene.world, random), longestMs));
+
+/** Something that others do to a container, which is a reason for its pod to start it again. */
+const toContainer = (
+  weight: number,
+  run: (engine: EngineModel, container: ModelContainer, random: SeededRandom) => void,
+) =>
+  fault(weight, (scene, random) => {
+    const container = scene.pickContainer(random);
+    if (!container) return;
+    scene.rules.excuse(container.labels["io.kubernetes.pod.name"] ?? "");
+    run(scene.world.engine, container, random);
+  });
+
+/** Every action by name. */
+export const ACTIONS: Readonly<Record<string, Action>> = {
+  "add a pod": deed(6, (scene, random) => {
+    if (scene.wanted.size < scene.maxPods) scene.addPod(random);
+  }),
+  "remove a pod": deed(4, (scene, random) => {
+    const pod = scene.pickPod(random);
+    if (!pod || scene.wanted.size < 2) return;
+    scene.wanted.delete(pod.app);
+    scene.changedMs = scene.world.time.nowMs;
+    scene.broken.delete(pod.app);
+    scene.world.note(`a person removes ${fileOf(pod.app)}`);
+    scene.world.disk.remove(fileOf(pod.app));
+  }),
+  "edit a container": deed(8, (scene, random) => {
+    const pod = scene.pickPod(random);
+    if (!pod) return;
+    const edited = random.pick(pod.containers);
+    const containers = pod.containers.map((it) => (it === edited ? changed(it) : it));
+    scene.put({ ...pod, containers }, random);
+  }),
+  "edit twice": deed(3, (scene, random) => {
+    const pod = scene.pickPod(random);
+    if (!pod) return;
+    const edit = () => {
       const now = scene.wanted.get(pod.app);
-      if (now) scene.wanted.set(pod.app, { ...now, changedMs: pod.changedMs });
+      if (now) scene.put({ ...now, containers: now.containers.map(changed) }, random);
+    };
+    edit();
+    scene.world.time.after(random.between(1, 20_000), edit);
+  }),
+  "edit an annotation": deed(4, (scene, random) => {
+    const pod = scene.pickPod(random);
+    if (!pod) return;
+    // No container is named: none may be stopped for it.
+    scene.put({ ...pod, note: pod.note + 1 }, random);
+    const now = scene.wanted.get(pod.app);
+    if (now) scene.wanted.set(pod.app, { ...now, changedMs: pod.changedMs });
+  }),
+  "scale a deployment": deed(4, (scene, random) => {
+    const pod = [...scene.wanted.values()].find(({ replicas }) => replicas !== undefined);
+    if (pod) scene.put({ ...pod, replicas: random.whole(0, 4) }, random);
+  }),
+  "make a slip": deed(5, (scene, random) => {
+    const pod = scene.pickPod(random);
+    if (!pod) return;
+    const text = toManifest(pod);
+    const slips = [
+      text.slice(0, random.whole(1, text.length - 3)),
+      text.replace('"containers"', '"contaniers"'),
+      text.replace('"image"', '"imagee"'),
+      "",
+      "\u0000\u0001 not text",
+      text.replace('"v1"', '"v2"'),
+    ];
+    scene.world.note(`a person breaks ${fileOf(pod.app)}`);
+    if (!scene.world.disk.exists(MANIFESTS)) return;
+    scene.broken.add(pod.app);
+    scene.world.disk.write(fileOf(pod.app), random.pick(slips));
+    scene.world.time.after(random.between(1_000, LONGEST_FAULT_MS), () => {
+      const now = scene.wanted.get(pod.app);
+      if (!now || !scene.broken.has(pod.app) || !scene.world.disk.exists(MANIFESTS)) return;
+      scene.broken.delete(pod.app);
+      scene.world.disk.replace(fileOf(pod.app), toManifest(now));
+    });
+  }),
+  "move the manifests away": fault(2, (scene, random) => {
+    const { disk } = scene.world;
+    if (disk.exists(MANIFESTS)) disk.rename(MANIFESTS, `${MANIFESTS}.away`);
+    scene.endLater(random, () => scene.bringBackManifests(), 5 * 60_000);
+  }),
+  "rename the machine": fault(2, (scene, random) => {
+    scene.world.hostName = `box${random.whole(1, 99)}`;
+    scene.world.note(`the machine is called ${scene.world.hostName}`);
+    scene.stopProcess(random.between(100, 20_000));
+  }),
+  "rename the node": fault(1, (scene, random) => {
+    scene.world.nodeName = `node${random.whole(1, 99)}`;
+    scene.world.note(`--hostname-override is ${scene.world.nodeName}`);
+    scene.rules.excuseAll();
+    scene.stopProcess(random.between(100, 20_000));
+  }),
+  "kill the kubelet": fault(6, (scene) => scene.killProcess()),
+  "kill the kubelet for long": fault(2, (scene, random) => scene.killProcess(random.between(60_000, LONGEST_FAULT_MS))),
+  "restart the kubelet": fault(4, (scene, random) => scene.stopProcess(random.between(100, 20_000))),
+  "crash at a step": fault(10, (scene, random) => scene.world.time.crashAfter(random.whole(1, 120))),
+  "crash during an edit": fault(8, (scene, random) => {
+    if (scene.editAny(random)) scene.world.time.crashAfter(random.whole(1, 60));
+  }),
+  "cut the power": fault(4, (scene, random) => {
+    const { world, rules } = scene;
+    rules.excuseAll();
+    world.cutPower();
+    // Files that people wrote may be lost: they look, and write them again.
+    world.disk.makeDirectory(MANIFESTS);
+    for (const pod of scene.wanted.values()) world.disk.write(fileOf(pod.app), toManifest(pod));
+    world.disk.sync();
+    world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
+  }),
+  "boot without the manifests": fault(3, (scene, random) => {
+    const { world, rules } = scene;
+    if (!world.disk.exists(MANIFESTS)) return;
+    rules.excuseAll();
+    world.cutPower();
+    world.disk.rename(MANIFESTS, `${MANIFESTS}.away`);
+    world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
+    const { lastFaultMs } = rules;
+    world.time.after(20 * 60_000, () => {
+      // Another fault may be the reason, and an edit may not have been seen before the cut.
+      const isQuiet = rules.lastFaultMs === lastFaultMs && world.time.nowMs - scene.changedMs > 3_600_000;
+      if (isQuiet) rules.checkWithoutManifests();
+    });
+    scene.endLater(random, () => scene.bringBackManifests(), LONGEST_FAULT_MS, 25 * 60_000);
+  }),
+  "restart the engine": fault(5, (scene, random) => scene.restartEngine(random, 120_000)),
+  "restart the engine during an edit": fault(5, (scene, random) => {
+    if (!scene.editAny(random)) return;
+    scene.world.time.after(random.between(100, 8_000), () => scene.restartEngine(random, 60_000));
+  }),
+  "hang the engine": fault(6, (scene, random) => {
+    const { wire, time } = scene.world;
+    wire.faults.hangsUntilMs = time.nowMs + random.between(1_000, 300_000);
+    if (random.chance(0.5)) scene.editAny(random);
+  }),
+  "refuse connections": lasting(
+    3,
+    ({ wire }) => {
+      wire.faults.isRefusing = true;
+      return () => wire.repair();
     },
-  },
-  "scale a deployment": {
-    weight: 4,
-    isFault: false,
-    run: (scene, random) => {
-      const pod = [...scene.wanted.values()].find(({ replicas }) => replicas !== undefined);
-      if (pod) scene.put({ ...pod, replicas: random.whole(0, 4) }, random);
-    },
-  },
-  "make a slip": {
-    weight: 5,
-    isFault: false,
-    run: (scene, random) => {
-      const pod = scene.pickPod(random);
-      if (!pod) return;
-      const text = toManifest(pod);
-      const slips = [
-        text.slice(0, random.whole(1, text.length - 3)),
-        text.replace('"containers"', '"contaniers"'),
-        text.replace('"image"', '"imagee"'),
-        "",
-        "\u0000\u0001 not text",
-        text.replace('"v1"', '"v2"'),
-      ];
-      scene.world.note(`a person breaks ${fileOf(pod.app)}`);
-      if (!scene.world.disk.exists(MANIFESTS)) return;
-      scene.broken.add(pod.app);
-      scene.world.disk.write(fileOf(pod.app), random.pick(slips));
-      scene.world.time.after(random.between(1_000, LONGEST_FAULT_MS), () => {
-        const now = scene.wanted.get(pod.app);
-        if (!now || !scene.broken.has(pod.app) || !scene.world.disk.exists(MANIFESTS)) return;
-        scene.broken.delete(pod.app);
-        scene.world.disk.replace(fileOf(pod.app), toManifest(now));
-      });
-    },
-  },
-  "move the manifests away": {
-    weight: 2,
-    isFault: true,
-    run: (scene, random) =>
-      scene.fault(
-        random,
-        () => scene.world.disk.exists(MANIFESTS) && scene.world.disk.rename(MANIFESTS, `${MANIFESTS}.away`),
-        () => scene.bringBackManifests(),
-        5 * 60_000,
-      ),
-  },
-  "rename the machine": {
-    weight: 2,
-    isFault: true,
-    run: (scene, random) => {
-      machine.hostName = `box${random.whole(1, 99)}`;
-      scene.world.note(`the machine is called ${machine.hostName}`);
-      scene.stopProcess(random.between(100, 20_000));
-    },
-  },
-  "rename the node": {
-    weight: 1,
-    isFault: true,
-    run: (scene, random) => {
-      scene.world.nodeName = `node${random.whole(1, 99)}`;
-      scene.world.note(`--hostname-override is ${scene.world.nodeName}`);
-      scene.rules.excuseAll();
-      scene.stopProcess(random.between(100, 20_000));
-    },
-  },
-  "kill the kubelet": { weight: 6, isFault: true, run: (scene) => scene.killProcess() },
-  "kill the kubelet for long": {
-    weight: 2,
-    isFault: true,
-    run: (scene, random) => scene.killProcess(random.between(60_000, LONGEST_FAULT_MS)),
-  },
-  "restart the kubelet": {
-    weight: 4,
-    isFault: true,
-    run: (scene, random) => scene.stopProcess(random.between(100, 20_000)),
-  },
-  "crash at a step": {
-    weight: 10,
-    isFault: true,
-    run: (scene, random) => scene.world.time.crashAfter(random.whole(1, 120)),
-  },
-  "crash during an edit": {
-    weight: 8,
-    isFault: true,
-    run: (scene, random) => {
-      const pod = scene.pickPod(random);
-      if (!pod) return;
-      scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
-      scene.world.time.crashAfter(random.whole(1, 60));
-    },
-  },
-  "cut the power": {
-    weight: 4,
-    isFault: true,
-    run: (scene, random) => {
-      const { world, rules } = scene;
-      rules.excuseAll();
-      world.cutPower();
-      // Files that people wrote may be lost: they look, and write them again.
-      world.disk.makeDirectory(MANIFESTS);
-      for (const pod of scene.wanted.values()) world.disk.write(fileOf(pod.app), toManifest(pod));
-      world.disk.sync();
-      world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
-    },
-  },
-  "boot without the manifests": {
-    weight: 3,
-    isFault: true,
-    run: (scene, random) => {
-      const { world, rules } = scene;
-      if (!world.disk.exists(MANIFESTS)) return;
-      rules.excuseAll();
-      world.cutPower();
-      world.disk.rename(MANIFESTS, `${MANIFESTS}.away`);
-      world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
-      const { lastFaultMs } = rules;
-      world.time.after(20 * 60_000, () => {
-        // Another fault may be the reason, and an edit may not have been seen before the cut.
-        const isQuiet = rules.lastFaultMs === lastFaultMs && world.time.nowMs - scene.changedMs > 3_600_000;
-        if (isQuiet) rules.checkWithoutManifests();
-      });
-      scene.fault(
-        random,
-        () => {},
-        () => scene.bringBackManifests(),
-        LONGEST_FAULT_MS,
-        25 * 60_000,
-      );
-    },
-  },
-  "restart the engine": {
-    weight: 5,
-    isFault: true,
-    run: (scene, random) => {
-      const { engine } = scene.world;
-      engine.hasLiveRestore = random.chance(0.4);
-      if (!engine.hasLiveRestore) scene.rules.excuseAll();
-      scene.world.note("dockerd restarts");
-      engine.restart(random.between(500, 120_000), random.pick(["stop", "kill"] as const));
-      scene.world.wire.breakConnections();
-    },
-  },
-  "restart the engine during an edit": {
-    weight: 5,
-    isFault: true,
-    run: (scene, random) => {
-      const pod = scene.pickPod(random);
-      if (!pod) return;
-      scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
-      scene.world.time.after(random.between(100, 8_000), () => {
-        const { engine } = scene.world;
-        engine.hasLiveRestore = random.chance(0.4);
-        if (!engine.hasLiveRestore) scene.rules.excuseAll();
-        scene.world.note("dockerd restarts");
-        engine.restart(random.between(500, 60_000), random.pick(["stop", "kill"] as const));
-        scene.world.wire.breakConnections();
-      });
-    },
-  },
-  "hang the engine": {
-    weight: 6,
-    isFault: true,
-    run: (scene, random) => {
-      const { wire, time } = scene.world;
-      wire.faults.hangsUntilMs = time.nowMs + random.between(1_000, 300_000);
-      if (random.chance(0.5)) {
-        const pod = scene.pickPod(random);
-        if (pod) scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
-      }
-    },
-  },
-  "refuse connections": {
-    weight: 3,
-    isFault: true,
-    run: (scene, random) => {
-      const { wire } = scene.world;
-      scene.fault(
-        random,
-        () => Object.assign(wire.faults, { isRefusing: true }),
-        () => wire.repair(),
-        10 * 60_000,
-      );
-    },
-  },
-  "lose responses": {
-    weight: 6,
-    isFault: true,
-    run: (scene, random) => {
-      const { wire } = scene.world;
-      const cutShare = random.between(0.02, 0.5);
-      scene.fault(
-        random,
-        () => Object.assign(wire.faults, { cutShare }),
-        () => wire.repair(),
-      );
-    },
-  },
-  "answer with errors": {
-    weight: 5,
-    isFault: true,
-    run: (scene, random) => {
-      const { wire } = scene.world;
-      const errorShare = random.between(0.02, 0.4);
-      scene.fault(
-        random,
-        () => Object.assign(wire.faults, { errorShare }),
-        () => wire.repair(),
-      );
-    },
-  },
-  "be slow": {
-    weight: 3,
-    isFault: true,
-    run: (scene, random) => {
-      const { wire, engine } = scene.world;
-      const latencyMs = random.between(50, 8_000);
-      scene.fault(
-        random,
-        () => {
-          Object.assign(wire.faults, { latencyMs });
-          engine.removalMs = 10_000;
-        },
-        () => {
-          wire.repair();
-          engine.removalMs = 40;
-        },
-      );
-    },
-  },
-  "fail starts": {
-    weight: 4,
-    isFault: true,
-    run: (scene, random) => {
-      const { engine } = scene.world;
-      const share = random.between(0.1, 0.9);
-      scene.fault(
-        random,
-        () => {
-          engine.failingStartShare = share;
-        },
-        () => {
-          engine.failingStartShare = 0;
-        },
-      );
-    },
-  },
-  "fail pulls": {
-    weight: 2,
-    isFault: true,
-    run: (scene, random) => {
-      const { engine } = scene.world;
-      scene.fault(
-        random,
-        () => {
-          engine.failingPullShare = 0.8;
-        },
-        () => {
-          engine.failingPullShare = 0;
-        },
-      );
-    },
-  },
-  "lose events": {
-    weight: 4,
-    isFault: true,
-    run: (scene, random) => {
-      const { engine } = scene.world;
-      const lostEventShare = random.between(0.05, 1);
-      scene.fault(
-        random,
-        () => Object.assign(engine, { lostEventShare, eventDelayMs: random.between(1, 5_000) }),
-        () => Object.assign(engine, { lostEventShare: 0, eventDelayMs: 2 }),
-      );
-    },
-  },
-  "break event streams": { weight: 3, isFault: true, run: ({ world }) => world.engine.breakStreams() },
-  "docker kill": {
-    weight: 5,
-    isFault: true,
-    run: (scene, random) => {
-      const container = scene.pickContainer(random);
-      if (!container) return;
-      scene.excuse(container);
-      scene.world.engine.endByForce(container, random.pick([137, 143, 0]), "stranger");
-    },
-  },
-  "docker rm": {
-    weight: 4,
-    isFault: true,
-    run: (scene, random) => {
-      const container = scene.pickContainer(random);
-      if (!container) return;
-      scene.excuse(container);
-      scene.world.engine.removeByForce(container);
-    },
-  },
-  "run out of memory": {
-    weight: 3,
-    isFault: true,
-    run: (scene, random) => {
-      const container = scene.pickContainer(random);
-      if (!container) return;
-      scene.excuse(container);
-      scene.world.engine.endByForce(container, 137, "machine", true);
-    },
-  },
-  "crash in a loop": {
-    weight: 3,
-    isFault: false,
-    run: (scene, random) => scene.crashInLoop(random),
-  },
-  "crash in a loop while the kubelet restarts": {
-    weight: 3,
-    isFault: true,
-    run: (scene, random) => {
-      scene.crashInLoop(random);
-      for (const _ of [1, 2, 3]) scene.world.time.after(random.between(30_000, 900_000), () => scene.killProcess());
-    },
-  },
-  "become unhealthy": {
-    weight: 4,
-    isFault: true,
-    run: (scene, random) => {
-      const container = scene.pickContainer(random);
-      if (!container) return;
-      container.unhealthyUntilMs = scene.world.time.nowMs + random.between(600_000, LONGEST_FAULT_MS);
-    },
-  },
-  "set the clock": {
-    weight: 3,
-    isFault: true,
-    run: (scene, random) => {
-      const { time } = scene.world;
-      const byMs = random.pick([-1, 1]) * random.pick([1_500, 60_000, 3_600_000, 86_400_000, 400 * 86_400_000]);
-      time.wallOffsetMs += byMs;
-      scene.world.note(`the clock is set by ${byMs / 1000} s`);
-    },
-  },
-  "fill the disk": {
-    weight: 4,
-    isFault: true,
-    run: (scene, random) => {
-      const { disk } = scene.world;
-      const code = random.pick(["ENOSPC", "EIO", "EROFS"] as const);
-      scene.fault(
-        random,
-        () => {
-          disk.failure = { code, below: ROOT_DIR };
-          scene.world.note(`the disk says ${code}`);
-        },
-        () => {
-          disk.failure = undefined;
-        },
-      );
-    },
-  },
-  "strangers come and go": {
-    weight: 3,
-    isFault: false,
-    run: (scene, random) => {
-      const { engine, time } = scene.world;
-      const container = engine.addForeign(`theirs-${random.hex(6)}`);
-      time.after(random.between(60_000, 3 * 86_400_000), () => engine.removeByForce(container));
-    },
-  },
+    10 * 60_000,
+  ),
+  "lose responses": lasting(6, ({ wire }, random) => {
+    wire.faults.cutShare = random.between(0.02, 0.5);
+    return () => wire.repair();
+  }),
+  "answer with errors": lasting(5, ({ wire }, random) => {
+    wire.faults.errorShare = random.between(0.02, 0.4);
+    return () => wire.repair();
+  }),
+  "be slow": lasting(3, ({ wire, engine }, random) => {
+    wire.faults.latencyMs = random.between(50, 8_000);
+    engine.removalMs = 10_000;
+    return () => {
+      wire.repair();
+      engine.removalMs = 40;
+    };
+  }),
+  "fail starts": lasting(4, ({ engine }, random) => {
+    engine.failingStartShare = random.between(0.1, 0.9);
+    return () => void Object.assign(engine, { failingStartShare: 0 });
+  }),
+  "fail pulls": lasting(2, ({ engine }) => {
+    engine.failingPullShare = 0.8;
+    return () => void Object.assign(engine, { failingPullShare: 0 });
+  }),
+  "lose events": lasting(4, ({ engine }, random) => {
+    engine.lostEventShare = random.between(0.05, 1);
+    engine.eventDelayMs = random.between(1, 5_000);
+    return () => void Object.assign(engine, { lostEventShare: 0, eventDelayMs: 2 });
+  }),
+  "break event streams": fault(3, ({ world }) => world.engine.closeStreams()),
+  "docker kill": toContainer(5, (engine, container, random) =>
+    engine.endByForce(container, random.pick([137, 143, 0]), "stranger"),
+  ),
+  "docker rm": toContainer(4, (engine, container) => engine.removeByForce(container)),
+  "run out of memory": toContainer(3, (engine, container) => engine.endByForce(container, 137, "machine", true)),
+  "crash in a loop": deed(3, (scene, random) => scene.crashInLoop(random)),
+  "crash in a loop while the kubelet restarts": fault(3, (scene, random) => {
+    scene.crashInLoop(random);
+    for (const _ of [1, 2, 3]) scene.world.time.after(random.between(30_000, 900_000), () => scene.killProcess());
+  }),
+  "become unhealthy": fault(4, (scene, random) => {
+    const container = scene.pickContainer(random);
+    if (!container) return;
+    container.unhealthyUntilMs = scene.world.time.nowMs + random.between(600_000, LONGEST_FAULT_MS);
+  }),
+  "set the clock": fault(3, (scene, random) => {
+    const { time } = scene.world;
+    const byMs = random.pick([-1, 1]) * random.pick([1_500, 60_000, 3_600_000, 86_400_000, 400 * 86_400_000]);
+    time.wallOffsetMs += byMs;
+    scene.world.note(`the clock is set by ${byMs / 1000} s`);
+  }),
+  "fill the disk": lasting(4, (world, random) => {
+    const { disk } = world;
+    const code = random.pick(["ENOSPC", "EIO", "EROFS"] as const);
+    disk.failure = { code, below: ROOT_DIR };
+    world.note(`the disk says ${code}`);
+    return () => void Object.assign(disk, { failure: undefined });
+  }),
+  "strangers come and go": deed(3, (scene, random) => {
+    const { engine, time } = scene.world;
+    const container = engine.addForeign(`theirs-${random.hex(6)}`);
+    time.after(random.between(60_000, 3 * 86_400_000), () => engine.removeByForce(container));
+  }),
 };

@@ -64,6 +64,8 @@ export interface ModelContainer {
   onEnd: (() => void)[];
 }
 
+const refusal = (status: number, message: string): EngineResponse => ({ status, json: { message } });
+
 const NEVER = "0001-01-01T00:00:00Z";
 const EVENTS_KEPT = 256;
 const PAUSE = buildPauseImage("amd64");
@@ -140,11 +142,7 @@ export class EngineModel {
       if (!this.hasLiveRestore && kind === "kill") {
         for (const container of this.#running()) this.#end(container, 255, "machine");
       }
-      // A removal that was under way is done at the start.
-      for (const container of [...this.containers.values()]) {
-        if (container.status === "removing") this.#forget(container, "request");
-      }
-      this.isUp = true;
+      this.#boot();
     });
   }
 
@@ -153,20 +151,21 @@ export class EngineModel {
     this.closeStreams();
     this.#events = [];
     for (const container of this.#running()) this.#end(container, 255, "machine");
+    this.#boot();
+  }
+
+  /** A removal that was under way is done at the start. */
+  #boot(): void {
     for (const container of [...this.containers.values()]) {
       if (container.status === "removing") this.#forget(container, "request");
     }
     this.isUp = true;
   }
 
+  /** The event streams break; the engine goes on. */
   closeStreams(): void {
     for (const stream of this.#streams) stream.end();
     this.#streams.clear();
-  }
-
-  /** The event streams break; the engine goes on. */
-  breakStreams(): void {
-    this.closeStreams();
   }
 
   /** A container of another program. */
@@ -233,7 +232,7 @@ export class EngineModel {
           ],
         });
       default:
-        respond({ status: 404, json: { message: `page not found: ${method} ${path}` } });
+        respond(refusal(404, `page not found: ${method} ${path}`));
     }
   }
 
@@ -261,7 +260,7 @@ export class EngineModel {
     if (method === "POST" && id === "create")
       return this.#create(query.get("name") ?? "", JSON.parse(String(body)), respond);
     const container = this.containers.get(id) ?? this.#byName.get(id);
-    if (!container) return respond({ status: 404, json: { message: `No such container: ${id}` } });
+    if (!container) return respond(refusal(404, `No such container: ${id}`));
     switch (`${method} ${verb}`) {
       case "GET json":
         return respond({ status: 200, json: this.#inspect(container) });
@@ -284,17 +283,17 @@ export class EngineModel {
       case "DELETE ":
         return this.#removeRequest(container, query.get("force") === "1", respond);
       default:
-        respond({ status: 404, json: { message: `page not found: ${method} ${verb} ${more}` } });
+        respond(refusal(404, `page not found: ${method} ${verb} ${more}`));
     }
   }
 
   #create(name: string, body: CreateBody, respond: Respond): void {
     const image = this.#findImage(body.Image);
-    if (!image) return respond({ status: 404, json: { message: `No such image: ${body.Image}` } });
+    if (!image) return respond(refusal(404, `No such image: ${body.Image}`));
     const holder = this.#byName.get(name);
     if (holder) {
       const message = `Conflict. The container name "/${name}" is already in use by container "${holder.id}". You have to remove (or rename) that container to be able to reuse that name.`;
-      return respond({ status: 409, json: { message } });
+      return respond(refusal(409, message));
     }
     const container = this.#add(name, body);
     this.#tell({ what: "create", container, by: "request" });
@@ -333,7 +332,7 @@ export class EngineModel {
   #startRequest(container: ModelContainer, respond: Respond): void {
     if (container.status === "running") return respond({ status: 304 });
     if (container.status === "removing") {
-      return respond({ status: 409, json: { message: "container is marked for removal and cannot be started" } });
+      return respond(refusal(409, "container is marked for removal and cannot be started"));
     }
     const peerId = /^container:(.+)$/.exec(container.body.HostConfig?.NetworkMode ?? "")?.[1];
     const peer = peerId === undefined ? undefined : (this.containers.get(peerId) ?? this.#byName.get(peerId));
@@ -353,7 +352,7 @@ export class EngineModel {
     // runc needs its time.
     this.#time.after(this.#random.between(20, 120), () => {
       if (!this.isUp || this.containers.get(container.id) !== container || container.status === "removing") {
-        return respond({ status: 404, json: { message: `No such container: ${container.id}` } });
+        return respond(refusal(404, `No such container: ${container.id}`));
       }
       if (peer && peer.status !== "running") {
         return failed(409, `cannot join network of a non running container: ${peer.id}`);
@@ -412,10 +411,7 @@ export class EngineModel {
 
   #killRequest(container: ModelContainer, respond: Respond): void {
     if (container.status !== "running") {
-      return respond({
-        status: 409,
-        json: { message: `Cannot kill container: ${container.id}: Container ${container.id} is not running` },
-      });
+      return respond(refusal(409, `Cannot kill container: ${container.id}: Container ${container.id} is not running`));
     }
     this.#tell({ what: "kill", container, by: "request" });
     this.#end(container, 137, "request");
@@ -438,12 +434,12 @@ export class EngineModel {
 
   #removeRequest(container: ModelContainer, isForced: boolean, respond: Respond): void {
     if (container.status === "removing") {
-      return respond({ status: 409, json: { message: `removal of container ${container.id} is already in progress` } });
+      return respond(refusal(409, `removal of container ${container.id} is already in progress`));
     }
     if (container.status === "running") {
       if (!isForced) {
         const message = `You cannot remove a running container ${container.id}. Stop the container before attempting removal or force remove`;
-        return respond({ status: 409, json: { message } });
+        return respond(refusal(409, message));
       }
       this.#tell({ what: "kill", container, by: "request" });
       this.#end(container, 137, "request");
@@ -524,7 +520,7 @@ export class EngineModel {
 
   #execCreate(container: ModelContainer, argv: readonly string[], respond: Respond): void {
     if (container.status !== "running") {
-      return respond({ status: 409, json: { message: `Container ${container.id} is not running` } });
+      return respond(refusal(409, `Container ${container.id} is not running`));
     }
     const id = (++this.#ids).toString(16).padStart(64, "e");
     this.#execs.set(id, { container, argv, exitCode: null, isRunning: false });
@@ -533,7 +529,7 @@ export class EngineModel {
 
   #exec({ method }: EngineRequest, [id = "", verb = ""]: string[], respond: Respond): void {
     const exec = this.#execs.get(id);
-    if (!exec) return respond({ status: 404, json: { message: `No such exec instance: ${id}` } });
+    if (!exec) return respond(refusal(404, `No such exec instance: ${id}`));
     if (method === "GET") {
       const { exitCode, isRunning, container } = exec;
       if (exitCode !== null) this.#execs.delete(id);
@@ -545,7 +541,7 @@ export class EngineModel {
     if (verb !== "start") return respond({ status: 200 });
     if (exec.container.status !== "running") {
       this.#execs.delete(id);
-      return respond({ status: 409, json: { message: `Container ${exec.container.id} is not running` } });
+      return respond(refusal(409, `Container ${exec.container.id} is not running`));
     }
     exec.exitCode = exec.container.unhealthyUntilMs > this.#time.nowMs ? 1 : 0;
     respond({ status: 200, text: "" });
@@ -583,13 +579,10 @@ export class EngineModel {
     if (method === "POST" && name === "create") return this.#pull(query, respond);
     const reference = name.replace(/\/json$/, "");
     const image = this.#findImage(reference);
-    if (!image) return respond({ status: 404, json: { message: `No such image: ${reference}` } });
+    if (!image) return respond(refusal(404, `No such image: ${reference}`));
     if (method === "DELETE") {
       if ([...this.containers.values()].some(({ imageId }) => imageId === image.id)) {
-        return respond({
-          status: 409,
-          json: { message: `conflict: unable to remove repository reference "${reference}"` },
-        });
+        return respond(refusal(409, `conflict: unable to remove repository reference "${reference}"`));
       }
       for (const tag of image.tags) this.images.delete(tag);
       this.#emitImage(reference, "delete");
@@ -620,7 +613,7 @@ export class EngineModel {
     const start = line({ status: `Pulling from ${reference}`, id: query.get("tag") });
     this.#time.after(this.#random.between(500, 8000), () => {
       if (reference.startsWith("missing")) {
-        return respond({ status: 404, json: { message: `manifest for ${reference} not found: manifest unknown` } });
+        return respond(refusal(404, `manifest for ${reference} not found: manifest unknown`));
       }
       if (this.#random.chance(this.failingPullShare)) {
         return respond({
@@ -659,7 +652,7 @@ export class EngineModel {
     }
     if (name === "") return respond({ status: 200, json: { Volumes: [...this.volumes.values()] } });
     const volume = this.volumes.get(name);
-    if (!volume) return respond({ status: 404, json: { message: `get ${name}: no such volume` } });
+    if (!volume) return respond(refusal(404, `get ${name}: no such volume`));
     if (method === "GET") return respond({ status: 200, json: volume });
     this.volumes.delete(name);
     respond({ status: 204 });

@@ -302,16 +302,10 @@ export class Rules {
     if (wrong !== undefined) this.#fail(new Violation("checkpoint", wrong));
   }
 
-  #running(): ModelContainer[] {
-    return [...this.#world.engine.containers.values()].filter(
-      ({ status, labels }) => status === "running" && labels[LABEL.node] !== undefined,
-    );
-  }
-
   /** Difference between what runs and what the files ask for. */
   #findWrongPod(): string | undefined {
     const found = new Map<string, ModelContainer[]>();
-    for (const container of this.#running()) {
+    for (const container of this.#world.ownRunning()) {
       if (container.labels[LABEL.container] === "POD") continue;
       const key = `${appOf(container)} ${container.labels[LABEL.container]}`;
       found.set(key, [...(found.get(key) ?? []), container]);
@@ -341,7 +335,7 @@ export class Rules {
     if (!this.#world.isRunning) return "no kubelet runs";
     const wrong = this.#findWrongPod();
     if (wrong !== undefined) return wrong;
-    const sandboxes = this.#running().filter(({ labels }) => labels[LABEL.container] === "POD").length;
+    const sandboxes = this.#world.ownRunning().filter(({ labels }) => labels[LABEL.container] === "POD").length;
     const pods = [...this.wanted.values()].reduce((sum, { replicas = 1 }) => sum + replicas, 0);
     const names = [...this.wanted.values()].reduce(
       (sum, { replicas = 1, containers, init }) => sum + replicas * (containers.length + init.length),

@@ -733,25 +733,7 @@ export class SimulatedDisk {
       close: later(() => closeSync(descriptor)),
       [Symbol.asyncDispose]: later(() => closeSync(descriptor)),
     });
-    const promises = {
-      open: later((path: unknown, flags?: string | number, mode?: number) => handle(openSync(path, flags, mode))),
-      readFile: later(readFileSync),
-      writeFile: later(writeFileSync),
-      stat: later(statSync),
-      lstat: later(lstatSync),
-      readdir: later(readdirSync),
-      realpath: later(realpathSync),
-      rename: later(renameSync),
-      rm: later(rmSync),
-      statfs: later(statfsSync),
-      mkdir: later(mkdirSync),
-      readlink: later(readlinkSync),
-      unlink: later(unlinkSync),
-      access: later(accessSync),
-    };
-    return {
-      constants,
-      promises,
+    const functions = {
       openSync,
       closeSync,
       writeFileSync,
@@ -781,10 +763,13 @@ export class SimulatedDisk {
       statfsSync,
       existsSync,
       accessSync,
-      watch,
       copyFileSync,
-      createReadStream,
     };
+    const promises: Record<string, unknown> = Object.fromEntries(
+      Object.entries(functions).map(([name, run]) => [name.slice(0, -"Sync".length), later(run as () => unknown)]),
+    );
+    promises.open = later((path: unknown, flags?: string, mode?: number) => handle(openSync(path, flags, mode)));
+    return { ...functions, constants, promises, watch, createReadStream };
   }
 }
 

@@ -1,17 +1,37 @@
+import * as crypto from "node:crypto";
 import { readFileSync } from "node:fs";
+import * as os from "node:os";
 import { join } from "node:path";
 import { plugin } from "bun";
+import type { SimulatedDisk } from "./simulated-disk.ts";
+import type { VirtualTime } from "./virtual-time.ts";
 
 const HERE = import.meta.dir;
 const SRC = join(HERE, "../../src/");
 
-/** Modules of the runtime that the program imports, by what replaces them here. */
-const REPLACED: Readonly<Record<string, string>> = {
-  "node:fs": "modules/fs.ts",
-  "node:fs/promises": "modules/fs-promises.ts",
-  "node:os": "modules/os.ts",
-  "node:crypto": "modules/crypto.ts",
+/** The machine that the program sees. */
+interface Machine {
+  disk: SimulatedDisk;
+  time: VirtualTime;
+  hostName: string;
+}
+
+const INTERFACES = {
+  eth0: [{ address: "10.0.0.5", family: "IPv4", internal: false, netmask: "255.255.255.0", mac: "", cidr: null }],
 };
+
+/** Modules of the runtime that the program imports, as the machine has them. Files are read and written at once. */
+const modulesOf = (machine: Machine): Readonly<Record<string, Record<string, unknown>>> => ({
+  fs: machine.disk.fs,
+  "fs/promises": machine.disk.fs.promises,
+  os: { ...os, hostname: () => machine.hostName, networkInterfaces: () => INTERFACES },
+  // Chance comes from the seed.
+  crypto: {
+    ...crypto,
+    randomUUID: () => machine.time.programRandom.uuid(),
+    randomBytes: (count: number) => Buffer.from(machine.time.programRandom.hex(count * 2), "hex"),
+  },
+});
 
 /** Files of src that call the kernel by other ways. */
 const REPLACED_FILES: Readonly<Record<string, string>> = {
@@ -48,18 +68,19 @@ export function mutate(text: string, { file, before, after }: Mutation): string 
 }
 
 /** Lets every file of src import the simulated machine instead of the runtime's modules. Before the first import of src. */
-export function replaceModules(mutant?: string): void {
+export function replaceModules(machine: Machine, mutant?: string): void {
   const mutation = mutant === undefined ? undefined : readMutant(mutant);
   plugin({
     name: "simulated machine",
     setup(build) {
+      for (const [name, exports] of Object.entries(modulesOf(machine))) {
+        build.module(`simulated:${name}`, () => ({ exports, loader: "object" }));
+      }
       build.onLoad({ filter: new RegExp(`^${SRC}.*\\.tsx?$`) }, ({ path }) => {
         const replaced = REPLACED_FILES[path.slice(SRC.length)];
         let contents = replaced ?? readFileSync(path, "utf8");
         if (mutation && path === join(SRC, "..", mutation.file)) contents = mutate(contents, mutation);
-        for (const [name, file] of Object.entries(REPLACED)) {
-          contents = contents.replaceAll(`from "${name}"`, `from "${join(HERE, file)}"`);
-        }
+        contents = contents.replaceAll(/from "node:(fs|fs\/promises|os|crypto)"/g, 'from "simulated:$1"');
         // The page is compiled into the program by a macro, which no one opens here.
         contents = contents.replace(/^import \{ bundlePage \}.*$/m, "const bundlePage = () => '{}';");
         return { contents, loader: path.endsWith("x") ? "tsx" : "ts" };

@@ -1,7 +1,6 @@
 import type { AppLogger } from "../../src/daemon/logging.ts";
 import { EngineHttp } from "./engine-http.ts";
-import { EngineModel } from "./engine-model.ts";
-import { machine } from "./machine.ts";
+import { EngineModel, type ModelContainer } from "./engine-model.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
 import { replaceModules } from "./simulated-modules.ts";
@@ -19,6 +18,8 @@ export class World {
   readonly disk: SimulatedDisk;
   readonly engine: EngineModel;
   readonly wire: EngineHttp;
+  /** Name of the machine. */
+  hostName = "node1";
   /** `--hostname-override` of the next process. */
   nodeName = "";
   /** The last things that happened. */
@@ -53,8 +54,6 @@ export class World {
     this.disk = new SimulatedDisk(host);
     this.engine = new EngineModel(this.time, new SeededRandom(seed ^ 0xe1));
     this.wire = new EngineHttp(this.time, this.engine, new SeededRandom(seed ^ 0x317e));
-    machine.disk = this.disk;
-    machine.time = this.time;
     this.wire.onRequest = (text) => {
       if (!isRead(text)) this.note(`request ${text}`);
     };
@@ -98,7 +97,7 @@ export class World {
     this.disk.makeDirectory(MANIFESTS);
     this.#makeKernelFiles();
     this.disk.sync();
-    replaceModules(mutant);
+    replaceModules(this, mutant);
     const { runForever } = await import("../../src/daemon/run-forever.ts");
     const { BACKGROUND_TASKS } = await import("../../src/daemon/background/background-tasks.ts");
     const { DEFAULT_KUBELET_OPTIONS } = await import("../../src/config/option-table.ts");
@@ -123,6 +122,13 @@ export class World {
 
   get isRunning(): boolean {
     return this.#stop !== undefined;
+  }
+
+  /** Running containers and sandboxes of kubelet-ts. */
+  ownRunning(): ModelContainer[] {
+    return [...this.engine.containers.values()].filter(
+      ({ status, labels }) => status === "running" && labels["kubelet-ts.io/node"] !== undefined,
+    );
   }
 
   /** How the process ended alone; undefined while it runs. */
