@@ -58,7 +58,7 @@ stats/node-stats | of resources can be left out, so that a client of 1.20 finds 
 stats/node-stats | cgroups of the system that options name | kubelet-cgroups runtime-cgroups system-cgroups
 real-cluster/cni | a pod has an address, host ports and names of the plugins' network, and gives them back | network-plugin cni-conf-dir cni-bin-dir cni-cache-dir
 integration/node-object | reports what the machine has, what is set aside, and what it is short of | register-with-taints pods-per-core eviction-soft
-integration/sources | a killed sandbox takes the pod with it | pod-manifest-path
+integration/oracle-restarts | 88-manifest-path-missing-or-file: a single file | pod-manifest-path
 integration/sources | refused pods say why and come in when there is room | max-pods
 daemon/process-settings | swap: said, or the end of it with --fail-swap-on | fail-swap-on
 daemon/process-settings | the OOM score is set and the limit of open files raised | max-open-files

@@ -130,18 +130,6 @@ describeWithClients("the authenticated port: flags", () => {
     expect((await curl(off.port, "/logs/", as(alice))).status).toBe(404);
     expect((await curl(off.port, "/healthz", as(alice))).status).toBe(200);
   });
-
-  test("a port that is taken does not keep pods from running", async () => {
-    const node = testNode();
-    node.writeManifest("p.json", sleeper("p"));
-    const holder = createServer();
-    await new Promise<void>((resolve) => holder.listen(node.kubeletPort, "0.0.0.0", resolve));
-    const kubelet = await node.start([TRUSTING]);
-    await node.runningContainer("app");
-    expect(kubelet.log).toContain("Cannot serve the authenticated port, trying again");
-    await new Promise((resolve) => holder.close(resolve));
-    await node.until("the port", () => kubelet.log.includes("Serving the authenticated port"));
-  });
 });
 
 const SCRIPT = `trap 'exit 0' TERM
@@ -223,41 +211,9 @@ describeWithClients("the authenticated port: what reaches into containers", () =
       child.kill();
       await child.exited;
     });
-
-    test("/run, with its pod's uid too; /pods in full", async () => {
-      const [pod] = await node.pods();
-      const run = (target: string) => curl(port, target, [...as(alice), "-X", "POST"]);
-      expect(await run(path("run", "app", "cmd=echo+a+b"))).toEqual({ status: 200, text: "a b\n" });
-      for (const uid of [pod?.metadata.uid, "uid-of-the-mirror-pod"]) {
-        const target = `/run/default/web-${node.name}/${uid}/app?cmd=echo+c`;
-        expect(await run(target)).toEqual({ status: 200, text: "c\n" });
-      }
-      const failed = { status: 500, text: "command 'false' exited with 1: " };
-      expect(await run(path("run", "app", "cmd=false"))).toEqual(failed);
-      expect((await run(path("run", "nope", "cmd=id"))).text).toBe('container not found ("nope")');
-      expect((await curl(port, path("run", "app", "cmd=id"), [...unknown, "-X", "POST"])).status).toBe(401);
-      expect((await curl(port, "/pods", as(alice))).text).toContain('"value":"shown"');
-      expect(JSON.stringify(await node.pods())).not.toContain("shown");
-    });
   });
 
   describe("WebSocket", () => {
-    test("exec: output, errors, input to its end, exit code", async () => {
-      const command = "command=sh&command=-c&command=cat;echo+e>%262;exit+3&input=1&output=1&error=1";
-      const { of, closed } = session(path("exec", "app", command), "v5.channel.k8s.io", (socket) => {
-        write(socket, 0, "typed\n");
-        write(socket, 255, Buffer.from([0]));
-      });
-      await closed;
-      expect(of(1)).toBe("typed\n");
-      expect(of(2)).toBe("e\n");
-      expect(JSON.parse(of(3))).toMatchObject({
-        status: "Failure",
-        reason: "NonZeroExitCode",
-        details: { causes: [{ reason: "ExitCode", message: "3" }] },
-      });
-    });
-
     test("exec with a terminal of the size that was asked for", async () => {
       const target = path("exec", "app", "command=sh&input=1&output=1&tty=1");
       const { socket, of, closed } = session(target, "v4.channel.k8s.io");

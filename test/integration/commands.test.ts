@@ -66,18 +66,6 @@ describeWithEngine("commands that query a running kubelet", () => {
       lines: ["one", "oops", "two"],
     });
   });
-
-  test("a kubelet without ports is asked by its socket; one without servers cannot be asked", async () => {
-    const node = testNode();
-    const kubelet = await node.start(["--read-only-port=0"]);
-    node.writeManifest("web.json", sleeper("web"));
-    await node.until("the pod to run", async () => / Running /.test((await node.run("get pods")).stdout));
-    await kubelet.stop();
-    await node.start(["--enable-server=false"]);
-    const { exitCode, stderr } = await node.run("get pods");
-    expect(exitCode).toBe(1);
-    expect(stderr).toContain("has its read-only port off");
-  });
 });
 
 describeWithEngine("commands over the local API", () => {

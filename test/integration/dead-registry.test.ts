@@ -21,11 +21,11 @@ describeWithEngine("a registry that dies in the middle of a layer and stays dead
         const kubelet = await node.start();
         node.writeManifest("other.yaml", sleeper("other", { name: "other" }));
         const { Id: otherId } = await node.runningContainer("other");
-        network.layers = "stall";
+        network.doesStall = true;
         node.writeManifest("app.yaml", sleeper("app", { image: reference, command: undefined }));
-        await node.until("half a layer", () => network.spoilt > 0);
+        await node.until("half a layer", () => network.stalled > 0);
         network.close();
-        network.layers = "pass";
+        network.doesStall = false;
 
         const reasons = new Set<string>();
         await node.until("the pod to wait between two pulls", async () => {

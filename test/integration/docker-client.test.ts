@@ -2,7 +2,6 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DockerEvent } from "../../src/docker/engine/docker-client.ts";
-import { tarArchive } from "../../src/docker/engine/tar.ts";
 import { computeRootHash } from "../../src/docker/labels.ts";
 import { aDockerEngine } from "../support/docker-engine.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
@@ -137,23 +136,6 @@ describeWithEngine("the Docker client on a real engine", () => {
       await expect(call).rejects.toThrow("enough");
       await until("only its own process to be left", () => processesOf(id).length === 1);
     });
-  });
-
-  test("files in and out as tar archives", async () => {
-    const id = await create(["cat", "/etc/kts"]);
-    await client.putArchive(
-      id,
-      "/etc",
-      tarArchive([{ path: "kts", mode: 0o644, data: new TextEncoder().encode("hi\n") }]),
-    );
-    await client.startContainer(id);
-    await client.waitContainer(id);
-    let output = "";
-    for await (const { data } of client.containerLogs(id)) output += decoder.decode(data);
-    expect(output).toBe("hi\n");
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of await client.getArchive(id, "/etc/kts")) chunks.push(chunk);
-    expect(Buffer.concat(chunks).toString("latin1")).toContain("hi\n");
   });
 
   test("three hundred open streams hold no short call up", async () => {

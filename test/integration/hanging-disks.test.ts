@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { once } from "node:events";
-import { mkdirSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
@@ -67,33 +66,4 @@ describeWithEngine("disks that do not answer", () => {
       });
     },
   );
-});
-
-describeWithEngine("volumes that cannot be mounted", () => {
-  test("hostPath checks as recorded (oracle 24): each is reported once, without a sandbox, and retried until it works", async () => {
-    const node = testNode();
-    const dir = join(node.directory, "host");
-    mkdirSync(dir);
-    const notA = (path: string, what: string) => `hostPath type check failed: ${path} is not ${what}`;
-    const failing: Record<string, [path: string, type: string, why: string]> = {
-      fdir: [`${dir}/later`, "Directory", notA(`${dir}/later`, "a directory")],
-      fforc: [`${dir}/nodir/file`, "FileOrCreate", `open ${dir}/nodir/file: no such file or directory`],
-    };
-    for (const [name, [path, type]] of Object.entries(failing)) {
-      const volumes = [{ name: "v", hostPath: { path, type } }];
-      node.writeManifest(
-        `${name}.json`,
-        sleeper(name, { name, volumeMounts: [{ name: "v", mountPath: "/m/v" }] }, { volumes }),
-      );
-    }
-    const kubelet = node.spawn(node.flags());
-    for (const [name, [, , why]] of Object.entries(failing)) {
-      const message = `FailedMount: MountVolume.SetUp failed for volume "v" : ${why} pod=default/${name}-${node.name}`;
-      await node.until(message, () => kubelet.log.includes(message));
-    }
-    expect(await node.listAll()).toEqual([]);
-    mkdirSync(join(dir, "later"));
-    await node.runningContainer("fdir");
-    expect(await node.sandboxes()).toHaveLength(1);
-  });
 });

@@ -11,35 +11,29 @@ import { isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { ImageCredentials } from "../../src/docker/image-credentials.ts";
 import { preloadImages } from "../../src/docker/image-preload.ts";
 import { buildPauseImage } from "../../src/docker/pause-image.ts";
-import { ImageManager, type ImageManagerOptions } from "../../src/kubelet/images/image-manager.ts";
+import { ImageManager } from "../../src/kubelet/images/image-manager.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { someDockerImages } from "../support/docker-engine.ts";
 import { describeWithEngine } from "../support/engine.ts";
 import { imageFailure } from "../support/image-failure.ts";
 import { aMetrics } from "../support/metrics.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
-import { BadNetwork, hasRegistry, outerAddress, type PushedImage, TestRegistry } from "../support/registry.ts";
+import { hasRegistry, TestRegistry } from "../support/registry.ts";
 import { TestDocker } from "../support/test-docker.ts";
 import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
-import { until } from "../support/until.ts";
 
-/**
- * Real pulls from a real registry. The events and messages are those that oracle/behaviour/31-pull-policies and
- * 48-registry-auth recorded of kubelet 1.20.2, with other ports.
- */
 const client = new TestDocker({ kind: "unix", path: engineSocketPath() });
 const never = new AbortController().signal;
 const scratch = mkdtempSync(join(tmpdir(), `kubelet-ts-t-${RUN_ID}-images-`));
 /** Everything pulled or loaded here, to be removed again. */
 const pulled = new Set<string>();
 
-let registry: TestRegistry;
 let events: string[];
 let rootDir: string;
 const logger = new RecordingLogger();
 
-function managerWith(options: Partial<ImageManagerOptions> = {}): ImageManager {
-  return new ImageManager({
+const aManager = (): ImageManager =>
+  new ImageManager({
     images: someDockerImages(client),
     clock: new SystemClock(),
     logger,
@@ -49,33 +43,18 @@ function managerWith(options: Partial<ImageManagerOptions> = {}): ImageManager {
     credentials: new ImageCredentials({ rootDir, homeDir: join(rootDir, "home"), logger, files: LOCAL_TEXT_FILES }),
     limits: { maxParallel: 0, perSecond: 0, burst: 0, progressDeadlineMs: 60_000 },
     metrics: aMetrics(),
-    ...options,
   });
-}
 
 type Policy = "Always" | "IfNotPresent" | "Never";
 
 async function ensure(
   image: string,
   policy: Policy = "IfNotPresent",
-  { manager = managerWith(), pod = aPod(), pullSecrets = [] as Secret[], signal = never } = {},
+  { manager = aManager(), pod = aPod(), pullSecrets = [] as Secret[] } = {},
 ): Promise<ImageInfo> {
   pulled.add(image);
-  return manager.ensureImage(pod, aContainer({ image, imagePullPolicy: policy }), { pullSecrets }, signal);
+  return manager.ensureImage(pod, aContainer({ image, imagePullPolicy: policy }), { pullSecrets }, never);
 }
-
-/** Pushes an image, and does something with a network before its registry. */
-async function withBadNetwork(
-  name: string,
-  work: (network: BadNetwork, reference: string, image: PushedImage) => Promise<void>,
-): Promise<void> {
-  const image = await registry.push(name, 300_000);
-  const network = await BadNetwork.before(registry);
-  await work(network, image.reference.replace(registry.address, network.address), image).finally(() => network.close());
-}
-
-/** Events with how long a pull took taken out. */
-const withoutTimes = () => events.map((event) => event.replace(/ in [\d.]+m?s$/, " in <time>"));
 
 async function forgetImages(): Promise<void> {
   for (const image of pulled) {
@@ -102,124 +81,6 @@ describeWithEngine("images from a registry", () => {
     console.warn("SKIPPED images from a registry: docker-registry is not installed");
     return;
   }
-  beforeAll(async () => {
-    registry = await TestRegistry.start();
-  });
-  afterAll(async () => {
-    await registry.cleanUp();
-  });
-
-  describe("pull policies", () => {
-    test("IfNotPresent pulls what is not there, once", async () => {
-      const { reference, digest, id } = await registry.push("oracle/app:1");
-      const image = await ensure(reference);
-      expect(image).toMatchObject({ id, user: "1000", env: ["A=b"], cmd: ["/file"], repoTags: [reference] });
-      expect(image.repoDigests).toEqual([`${registry.address}/oracle/app@${digest}`]);
-      await ensure(reference);
-      expect(withoutTimes()).toEqual([
-        `Normal Pulling Pulling image "${reference}"`,
-        `Normal Pulled Successfully pulled image "${reference}" in <time>`,
-        `Normal Pulled Container image "${reference}" already present on machine`,
-      ]);
-    });
-
-    test("Always fetches what the tag means now", async () => {
-      const before = await registry.push("oracle/moves:1");
-      expect((await ensure(before.reference)).id).toBe(before.id);
-      const after = await registry.push("oracle/moves:1");
-      expect((await ensure(before.reference)).id).toBe(before.id);
-      expect((await ensure(before.reference, "Always")).id).toBe(after.id);
-      pulled.add(before.id);
-    });
-
-    test("by digest", async () => {
-      const { digest, id } = await registry.push("oracle/digest:1");
-      const name = `${registry.address}/oracle/digest@${digest}`;
-      expect((await ensure(name)).id).toBe(id);
-      await ensure(name);
-      expect(events.at(-1)).toBe(`Normal Pulled Container image "${name}" already present on machine`);
-      pulled.add(id);
-    });
-
-    test.each(["oracle/nothere:1", "oracle/app:nosuchtag"])("%s is not in the registry", async (name) => {
-      const image = `${registry.address}/${name}`;
-      const shown = `rpc error: code = Unknown desc = Error response from daemon: manifest for ${image} not found: manifest unknown: manifest unknown`;
-      const manager = managerWith();
-      const first = await imageFailure(ensure(image, "IfNotPresent", { manager }));
-      expect(first).toMatchObject({ reason: "ErrImagePull", message: shown, retryAfterMs: 2000, problem: "unknown" });
-      const second = await imageFailure(ensure(image, "IfNotPresent", { manager }));
-      expect(second).toMatchObject({ reason: "ImagePullBackOff", message: `Back-off pulling image "${image}"` });
-      expect(events).toEqual([
-        `Normal Pulling Pulling image "${image}"`,
-        `Warning Failed Failed to pull image "${image}": ${shown}`,
-        "Warning Failed Error: ErrImagePull",
-        `Normal BackOff Back-off pulling image "${image}"`,
-        "Warning Failed Error: ImagePullBackOff",
-      ]);
-    });
-
-    test("nothing listens there", async () => {
-      const gone = await TestRegistry.start();
-      await gone.cleanUp();
-      const image = `${gone.address}/x/y:1`;
-      const { message, problem } = await imageFailure(ensure(image));
-      expect(problem).toBe("unreachable");
-      expect(message).toBe(
-        `rpc error: code = Unknown desc = Error response from daemon: Get "http://${gone.address}/v2/": dial tcp ${gone.address}: connect: connection refused`,
-      );
-    });
-  });
-
-  describe("a bad network", () => {
-    test("the registry dies in the middle of a layer and comes back: Docker tries again, and so the pull succeeds", () =>
-      withBadNetwork("oracle/cut:1", async (network, reference, image) => {
-        network.layers = "cut";
-        const call = ensure(reference);
-        await until("half a layer", () => network.spoilt > 0);
-        network.layers = "pass";
-        expect((await call).id).toBe(image.id);
-      }));
-
-    test("a layer stalls: the pull is cancelled, and the next one works", () =>
-      withBadNetwork("oracle/stall:1", async (network, reference, image) => {
-        network.layers = "stall";
-        const manager = managerWith({ limits: { maxParallel: 0, perSecond: 0, burst: 0, progressDeadlineMs: 700 } });
-        const error = await imageFailure(ensure(reference, "IfNotPresent", { manager }));
-        expect(error).toMatchObject({ reason: "ErrImagePull", problem: "stalled" });
-        expect(events).toContain(`Warning Failed Failed to pull image "${reference}": ${error.message}`);
-        network.layers = "pass";
-        expect((await ensure(reference)).id).toBe(image.id);
-      }));
-  });
-
-  describe("trust", () => {
-    const outer = outerAddress();
-
-    test("TLS on loopback is taken as it is", async () => {
-      const secure = await TestRegistry.start({ tls: true });
-      try {
-        const { reference, id } = await secure.push("oracle/tls:1");
-        expect((await ensure(reference)).id).toBe(id);
-      } finally {
-        await secure.cleanUp();
-      }
-    });
-
-    test.skipIf(outer === undefined).each([
-      { what: "a self-signed certificate", tls: true, says: "x509" },
-      { what: "no TLS at all", tls: false, says: "server gave HTTP response to HTTPS client" },
-    ])("$what, elsewhere", async ({ tls, says }) => {
-      const elsewhere = await TestRegistry.start({ tls, host: outer ?? "" });
-      try {
-        const error = await imageFailure(ensure(`${elsewhere.address}/oracle/app:1`));
-        expect(error).toMatchObject({ reason: "ErrImagePull", problem: "tls" });
-        expect(error.message).toContain(says);
-      } finally {
-        await elsewhere.cleanUp();
-      }
-    });
-  });
-
   describe("credentials", () => {
     let locked: TestRegistry;
     let image: { reference: string; id: string };
@@ -239,14 +100,6 @@ describeWithEngine("images from a registry", () => {
     });
     afterAll(() => locked.cleanUp());
     beforeEach(forgetImages);
-
-    test("none", async () => {
-      const error = await imageFailure(ensure(image.reference));
-      expect(error).toMatchObject({ reason: "ErrImagePull", problem: "denied" });
-      expect(error.message).toBe(
-        `rpc error: code = Unknown desc = Error response from daemon: Head "http://${locked.address}/v2/private/app/manifests/1": no basic auth credentials`,
-      );
-    });
 
     test("a wrong password", async () => {
       writeFileSync(join(rootDir, "config.json"), auths(locked.address, auth("wrong")));
@@ -273,7 +126,7 @@ describeWithEngine("images from a registry", () => {
     });
 
     test("a pod that has no credentials does not profit from the pull of one that has", async () => {
-      const manager = managerWith();
+      const manager = aManager();
       const outcomes = await Promise.allSettled([
         ensure(image.reference, "Always", { manager, pod: aPod({}, { uid: "with" }), pullSecrets: [secret()] }),
         ensure(image.reference, "Always", { manager, pod: aPod({}, { uid: "without" }) }),

@@ -42,22 +42,14 @@ const residentMb = (pid: number) =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000;
 
 describeWithEngine("the local API in difficult hours", () => {
-  test("a body that is too long is refused; of many writers with one resourceVersion one wins", async () => {
+  test("a body that is too long is refused", async () => {
     const node = testNode();
     await startWithApi(node);
-    const big = configMap("big", "x".repeat(4 * 2 ** 20));
-    const answer = await askApi(node, "POST", CONFIG_MAPS, big).catch(() => undefined);
+    const answer = await askApi(node, "POST", CONFIG_MAPS, configMap("big", "x".repeat(4 * 2 ** 20))).catch(() => {});
     // The server may close before the client has sent all of it.
     if (answer) expect([answer.status, answer.json?.reason]).toEqual([413, "RequestEntityTooLarge"]);
     expect((await askApi(node, "GET", `${CONFIG_MAPS}/big`)).status).toBe(404);
     expect((await askApi(node, "POST", CONFIG_MAPS, configMap("small", "x"))).status).toBe(201);
-    const { json } = await askApi(node, "POST", CONFIG_MAPS, configMap("c", "0"));
-    const writers = Array.from({ length: 50 }, (_, index) =>
-      askApi(node, "PUT", `${CONFIG_MAPS}/c`, { ...json, data: { value: `writer ${index}` } }),
-    );
-    const codes = (await Promise.all(writers)).map(({ status }) => status);
-    expect(codes.filter((code) => code === 200).length).toBe(1);
-    expect(codes.filter((code) => code === 409).length).toBe(49);
   });
 
   test("a kill in the middle of writes leaves whole files, and what was acknowledged is there", async () => {

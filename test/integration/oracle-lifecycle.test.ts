@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { renameSync, utimesSync, writeFileSync } from "node:fs";
+import { utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ContainerStatus } from "../../src/base/api/pod.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
@@ -267,23 +267,5 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     await Bun.sleep(WRONG_REACTION_MS);
     expect((await node.pod("adlback"))?.status.phase).toBe("Failed");
     expect(timeline.of("adlback", ["start"])).toEqual(["start POD#0", "start a#0"]);
-  });
-
-  test.concurrent("81-file-moved: the same pod all the time; out of the directory and back it is a new one", async () => {
-    const [mova, movb] = [join(node.manifestDir, "mova.yaml"), join(node.manifestDir, "movb.yaml")];
-    node.writeManifest("mova.yaml", recordedManifest("81-file-moved/manifest-mova-1.yaml"));
-    const before = await untilRunning("mov");
-    renameSync(mova, movb);
-    await Bun.sleep(WRONG_REACTION_MS);
-    expect(idOf(await untilRunning("mov"))).toBe(idOf(before));
-    expect(timeline.of("mov")).toEqual([]);
-    renameSync(movb, join(node.directory, "movb.yaml"));
-    await node.until("mov to be gone", () => timeline.has("mov", "destroy POD#0"));
-    // It is listed as terminating until its directory is gone, too.
-    await node.until("mov to leave the list", async () => (await node.pod("mov")) === undefined);
-    renameSync(join(node.directory, "movb.yaml"), movb);
-    const after = await untilRunning("mov");
-    expect(after.metadata.uid).toBe(before.metadata.uid!);
-    expect(statusOf(after).restartCount).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
@@ -115,34 +115,6 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     });
     expect(await names()).toEqual(wanted);
     expect((await node.running("a")).map(({ Id }) => Id)).toContain(good.Id);
-  });
-
-  // Unlike the recorded kubelet: a path that does not exist is not an answer, so it removes no pod.
-  test.concurrent("88-manifest-path-missing-or-file: a directory that comes, goes and comes again", async () => {
-    const node = testNode();
-    rmSync(node.manifestDir, { recursive: true });
-    await node.start();
-    const manifest = (name: string) =>
-      recordedManifest("81-file-moved/manifest-mova-1.yaml").replace("name: mov", `name: ${name}`);
-    const add = (name: string) => writeFileSync(join(node.manifestDir, `${name}.yaml`), manifest(name));
-    mkdirSync(node.manifestDir);
-    add("pm1");
-    await untilPhases(node, "Running", 1);
-    add("pm2");
-    await untilPhases(node, "Running", 2);
-    rmSync(node.manifestDir, { recursive: true });
-    await Bun.sleep(2000);
-    expect((await node.running("a")).length).toBe(2);
-    // A directory that is there again, and read, may remove.
-    mkdirSync(node.manifestDir);
-    add("pm3");
-    await node.until("only the new pod", async () => {
-      const names = (await node.pods()).map(({ metadata }) => metadata.name);
-      return names.join() === `pm3-${node.name}`;
-    });
-    await untilPhases(node, "Running", 1);
-    rmSync(join(node.manifestDir, "pm3.yaml"));
-    await node.untilEmpty(LIMIT_MS);
   });
 
   test.concurrent("88-manifest-path-missing-or-file: a single file", async () => {

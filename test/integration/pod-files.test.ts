@@ -60,22 +60,6 @@ describeWithEngine("what a pod finds in its files and its environment", () => {
     expect(kubelet.log).not.toContain("secret one");
     expect(kubelet.log).not.toContain("secret two");
   });
-
-  test("a variable of a file that an init container wrote", async () => {
-    const node = testNode();
-    const volumes = [{ name: "shared", emptyDir: {} }];
-    const volumeMounts = [{ name: "shared", mountPath: "/shared" }];
-    const writer = { name: "writer", image: "busybox:test", ...shell("echo \"TOKEN='from a file'\" > /shared/env") };
-    const fileKeyRef = { volumeName: "shared", path: "env", key: "TOKEN" };
-    const env = [{ name: "FILE", valueFrom: { fileKeyRef } }];
-    const container = { ...shell(`echo "$FILE"; echo END; ${STOPPABLE}`), env };
-    node.writeManifest(
-      "env.json",
-      sleeper("env", container, { volumes, initContainers: [{ ...writer, volumeMounts }] }),
-    );
-    node.spawn(node.flags());
-    expect(await logOf(node, "app")).toBe("from a file\n");
-  });
 });
 
 describeWithEngine("a pod in the network of the node", () => {

@@ -1,6 +1,7 @@
-import { expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import type { ContainerStatus } from "../../src/base/api/pod.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import type { KubeletProcess } from "../support/kubelet-process.ts";
 import { shell, sleeper } from "../support/manifests.ts";
 import type { PodItem, TestNode } from "../support/test-node.ts";
 
@@ -35,8 +36,13 @@ function condition(pod: PodItem, type: string): string | undefined {
 }
 
 describeWithEngine("probes and hooks of the recorded cases", () => {
+  const node = testNode();
+  let kubelet: KubeletProcess;
+  beforeAll(async () => {
+    kubelet = await node.start();
+  });
+
   test("39: readiness by exec, http and tcp", async () => {
-    const node = testNode();
     const serve = { command: ["sh", "-c", "mkdir /w; echo hi >/w/ok; httpd -f -p 8000 -h /w"] };
     const httpHeaders = [{ name: "X-A", value: "b" }];
     const pods = {
@@ -53,7 +59,6 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
       readytimeout: { readinessProbe: { ...exec("sleep", "5"), periodSeconds: 1, timeoutSeconds: 1 } },
     };
     for (const [name, container] of Object.entries(pods)) write(node, name, container);
-    const kubelet = await node.start();
 
     for (const name of ["readydelay", "readyhttp"]) {
       const { pod } = await untilContainer(node, name, "to be ready", ({ ready }) => ready);
@@ -77,11 +82,9 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
     await Bun.sleep(2000);
     const processes = await node.exec(timeout!.Id, "ps", "-o", "args");
     expect(processes.split("\n").filter((line) => line === "sleep 5").length).toBeLessThanOrEqual(1);
-    await kubelet.stop();
   });
 
   test("40: liveness that fails restarts the container, or ends a pod that never restarts", async () => {
-    const node = testNode();
     const dies = {
       ...shell("touch /ok; sleep 2; rm /ok; sleep 3600"),
       livenessProbe: { ...exec("cat", "/ok"), periodSeconds: 1, failureThreshold: 2 },
@@ -93,7 +96,6 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
       command: ["sleep", "3600"],
       livenessProbe: { httpGet, periodSeconds: 1, failureThreshold: 3 },
     });
-    const kubelet = await node.start();
 
     for (const name of ["livefail", "livehttp"]) {
       const { status } = await untilContainer(node, name, "to be restarted", (seen) => seen.restartCount > 0);
@@ -106,38 +108,15 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
     const { status } = await untilContainer(node, "livenever", "to end", (seen) => !!seen.state?.terminated);
     expect(status).toMatchObject({ restartCount: 0, ready: false, state: { terminated: { exitCode: 137 } } });
     await node.untilPhase("livenever", "Failed");
-    await kubelet.stop();
-  });
-
-  test("startup probe: readiness and liveness wait for it; its failure restarts", async () => {
-    const node = testNode();
-    const isUp = { ...exec("cat", "/up"), periodSeconds: 1 };
-    const startupProbe = { ...isUp, failureThreshold: 30 };
-    write(node, "gated", {
-      ...shell("sleep 3; touch /up; sleep 3600"),
-      startupProbe,
-      livenessProbe: { ...isUp, failureThreshold: 1 },
-      readinessProbe: isUp,
-    });
-    write(node, "neverup", { startupProbe: { ...startupProbe, failureThreshold: 2 } });
-    const kubelet = await node.start();
-    await untilContainer(node, "gated", "to run unstarted", (seen) => isRunning(seen) && seen.started === false);
-    const { status } = await untilContainer(node, "gated", "to be ready", ({ ready }) => ready);
-    expect(status).toMatchObject({ started: true, restartCount: 0 });
-    await untilContainer(node, "neverup", "to be restarted", (seen) => seen.restartCount > 0);
-    expect(kubelet.log).toContain("Container c failed startup probe, will be restarted");
-    await kubelet.stop();
   });
 
   test("42: postStart hooks", async () => {
-    const node = testNode();
     const hook = (postStart: object) => ({ command: ["sleep", "3600"], lifecycle: { postStart } });
     const never = { restartPolicy: "Never" };
     write(node, "psok", hook(exec("sh", "-c", "echo hooked > /hook")));
     write(node, "psfailnever", hook(exec("sh", "-c", "exit 4")), never);
     write(node, "pshttp", hook({ httpGet: { port: 8080, path: "/" } }));
     write(node, "pstcp", hook({ tcpSocket: { port: 8080 } }), never);
-    const kubelet = await node.start();
 
     await untilContainer(node, "psok", "to be ready", ({ ready }) => ready);
     const [ok] = (await node.containers("c")).filter(({ Names }) => Names[0]?.includes("psok"));
@@ -153,7 +132,6 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
       /Http lifecycle hook \(\/\) for Container "c" in Pod "pshttp-[^"]+" failed - error: Get "http:\/\/([\d.]+):8080\/": dial tcp \1:8080: connect: connection refused, message: ""/,
     );
     expect(kubelet.log).toContain("Cannot run handler: invalid handler: tcpSocket");
-    await kubelet.stop();
   });
 
   test("killing and restarting the kubelet flips no pod's readiness", async () => {

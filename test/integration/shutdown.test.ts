@@ -43,25 +43,4 @@ describeWithEngine("a shutdown of the machine", () => {
     start();
     await node.untilRunning(3);
   });
-
-  test("cancelled, the pods run again at once", async () => {
-    const { node, logind } = await started();
-    await node.until("the shutdown to be delayed", () => logind.isHeld);
-    logind.announce(true);
-    await node.until("the machine to be let go", () => !logind.isHeld);
-    logind.announce(false);
-    await node.untilRunning(2);
-    await node.until("the next one to be delayed", () => logind.isHeld);
-  });
-
-  test("without logind they end when systemd stops us and everything else; else they stay", async () => {
-    const { node, logind, kubelet, start } = await started();
-    await kubelet.stop();
-    expect(await node.running()).toHaveLength(2);
-    const second = start();
-    await node.until("the pods to be known", async () => (await node.pods()).length === 2);
-    logind.setState("stopping");
-    expect((await second.stop()).exitCode).toBe(0);
-    expect(await node.running()).toEqual([]);
-  });
 });

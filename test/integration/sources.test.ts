@@ -70,18 +70,3 @@ describeWithEngine("sources on a real engine", () => {
     await node.until("c to be refused for another reason", async () => (await status("c"))?.reason === "NodeAffinity");
   });
 });
-
-describeWithEngine("a pod on a real engine", () => {
-  test("a killed sandbox takes the pod with it", async () => {
-    const node = testNode();
-    node.writeManifest("web.yaml", sleeper("web"));
-    await node.start();
-    const before = await node.runningContainer("app");
-    const [sandbox] = await node.sandboxes();
-    await node.docker.killContainer(sandbox!.Id, "SIGKILL");
-    await node.successorOf("app", before.Id);
-    await node.until("another sandbox", async () =>
-      (await node.sandboxes()).some(({ Id, State }) => State === "running" && Id !== sandbox!.Id),
-    );
-  });
-});

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
 import { computeMounts } from "../../src/docker/create-bodies.ts";
@@ -9,11 +9,10 @@ import { DockerError } from "../../src/docker/engine/docker-error.ts";
 import { computeRootHash, LABEL, ownershipLabels } from "../../src/docker/labels.ts";
 import { isApiAtLeast } from "../../src/docker/security.ts";
 import { writeHostsFile } from "../../src/kubelet/volumes/host-files.ts";
-import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
-import { aManager, NO_OBJECTS, objects, SIGNAL } from "../support/volume-world.ts";
+import { aManager, NO_OBJECTS, SIGNAL } from "../support/volume-world.ts";
 
 const tempDir = tempDirs();
 const IMAGE = "busybox:test";
@@ -56,77 +55,6 @@ describeWithEngine("volumes in real containers", () => {
     return await node.logs(id);
   }
 
-  withMounts("emptyDirs as recorded (oracle 22), but sized by sizeLimit", async () => {
-    const volumes: Volume[] = [
-      { name: "def", emptyDir: {} },
-      { name: "mem", emptyDir: { medium: "Memory" } },
-      { name: "memlim", emptyDir: { medium: "Memory", sizeLimit: "10Mi" } },
-    ];
-    const mounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
-    const output = await outputOf(
-      podWith(volumes, mounts),
-      `stat -c '%A %u:%g %n' /def /mem /memlim; stat -c 'device %d' /def; grep -E ' /(def|mem|memlim) ' /proc/mounts | cut -d' ' -f2,3; df -k /memlim | tail -1 | tr -s ' ' | cut -d' ' -f2; dd if=/dev/zero of=/memlim/big bs=1M count=11`,
-    );
-    expect(output).toContain("drwxrwxrwx 0:0 /def\ndrwxrwxrwt 0:0 /mem\ndrwxrwxrwt 0:0 /memlim\n");
-    expect(output).toContain("/mem tmpfs\n");
-    expect(output).toContain("/memlim tmpfs\n");
-    // The disk that has the node's files, which is memory as well where the temporary directory is.
-    expect(output).toContain(`device ${statSync(node.rootDir).dev}\n`);
-    expect(output).toContain("\n10240\n");
-    expect(output).toContain("No space left on device");
-  });
-
-  withMounts("fsGroup owns what is made in emptyDirs (oracle 14)", async () => {
-    const volumes: Volume[] = [
-      { name: "e", emptyDir: {} },
-      { name: "m", emptyDir: { medium: "Memory" } },
-      { name: "s", secret: { secretName: "sec", defaultMode: 0o400 } },
-    ];
-    const mounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
-    const pod = podWith(volumes, mounts, { securityContext: { fsGroup: 3333 } });
-    const script = "touch /e/f /m/f; stat -c '%A %u:%g %n' /e /m /e/f /m/f; stat -L -c '%A %u:%g %n' /s/pw";
-    expect((await outputOf(pod, script, objects("x"))).trim().split("\n")).toEqual([
-      "drwxrwsrwx 0:3333 /e",
-      "drwxrwsrwt 0:3333 /m",
-      "-rw-r--r-- 0:3333 /e/f",
-      "-rw-r--r-- 0:3333 /m/f",
-      "-r--r----- 0:3333 /s/pw",
-    ]);
-  });
-
-  test("a running container sees new contents of a ConfigMap and a Secret, and cannot write there", async () => {
-    const volumes: Volume[] = [
-      { name: "c", configMap: { name: "cfg", defaultMode: 0o644 } },
-      { name: "s", secret: { secretName: "sec", defaultMode: 0o400 } },
-      {
-        name: "p",
-        projected: {
-          defaultMode: 0o644,
-          sources: [{ configMap: { name: "cfg", items: [{ key: "k", path: "deep/k" }] } }],
-        },
-      },
-      { name: "e", emptyDir: {} },
-    ];
-    const mounts = [
-      ...volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
-      { name: "c", mountPath: "/single", subPath: "k" },
-      { name: "e", mountPath: "/c/data" },
-      { name: "s", mountPath: "/c/pw", subPath: "pw" },
-    ];
-    const pod = podWith(volumes, mounts);
-    const id = await start(pod, "sleep 3600", objects("one"));
-    const run = async (script: string) => (await node.exec(id, "sh", "-c", `(${script}) 2>&1`)).trim();
-    const read = "cat /c/k /s/pw /p/deep/k /single | tr '\\n' ' '";
-    expect(await run(read)).toBe("onesecret oneoneone");
-    expect(await run("touch /c/x")).toContain("Read-only file system");
-    expect(await run("touch /c/data/x; cat /c/pw")).toBe("secret one");
-    expect((await manager.refresh(pod, objects("two"))).changed).toEqual(["c", "s", "p"]);
-    // One file by subPath keeps what the container started with, as upstream.
-    expect(await run(read)).toBe("twosecret twotwoone");
-    expect(await run("ls /c/data; cat /c/pw")).toBe("x\nsecret one");
-    await node.docker.killContainer(id, "KILL");
-  });
-
   withMounts(
     "read-only holds for what is mounted below only when asked for, whatever the engine does by default",
     async () => {
@@ -151,35 +79,6 @@ describeWithEngine("volumes in real containers", () => {
     },
   );
 
-  withMounts("mounts as recorded (oracle 21): read-only, sub paths of directories and files", async () => {
-    const host = tempDir();
-    mkdirSync(join(host, "existing"));
-    writeFileSync(join(host, "file.txt"), "from the host\n");
-    const volumes: Volume[] = [
-      { name: "v", emptyDir: {} },
-      { name: "h", hostPath: { path: host, type: "" } },
-    ];
-    const pod = podWith(volumes, [
-      { name: "v", mountPath: "/v" },
-      { name: "v", mountPath: "/ro", readOnly: true },
-      { name: "v", mountPath: "/sub", subPath: "inner/dir" },
-      { name: "h", mountPath: "/h2", subPath: "existing" },
-      { name: "h", mountPath: "/h3", subPath: "file.txt", readOnly: true },
-    ]);
-    const writes = "touch /ro/x; touch /sub/a /h2/b; cat /h3; (echo x > /h3) 2>&1 | sed 's/line 0: //'";
-    const reads = "stat -c '%A %n' /v/inner /v/inner/dir; ls /v/inner/dir; cat /etc/hosts | tail -1";
-    expect((await outputOf(pod, `${writes}; ${reads}`)).trim().split("\n")).toEqual([
-      "touch: /ro/x: Read-only file system",
-      "from the host",
-      "sh: can't create /h3: Read-only file system",
-      "drwxr-xr-x /v/inner",
-      "drwxrwxrwx /v/inner/dir",
-      "a",
-      "192.0.2.77\tweb-node1",
-    ]);
-    expect(readdirSync(join(host, "existing"))).toEqual(["b"]);
-  });
-
   withMounts("a container that plants a link gets nothing of the host by it when it is made again", async () => {
     const secret = tempDir();
     writeFileSync(join(secret, "secret"), "secret");
@@ -192,40 +91,6 @@ describeWithEngine("volumes in real containers", () => {
     );
     await outputOf(pod, `rm -rf /v/a; ln -s ${secret} /v/a`);
     await expect(start(pod, "cat /sub/secret")).rejects.toThrow("failed to prepare subPath");
-  });
-
-  test("propagation on a host path that is not shared fails when the container starts (oracle 21)", async () => {
-    const host = tempDir();
-    const volumes = [{ name: "h", hostPath: { path: host, type: "" } }] as Volume[];
-    const failure = (mountPropagation: "HostToContainer" | "Bidirectional") =>
-      start(podWith(volumes, [{ name: "h", mountPath: "/h", mountPropagation }]), "true").catch((error) => error);
-    const slave = await failure("HostToContainer");
-    if (!(slave instanceof DockerError)) return; // a machine whose root mount is shared, as under systemd: then it works
-    // Where it is mounted: `/`, or a file system of its own for /tmp.
-    expect(slave.message).toMatch(new RegExp(`path ${host} is mounted on /\\S* but it is not a shared or slave mount`));
-    expect((await failure("Bidirectional")).message).toMatch(
-      new RegExp(`path ${host} is mounted on /\\S* but it is not a shared mount`),
-    );
-  });
-
-  withMounts("on a shared host path, what is mounted later shows with HostToContainer only (oracle 57)", async () => {
-    const host = tempDir();
-    const share = (command: string[]) => expect(Bun.spawnSync(command).exitCode).toBe(0);
-    share(["mount", "--bind", host, host]);
-    share(["mount", "--make-rshared", host]);
-    mkdirSync(join(host, "later"));
-    const pod = podWith(
-      [{ name: "h", hostPath: { path: host, type: "" } }],
-      [
-        { name: "h", mountPath: "/none", mountPropagation: "None" },
-        { name: "h", mountPath: "/h2c", mountPropagation: "HostToContainer" },
-      ],
-    );
-    const id = await start(pod, "sleep 3600");
-    await new Mounter().mountFileSystem("tmpfs", join(host, "later"), []);
-    writeFileSync(join(host, "later/seen"), "");
-    expect(await node.exec(id, "sh", "-c", "ls /none/later; echo --; ls /h2c/later")).toBe("--\nseen\n");
-    await node.docker.killContainer(id, "KILL");
   });
 
   test("a claim is a Docker volume that outlives the pod", async () => {
@@ -251,16 +116,6 @@ describeWithEngine("volumes in real containers", () => {
       await node.removeAll(await node.listAll());
       await node.docker.removeVolume(claimName);
     }
-  });
-
-  test("an image as a volume: its files, read-only", async () => {
-    const pod = podWith(
-      [{ name: "i", image: { reference: IMAGE, pullPolicy: "Never" } }],
-      [{ name: "i", mountPath: "/img" }],
-    );
-    const output = await outputOf(pod, "test -x /img/bin/busybox && echo there; touch /img/x");
-    expect(output).toBe("there\ntouch: /img/x: Read-only file system\n");
-    await manager.tearDown(pod.metadata.uid ?? "", SIGNAL);
   });
 
   test("nfs: the engine is asked to mount it, and what it says is the container's error", async () => {

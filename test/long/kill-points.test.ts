@@ -36,21 +36,6 @@ describeWithEngine("kill -9 at any moment", () => {
     await killedAfter(node, [50, 200, 500]);
     await expectExactly(node, PODS / 2);
   });
-
-  test("a running pod is not touched by any of it", async () => {
-    const node = testNode();
-    node.writeManifest("web.yaml", sleeper("web"));
-    await node.start();
-    const before = await node.runningContainer("app");
-    for (let round = 0; round < 5; round++) {
-      await node.endProcesses();
-      await node.start();
-      await node.untilPhase("web", "Running");
-    }
-    const after = await node.runningContainer("app");
-    expect(after.Id).toBe(before.Id);
-    expect(await node.listAll()).toHaveLength(2);
-  });
 });
 
 /** As many pods as wanted, each Running with one sandbox and one container, and nothing else on the node. */

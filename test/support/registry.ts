@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import { networkInterfaces, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TarEntry, tarArchive } from "../../src/docker/engine/tar.ts";
 import { pauseExecutable } from "../../src/docker/pause-image.ts";
-import { TestCertificates } from "./test-certificates.ts";
 import { freePorts, RUN_ID, readEngine } from "./test-node.ts";
 import { until } from "./until.ts";
 
@@ -39,11 +38,8 @@ if (!hasRegistry && process.env.CI)
   throw new Error("These tests need docker-registry: apt-get install docker-registry");
 
 interface RegistryOptions {
-  /** Address to listen on and to name images by. Default 127.0.0.1, which Docker trusts whatever it speaks. */
-  host?: string;
   /** Wants these with every request (HTTP basic). */
   login?: { user: string; password: string };
-  tls?: boolean;
 }
 
 export interface PushedImage {
@@ -65,7 +61,7 @@ export class TestRegistry {
   private constructor(options: RegistryOptions, isContainerdStore: boolean) {
     this.#options = options;
     this.#isContainerdStore = isContainerdStore;
-    this.address = `${options.host ?? "127.0.0.1"}:${freePorts(1)[0]}`;
+    this.address = `127.0.0.1:${freePorts(1)[0]}`;
   }
 
   static async start(options: RegistryOptions = {}): Promise<TestRegistry> {
@@ -156,18 +152,17 @@ export class TestRegistry {
   }
 
   #call(method: string, path: string, body?: Uint8Array, headers: Record<string, string> = {}): Promise<Response> {
-    const { login, tls } = this.#options;
+    const { login } = this.#options;
     const authorization = login ? { Authorization: `Basic ${btoa(`${login.user}:${login.password}`)}` } : {};
-    return fetch(`${tls ? "https" : "http"}://${this.address}${path}`, {
+    return fetch(`http://${this.address}${path}`, {
       method,
       headers: { ...headers, ...authorization },
-      tls: { rejectUnauthorized: false },
       ...(body ? { body: body as Uint8Array<ArrayBuffer> } : {}),
     });
   }
 
   async #writeConfig(): Promise<void> {
-    const { login, tls } = this.#options;
+    const { login } = this.#options;
     const lines = [
       "version: 0.1",
       "log: {level: warn, accesslog: {disabled: true}}",
@@ -176,10 +171,6 @@ export class TestRegistry {
       `  addr: ${this.address}`,
       "  relativeurls: true",
     ];
-    if (tls) {
-      const { certFile, keyFile } = new TestCertificates(this.#directory).serverNamed("registry.test");
-      lines.push(`  tls: {certificate: ${certFile}, key: ${keyFile}}`);
-    }
     if (login) {
       const file = join(this.#directory, "htpasswd");
       const hash = await Bun.password.hash(login.password, { algorithm: "bcrypt", cost: 4 });
@@ -190,15 +181,12 @@ export class TestRegistry {
   }
 }
 
-/**
- * Stands between Docker and a registry: can do to the layers what a bad network does.
- * `cut`: the connection dies in the middle of a layer. `stall`: no byte more from there on.
- */
+/** Stands between Docker and a registry, and can be as a bad network: no byte more after half a layer, or nothing there. */
 export class BadNetwork {
   readonly address: string;
-  layers: "pass" | "cut" | "stall" = "pass";
+  doesStall = false;
   /** Layers that were begun and not ended. */
-  spoilt = 0;
+  stalled = 0;
   readonly #upstream: string;
   readonly #server: http.Server;
 
@@ -244,18 +232,10 @@ export class BadNetwork {
     const length = request.method === "HEAD" ? (answer.headers.get("content-length") ?? "0") : String(body.length);
     response.writeHead(answer.status, { ...headers, "content-length": length });
     const isLayer = request.method === "GET" && /\/blobs\//.test(request.url ?? "") && body.length > 10_000;
-    if (!isLayer || this.layers === "pass") return void response.end(body);
-    this.spoilt++;
+    if (!isLayer || !this.doesStall) return void response.end(body);
+    this.stalled++;
     response.write(body.subarray(0, body.length / 2));
-    if (this.layers === "cut") setTimeout(() => response.destroy(), 50);
   }
-}
-
-/** An address of this machine that Docker does not trust by default; undefined where there is only loopback. */
-export function outerAddress(): string | undefined {
-  return Object.values(networkInterfaces())
-    .flat()
-    .find((address) => address && !address.internal && address.family === "IPv4")?.address;
 }
 
 const MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json";

@@ -18,12 +18,6 @@ export class TestDocker extends DockerClient {
     return { exitCode: StatusCode };
   }
 
-  /** Unpacks a tar archive into a directory of a container. */
-  async putArchive(id: string, directory: string, body: Bun.BodyInit): Promise<void> {
-    const path = await this.path(`/containers/${id}/archive`, {});
-    await this.transport.send({ method: "PUT", path, query: { path: directory }, body });
-  }
-
   async tagImage(reference: string, repo: string, tag: string): Promise<void> {
     await this.command(`/images/${reference}/tag`, { repo, tag }, {});
   }
