@@ -9,7 +9,7 @@ import { OPTION_TABLE } from "../../src/config/option-table.ts";
  */
 const EFFECTS = `
 integration/image-gc | on a full disk exactly our unused images go | image-gc-high-threshold image-gc-low-threshold minimum-image-ttl-duration
-integration/flags-at-work | --docker-endpoint, --runtime-request-timeout: who does not answer is not waited for | docker-endpoint
+integration/flags-at-work | --docker-endpoint, --runtime-request-timeout: an engine that does not answer is not waited for | docker-endpoint
 integration/flags-at-work | --docker-endpoint, --runtime-request-timeout | runtime-request-timeout
 integration/flags-at-work | --image-pull-progress-deadline: a stalled pull is cancelled | image-pull-progress-deadline
 integration/flags-at-work | --serialize-image-pulls: one at a time, unless it is off | serialize-image-pulls
@@ -21,7 +21,7 @@ integration/flags-at-work | --cgroup-driver: another one than the engine's ends 
 integration/flags-at-work | --manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout | manifest-url manifest-url-header manifest-url-ca-file manifest-url-client-cert-file manifest-url-client-key-file manifest-url-timeout http-check-frequency
 integration/flags-at-work | --sync-frequency, --event-qps, --event-burst | sync-frequency event-qps event-burst
 integration/flags-at-work | --oom-score-adj, --feature-gates, --config-dir | config-dir oom-score-adj feature-gates
-integration/flags-at-work | --crash-loop-back-off-max, and the dead that pile up, or do not | crash-loop-back-off-max minimum-container-ttl-duration maximum-dead-containers-per-container maximum-dead-containers
+integration/flags-at-work | --crash-loop-back-off-max, and how many dead containers are kept | crash-loop-back-off-max minimum-container-ttl-duration maximum-dead-containers-per-container maximum-dead-containers
 integration/flags-at-work | --keep-terminated-pod-volumes | keep-terminated-pod-volumes
 integration/flags-at-work | --cadvisor-bind-address | cadvisor-bind-address
 integration/secret-values | --manifest-identity-file: an encrypted manifest | manifest-identity-file
@@ -37,7 +37,7 @@ integration/flags | --system-reserved, --kube-reserved, --eviction-hard are kept
 integration/flags | --pod-infra-container-image is pulled for the sandbox | pod-infra-container-image
 integration/flags | --allow-privileged: without it such a pod is refused | allow-privileged
 integration/flags | --allowed-unsafe-sysctls | allowed-unsafe-sysctls
-integration/flags | --seccomp-default=false gives upstream's way | seccomp-default
+integration/flags | --seccomp-default=false: unconfined, as upstream | seccomp-default
 integration/flags | --pod-max-pids | pod-max-pids
 integration/flags | --cgroup-root and --cgroups-per-qos | cgroup-root cgroups-per-qos
 integration/flags | --cpu-cfs-quota, --cpu-cfs-quota-period | cpu-cfs-quota cpu-cfs-quota-period
@@ -78,12 +78,12 @@ cluster/node/node-plan | --enable-controller-attach-detach and --node-ip are ann
 cluster/client/cluster-client | --kube-api-qps and --kube-api-burst | kube-api-qps kube-api-burst
 plan/pod-resources-limits | LimitedSwap: an eighth of the memory, an eighth of the swap | memory-swap-behavior
 base/host/oom-group | the container's cgroup is reported | singleProcessOOMKill
-integration/kubectl | the port, the socket and who is let in | local-api-port local-api-address token-auth-file
+integration/kubectl | the port, the socket and who has access | local-api-port local-api-address token-auth-file
 server/servers | a port of 0 is off | healthz-port
-integration/authenticated-port | --port: named, it is open, and refuses who has no way in | port
-integration/authenticated-port | over a certificate of our own that is kept | cert-dir
+integration/authenticated-port | --port: a port that is named is open, and refuses clients without credentials | port
+integration/authenticated-port | our own serving certificate is kept | cert-dir
 integration/authenticated-port | --tls-cert-file, --tls-private-key-file | tls-cert-file tls-private-key-file
-integration/authenticated-port | who has a certificate gets in | client-ca-file
+integration/authenticated-port | a client with a certificate has access | client-ca-file
 integration/authenticated-port | --anonymous-auth, --enable-debugging-handlers=false | anonymous-auth enable-debugging-handlers
 integration/authenticated-port | --authorization-mode=AlwaysDeny | authorization-mode
 server/listener | --tls-min-version | tls-min-version
@@ -96,7 +96,7 @@ server/remote-command | a session in which nothing happens ends after --streamin
 integration/image-updates | images of a directory are there before the first pod | images-dir
 integration/image-updates | the node's default, its schedule and its window | image-update image-update-schedule image-update-window image-update-jitter
 plan/image-gc | too old goes whatever the disk | image-maximum-gc-age
-integration/serial/eviction | short of memory: who uses most goes | eviction-hard eviction-pressure-transition-period
+integration/serial/eviction | short of memory: the pod that uses most is evicted | eviction-hard eviction-pressure-transition-period
 kubelet/eviction/eviction-manager | below a soft threshold a pod goes after the grace period | eviction-soft-grace-period
 kubelet/eviction/eviction-manager | a pod goes after the grace period, with time to end | eviction-max-pod-grace-period
 plan/eviction | met until the minimum reclaim is free too | eviction-minimum-reclaim

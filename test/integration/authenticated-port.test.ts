@@ -22,7 +22,7 @@ const TRUSTING = `--client-ca-file=${authority.certFile}`;
 const hasClients = Bun.which("curl") !== null && Bun.which("openssl") !== null;
 const describeWithClients: typeof describeWithEngine = hasClients ? describeWithEngine : describe.skip;
 
-/** Runs curl: another's TLS, another's HTTP. 0: it got no answer. */
+/** Runs curl, whose TLS and HTTP are not ours. Status 0: no response. */
 async function curl(port: number, path: string, args: readonly string[] = [], host = "127.0.0.1") {
   const cmd = ["curl", "-sS", "--max-time", "30", "-w", "\n%{http_code}", ...args, `https://${host}:${port}${path}`];
   const child = Bun.spawn({ cmd, stdout: "pipe", stderr: "pipe" });
@@ -39,19 +39,19 @@ const unknown = ["-k"];
 async function serve(...flags: string[]): Promise<{ node: TestNode; kubelet: KubeletProcess; port: number }> {
   const node = testNode();
   const kubelet = await node.start(["--v=2", ...flags]);
-  await node.until("the authenticated port", () => kubelet.log.includes("Serving the authenticated port"));
+  await node.untilLogged(kubelet, "Serving the authenticated port");
   return { node, kubelet, port: node.kubeletPort };
 }
 
 describeWithClients("the authenticated port: flags", () => {
-  test("--client-ca-file, --cert-dir: who has a certificate gets in, over a certificate of our own that is kept", async () => {
+  test("--client-ca-file, --cert-dir: a client with a certificate has access; our own serving certificate is kept", async () => {
     const { node, kubelet, port } = await serve(TRUSTING);
     const pki = join(node.rootDir, "pki");
     expect((await curl(port, "/pods", as(alice))).status).toBe(200);
     expect(await curl(port, "/pods", as(stranger))).toEqual({ status: 401, text: "Unauthorized" });
     expect(await curl(port, "/healthz", unknown)).toEqual({ status: 401, text: "Unauthorized" });
     expect((await curl(port, "/nothing", unknown)).status).toBe(404);
-    // Known by what it has written, for its name too.
+    // Clients trust the certificate that it wrote, also under the name of the node.
     const trusting = ["--cacert", join(pki, "kubelet.crt"), "--cert", alice.certFile, "--key", alice.keyFile];
     expect((await curl(port, "/healthz", trusting)).text).toBe("ok");
     const resolve = ["--resolve", `${node.name}:${port}:127.0.0.1`];
@@ -92,11 +92,11 @@ describeWithClients("the authenticated port: flags", () => {
       text: "Forbidden (user=alice, verb=get, resource=nodes, subresource=stats)",
     });
     expect((await curl(port, "/stats/summary", [...as(alice), "--tls-max", "1.2"])).status).toBe(0);
-    // Without --address the port is there for all.
+    // Without --address the port is open on every address.
     expect((await curl(port, "/healthz", unknown, "127.0.0.2")).status).toBe(401);
   });
 
-  test("--tls-cert-file, --tls-private-key-file: bad files stop nothing, good ones are taken as soon as they are there", async () => {
+  test("--tls-cert-file, --tls-private-key-file: bad files stop no pod, good ones are used as soon as they are there", async () => {
     const directory = temp();
     const [certFile, keyFile] = [join(directory, "tls.crt"), join(directory, "tls.key")];
     writeFileSync(certFile, serving.cert);
@@ -104,18 +104,16 @@ describeWithClients("the authenticated port: flags", () => {
     const node = testNode();
     node.writeManifest("p.json", sleeper("p"));
     const kubelet = await node.start([TRUSTING, `--tls-cert-file=${certFile}`, `--tls-private-key-file=${keyFile}`]);
-    await node.until("the warning", () =>
-      /Cannot serve the authenticated port.*the key does not belong to the certificate/.test(kubelet.log),
-    );
+    await node.untilLogged(kubelet, /Cannot serve the authenticated port.*the key does not belong to the certificate/);
     await node.runningContainer("app");
     writeFileSync(keyFile, serving.key);
-    await node.until("the port", () => kubelet.log.includes("Serving the authenticated port"));
+    await node.untilLogged(kubelet, "Serving the authenticated port");
     const trusting = ["--cacert", serving.certFile, "--cert", alice.certFile, "--key", alice.keyFile];
     expect((await curl(node.kubeletPort, "/healthz", trusting)).text).toBe("ok");
     expect(readdirSync(node.rootDir)).not.toContain("pki");
   });
 
-  test("--port: named, it is open, and refuses who has no way in", async () => {
+  test("--port: a port that is named is open, and refuses clients without credentials", async () => {
     const { port } = await serve();
     expect((await curl(port, "/healthz", unknown)).status).toBe(401);
   });
@@ -139,7 +137,7 @@ mkdir -p /www; echo "from the pod" > /www/index.html; httpd -p 8080 -h /www
 mkdir -p /own; echo "from its loopback" > /own/index.html; httpd -p 127.0.0.1:8081 -h /own
 while :; do sleep 1000 & wait; done`;
 
-describeWithClients("the authenticated port: what reaches into containers", () => {
+describeWithClients("the authenticated port: access to containers", () => {
   let node: TestNode;
   let kubelet: KubeletProcess;
   let port: number;
@@ -177,7 +175,7 @@ describeWithClients("the authenticated port: what reaches into containers", () =
     socket.send(Buffer.concat([Buffer.from([channel]), Buffer.from(text)]));
 
   describe("curl", () => {
-    test("/containerLogs: all of it, its end, some bytes, one stream, times, since", async () => {
+    test("/containerLogs: the whole log, its tail, a number of bytes, one stream, timestamps, since a time", async () => {
       const logs = async (query: string) => (await curl(port, path("containerLogs", "app", query), as(alice))).text;
       const whole = await node.until("the log", async () => {
         const text = await logs("");
@@ -253,7 +251,7 @@ describeWithClients("the authenticated port: what reaches into containers", () =
       expect(of(0)).not.toContain("the machine");
     });
 
-    test("a command whose client is gone is killed, by leaving, by our end, by --streaming-connection-idle-timeout", async () => {
+    test("a command is killed when its client leaves, when the kubelet stops and after --streaming-connection-idle-timeout", async () => {
       const running = (seconds: number) =>
         readdirSync("/proc").some((pid) => {
           try {

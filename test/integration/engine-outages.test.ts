@@ -141,7 +141,7 @@ describeWithEngine("an engine that is slow, full or away", () => {
     await kubelet.stop();
   });
 
-  test.concurrent("out of disk: who runs continues, the others say why, and come when there is room", async () => {
+  test.concurrent("out of disk: running pods continue, the others say why, and start when there is room", async () => {
     const small = await privateEngine({ dataMiB: 48 });
     await small.provideImages("busybox:test");
     const node = testNode({ socketPath: small.socketPath });
@@ -170,12 +170,12 @@ describeWithEngine("an engine that is slow, full or away", () => {
     rmSync(filler);
     await untilRunning(node, "a,c,d");
     expect((await restartsOf(node)).split(",").slice(1)).toEqual(["0", "0"]);
-    // Tried again and again, said once.
+    // Tried again and again, reported once.
     expect(linesWith(kubelet.log, "FailedCreatePodSandBox").length).toBeLessThan(3);
     await kubelet.stop();
   });
 
-  test.concurrent("no room in our own root directory: no pod suffers that runs, and what was not written is written later", async () => {
+  test.concurrent("no room in the root directory: running pods continue, and what was not written is written later", async () => {
     const node = testNode();
     const mount = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", node.rootDir]);
     expect(mount.stderr.toString()).toBe("");

@@ -109,7 +109,7 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
     expect(await logsOf(node, "count")).toBe("1\n2\n3\n");
   },
   "hooks.yaml": async (node) => {
-    await node.until("the hook's word", async () => (await logsOf(node, "app")).includes("started"));
+    await node.until("the hook's output", async () => (await logsOf(node, "app")).includes("started"));
   },
   "security.yaml": async (node) => {
     await node.until("the listing", async () => /1000\s+2000 .* mine/.test(await logsOf(node, "app")));

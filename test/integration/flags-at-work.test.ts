@@ -10,7 +10,7 @@ const dead = async (node: ReturnType<typeof testNode>) =>
   (await node.containers("app")).filter(({ State }) => State === "exited");
 
 describeWithEngine("what flags do to a kubelet at work", () => {
-  test.concurrent("--crash-loop-back-off-max, and the dead that pile up, or do not", async () => {
+  test.concurrent("--crash-loop-back-off-max, and how many dead containers are kept", async () => {
     const node = testNode();
     node.writeManifest("p.json", sleeper("p", shell("exit 1")));
     const quick = "--crash-loop-back-off-max=1s";
@@ -23,7 +23,7 @@ describeWithEngine("what flags do to a kubelet at work", () => {
     await second.stop();
     const all = ["--maximum-dead-containers-per-container=-1", "--maximum-dead-containers=1", "--sync-frequency=1s"];
     await node.start(all);
-    await node.until("the newest to be left alone", async () => (await dead(node)).length === 1);
+    await node.until("only the newest to be left", async () => (await dead(node)).length === 1);
   });
 
   test.concurrent("--sync-frequency, --event-qps, --event-burst", async () => {
@@ -109,25 +109,25 @@ describeWithEngine("what flags do to a kubelet at work", () => {
       "--http-check-frequency=1s",
     ]);
     await node.runningContainer("app");
-    await node.until("a request that timed out", () => kubelet.log.includes("no complete response within 1 s"));
+    await node.untilLogged(kubelet, "no complete response within 1 s");
     await node.until("the next one", () => seen.length >= 4);
     expect(new Set(seen)).toEqual(new Set(["s3cret"]));
     expect(kubelet.log).not.toContain("s3cret");
   });
 });
 
-interface Visit {
+interface ImageRequest {
   /** Repository that was asked for. */
   image: string;
   atMs: number;
   authorization: string | null;
 }
 
-/** A registry that knows no image, and takes its time to say so. Docker speaks to loopback without TLS. */
-class StandingRegistry implements Disposable {
+/** A registry without images that responds when the test wants. Docker speaks to loopback without TLS. */
+class HeldRegistry implements Disposable {
   /** First requests for each image, in their order. */
-  readonly visits: Visit[] = [];
-  /** Most who waited at the same time. */
+  readonly requests: ImageRequest[] = [];
+  /** Most requests that waited at the same time. */
   mostWaiting = 0;
   readonly #waiting: (() => void)[] = [];
   readonly #asksForPassword: boolean;
@@ -149,26 +149,26 @@ class StandingRegistry implements Disposable {
     return `127.0.0.1:${this.#server.port}/${image}:1`;
   }
 
-  /** Lets everybody who waits go away without an image. */
-  turnAway(): void {
-    for (const go of this.#waiting.splice(0)) go();
+  /** Responds to the requests that wait: there is no such image. */
+  respond(): void {
+    for (const resume of this.#waiting.splice(0)) resume();
   }
 
   [Symbol.dispose](): void {
-    this.turnAway();
+    this.respond();
     void this.#server.stop(true);
   }
 
   async #answer({ url, headers, signal }: Request): Promise<Response> {
     const authorization = headers.get("authorization");
     const [, image] = /^\/v2\/(.+)\/manifests\//.exec(new URL(url).pathname) ?? [];
-    // Engines differ in what they ask for before they show whom they ask for.
+    // Engines differ in their requests before the one with credentials.
     if (this.#asksForPassword && !authorization) {
       return new Response("", { status: 401, headers: { "www-authenticate": 'Basic realm="here"' } });
     }
     if (!image) return new Response("{}");
-    if (this.visits.some((visit) => visit.image === image)) return notFound();
-    this.visits.push({ image, atMs: performance.now(), authorization });
+    if (this.requests.some((seen) => seen.image === image)) return notFound();
+    this.requests.push({ image, atMs: performance.now(), authorization });
     await new Promise<void>((resolve) => {
       this.#waiting.push(resolve);
       this.mostWaiting = Math.max(this.mostWaiting, this.#waiting.length);
@@ -181,8 +181,8 @@ class StandingRegistry implements Disposable {
 const notFound = () =>
   new Response(JSON.stringify({ errors: [{ code: "MANIFEST_UNKNOWN", message: "no such image" }] }), { status: 404 });
 
-/** A kubelet with a pod for each of these images, which no registry has. */
-async function wanting(registry: StandingRegistry, images: readonly string[], flags: readonly string[]) {
+/** A kubelet with a pod for each of these images. */
+async function withPods(registry: HeldRegistry, images: readonly string[], flags: readonly string[]) {
   const node = testNode();
   for (const image of images) {
     const container = { image: registry.reference(image), imagePullPolicy: "Always" };
@@ -193,46 +193,46 @@ async function wanting(registry: StandingRegistry, images: readonly string[], fl
 
 describeWithEngine("what flags do to pulls", () => {
   test("--serialize-image-pulls: one at a time, unless it is off", async () => {
-    using registry = new StandingRegistry();
-    const { node } = await wanting(registry, ["a", "b", "c"], []);
+    using registry = new HeldRegistry();
+    const { node } = await withPods(registry, ["a", "b", "c"], []);
     await node.until("the pulls, one by one", () => {
-      registry.turnAway();
-      return registry.visits.length === 3;
+      registry.respond();
+      return registry.requests.length === 3;
     });
     expect(registry.mostWaiting).toBe(1);
   });
 
   test("--max-parallel-image-pulls: that many at a time", async () => {
-    using registry = new StandingRegistry();
+    using registry = new HeldRegistry();
     const flags = ["--serialize-image-pulls=false", "--max-parallel-image-pulls=2"];
-    const { node } = await wanting(registry, ["a", "b", "c", "d"], flags);
-    await node.until("two pulls", () => registry.visits.length === 2);
+    const { node } = await withPods(registry, ["a", "b", "c", "d"], flags);
+    await node.until("two pulls", () => registry.requests.length === 2);
     await node.until("all of them", () => {
-      registry.turnAway();
-      return registry.visits.length === 4;
+      registry.respond();
+      return registry.requests.length === 4;
     });
     expect(registry.mostWaiting).toBe(2);
   });
 
   test("--registry-qps, --registry-burst: no more often than that", async () => {
-    using registry = new StandingRegistry();
+    using registry = new HeldRegistry();
     const flags = ["--serialize-image-pulls=false", "--registry-qps=1", "--registry-burst=2"];
-    const { node } = await wanting(registry, ["a", "b", "c", "d"], flags);
-    await node.until("four pulls", () => registry.visits.length === 4);
-    const [first, , third, fourth] = registry.visits.map(({ atMs }) => atMs);
+    const { node } = await withPods(registry, ["a", "b", "c", "d"], flags);
+    await node.until("four pulls", () => registry.requests.length === 4);
+    const [first, , third, fourth] = registry.requests.map(({ atMs }) => atMs);
     // Two at once, then one a second: less than that is never right, more may be.
     expect(third! - first!).toBeGreaterThan(500);
     expect(fourth! - first!).toBeGreaterThan(1500);
   });
 
   test("--image-pull-progress-deadline: a stalled pull is cancelled", async () => {
-    using registry = new StandingRegistry();
-    const { node, kubelet } = await wanting(registry, ["a"], ["--image-pull-progress-deadline=1s"]);
-    await node.until("the failure", () => /Failed: Failed to pull image .*\b1\s?s/.test(kubelet.log));
+    using registry = new HeldRegistry();
+    const { node, kubelet } = await withPods(registry, ["a"], ["--image-pull-progress-deadline=1s"]);
+    await node.untilLogged(kubelet, /Failed: Failed to pull image .*\b1\s?s/);
   });
 
   test("--image-credential-provider-config, --image-credential-provider-bin-dir", async () => {
-    using registry = new StandingRegistry({ asksForPassword: true });
+    using registry = new HeldRegistry({ asksForPassword: true });
     const node = testNode();
     const bin = join(node.directory, "plugins");
     mkdirSync(bin);
@@ -253,18 +253,18 @@ describeWithEngine("what flags do to pulls", () => {
     writeFileSync(config, JSON.stringify({ ...kind, providers: [provider] }));
     node.writeManifest("p.json", sleeper("p", { image: registry.reference("x") }));
     await node.start([`--image-credential-provider-config=${config}`, `--image-credential-provider-bin-dir=${bin}`]);
-    await node.until("the pull", () => registry.visits.length === 1);
-    expect(registry.visits[0]?.authorization).toBe(`Basic ${Buffer.from("plug:in").toString("base64")}`);
+    await node.until("the pull", () => registry.requests.length === 1);
+    expect(registry.requests[0]?.authorization).toBe(`Basic ${Buffer.from("plug:in").toString("base64")}`);
   });
 });
 
-describeWithEngine("what flags do to the talk with the engine", () => {
-  test("--docker-endpoint, --runtime-request-timeout: who does not answer is not waited for", async () => {
+describeWithEngine("what flags do to requests to the engine", () => {
+  test("--docker-endpoint, --runtime-request-timeout: an engine that does not answer is not waited for", async () => {
     using daemon = new FakeDaemon({ routes: { "GET /info": () => new Promise<Response>(() => {}) } });
     const node = testNode();
     const endpoint = `--docker-endpoint=unix://${daemon.socketPath}`;
     const kubelet = node.spawn([...node.flags(), endpoint, "--runtime-request-timeout=1s"]);
-    await node.until("the warning", () => /ERROR .*GET \/info/.test(kubelet.log));
+    await node.untilLogged(kubelet, /ERROR .*GET \/info/);
     await kubelet.kill();
   });
 
@@ -276,7 +276,7 @@ describeWithEngine("what flags do to the talk with the engine", () => {
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`--cgroup-driver is ${other}, but the Docker engine uses ${CgroupDriver}`);
     const same = node.spawn([...node.flags(), `--cgroup-driver=${CgroupDriver}`]);
-    await node.until("the same to be taken", () => node.read("/healthz", node.healthzPort));
+    await node.until("the same one to be accepted", () => node.read("/healthz", node.healthzPort));
     expect((await same.stop()).exitCode).toBe(0);
   });
 });

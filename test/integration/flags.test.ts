@@ -74,7 +74,7 @@ describeWithEngine("what flags do to containers", () => {
       has: { LogConfig: { Type: "json-file", Config: { "max-file": "3", "max-size": "1048576" } } },
     },
     { flags: "--pod-max-pids", has: { PidsLimit: 77 } },
-    { flags: "--seccomp-default=false gives upstream's way", has: { SecurityOpt: ["seccomp=unconfined"] } },
+    { flags: "--seccomp-default=false: unconfined, as upstream", has: { SecurityOpt: ["seccomp=unconfined"] } },
     {
       flags: "--cgroup-root and --cgroups-per-qos",
       has: { CgroupParent: expect.stringMatching(/^\/kubelet-ts-test\/kubepods\/pod/) },
@@ -197,7 +197,7 @@ describeWithEngine("what flags do to containers", () => {
     ]);
   });
 
-  test("an edited pod that ignores TERM: the successor is waited for", async () => {
+  test("--runonce waits for the successor of a pod that ignores TERM", async () => {
     const node = testNode();
     const spec = { terminationGracePeriodSeconds: 3 };
     for (const name of ["first", "second"]) {
@@ -272,7 +272,7 @@ describeWithEngine("what flags do to the program", () => {
     node.writeManifest("p.json~", "x");
     writeFileSync(join(node.manifestDir, "web.yaml.bak"), "x");
     const loud = await node.start(["--v=2", "--log-format=json", `--log-dir=${logDir}`]);
-    await node.until("the debug line", () => loud.log.includes("Manifests: skipped"));
+    await node.untilLogged(loud, "Manifests: skipped");
     for (const line of loud.log.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
     await loud.stop();
     expect(readFileSync(join(logDir, "kubelet-ts.log"), "utf8")).toContain("Manifests: skipped");
@@ -287,7 +287,7 @@ describeWithEngine("what flags do to the program", () => {
     const text = await node.read("/configz");
     expect(JSON.parse(text).kubeletconfig).toMatchObject({ kind: "KubeletConfiguration", maxPods: 7 });
     expect(text).not.toContain("s3cret");
-    await node.until("a failed request", () => kubelet.log.includes("refuses the connection"));
+    await node.untilLogged(kubelet, "refuses the connection");
     expect(kubelet.log).not.toContain("s3cret");
     expect(await node.read("/healthz?verbose", node.healthzPort)).toContain("refuses the connection");
   });

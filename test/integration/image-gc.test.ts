@@ -26,8 +26,8 @@ const greedy = ["--image-gc-high-threshold=1", "--image-gc-low-threshold=0", "--
 describeWithEngine("image clean-up", () => {
   test("on a full disk exactly our unused images go", async () => {
     const node = testNode();
-    const [unused, used, strangers] = (await Promise.all(
-      ["unused", "used", "strangers"].map((name) => makeImage(node, name)),
+    const [unused, used, foreign] = (await Promise.all(
+      ["unused", "used", "foreign"].map((name) => makeImage(node, name)),
     )) as [string, string, string];
     try {
       node.writeManifest("unused.json", sleeper("unused", { image: unused, command: undefined }));
@@ -40,15 +40,15 @@ describeWithEngine("image clean-up", () => {
 
       const second = await node.start(greedy);
       await node.until("the unused image to be gone", async () => !(await isThere(node, unused)));
-      await node.until("the log to report it", () => second.log.includes(`Removed unused image "${unused}"`));
+      await node.untilLogged(second, `Removed unused image "${unused}"`);
       expect([...second.log.matchAll(/Removed unused image "([^"]*)"/g)].map(([, name]) => name)).toEqual([unused]);
-      for (const image of [used, strangers, "busybox:test", PAUSE_IMAGE])
+      for (const image of [used, foreign, "busybox:test", PAUSE_IMAGE])
         expect([image, await isThere(node, image)]).toEqual([image, true]);
       // Also the one that is wanted, when its container is gone for a moment.
       expect((await node.pods()).map(({ status }) => status.phase)).toEqual(["Running"]);
     } finally {
       await node.cleanUp();
-      for (const image of [unused, used, strangers]) await node.docker.removeImage(image).catch(() => {});
+      for (const image of [unused, used, foreign]) await node.docker.removeImage(image).catch(() => {});
     }
   });
 });

@@ -110,7 +110,7 @@ describeWithEngine("the local Kubernetes API", () => {
     },
   );
 
-  test("the port, the socket and who is let in", async () => {
+  test("the port, the socket and who has access", async () => {
     const node = testNode();
     const tokens = join(node.directory, "tokens.csv");
     writeFileSync(tokens, 'secret-admin,ann,1,"system:masters"\nsecret-viewer,vic,2\n', { mode: 0o600 });
@@ -148,7 +148,7 @@ describeWithEngine("the local Kubernetes API", () => {
     expect(pods).not.toContain(encoded);
   });
 
-  test("files edited, added and removed by hand are as good as kubectl; what is bad changes nothing", async () => {
+  test("files that are added, edited and removed by hand are objects; a file with an error changes nothing", async () => {
     const node = testNode();
     await startWithApi(node);
     const directory = join(node.rootDir, "manifests", "default");

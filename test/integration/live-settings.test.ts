@@ -31,7 +31,7 @@ describeWithEngine("settings while running", () => {
       (await node.read("/configz")).includes('"imageGCHighThresholdPercent":77'),
     );
     kubelet.signal("SIGHUP");
-    await node.until("the line about maxPods", () => /need a restart .*maxPods/.test(kubelet.log));
+    await node.untilLogged(kubelet, /need a restart .*maxPods/);
     expect(kubelet.running).toBe(true);
     expect((await node.runningContainer("app")).Id).toBe(before.Id);
     const [pod] = await node.pods();

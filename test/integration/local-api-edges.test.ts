@@ -20,7 +20,7 @@ const CONFIG_MAPS = "/api/v1/namespaces/default/configmaps";
 const configMap = (name: string, value: string) => ({ metadata: { name }, data: { value } });
 
 /** Asks over TLS as a client with this certificate that trusts these authorities alone. */
-function whoResponses(port: number, ca: string, { cert, key }: KeyPair): Promise<{ status: number; serial: string }> {
+function requestWith(port: number, ca: string, { cert, key }: KeyPair): Promise<{ status: number; serial: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; serial: string }>();
   const asked = get({ host: "127.0.0.1", port, path: CONFIG_MAPS, ca, cert, key, agent: false }, (response) => {
     const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate();
@@ -41,7 +41,7 @@ const ROUNDS = 300;
 const residentMb = (pid: number) =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000;
 
-describeWithEngine("the local API in difficult hours", () => {
+describeWithEngine("the local API under faults and load", () => {
   test("a body that is too long is refused", async () => {
     const node = testNode();
     await startWithApi(node);
@@ -145,7 +145,7 @@ describeWithEngine("the local API in difficult hours", () => {
     const { port } = await startWithApi(node, ["--node-ip=127.0.0.1"]);
     const own = () => readFileSync(join(directory, "ca.crt"), "utf8");
     await until("the authority is another one", () => own() !== authority.cert);
-    const served = (ca: string, client: KeyPair) => whoResponses(port, ca, client);
+    const served = (ca: string, client: KeyPair) => requestWith(port, ca, client);
     let certificate = "";
     await until("the new certificate is served", async () => {
       const answer = await served(authority.cert, admin!);

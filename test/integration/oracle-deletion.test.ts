@@ -160,7 +160,7 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
       await untilDestroyed("vplong");
       const what = `Exec lifecycle hook ([sleep 20]) for Container "a" in Pod "vplong-${node.name}_default(${uids.get("vplong")})"`;
       const how = `failed - error: command 'sleep 20' exited with 137: , message: ""`;
-      await node.until("the event", () => kubelet.log.includes(`FailedPreStopHook: ${what} ${how}`));
+      await node.untilLogged(kubelet, `FailedPreStopHook: ${what} ${how}`);
       // Those that had time enough did not fail.
       expect(kubelet.log).not.toContain("([sleep 2])");
     });

@@ -260,7 +260,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
 
     // The recorded edit has a label `y`, which is not a string: it is reported. A label starts nothing either.
     write("78-active-deadline", "adlback", 2);
-    await node.until("a finding about the label", () => /adlback\.yaml.*labels/.test(kubelet.log));
+    await node.untilLogged(kubelet, /adlback\.yaml.*labels/);
     const edited = recordedManifest("78-active-deadline/manifest-adlback-2.yaml").replace("{x: y}", '{x: "y"}');
     node.writeManifest("adlback.yaml", edited);
     await untilPod("adlback", "to show the label", ({ metadata }) => metadata.labels?.x === "y");

@@ -108,9 +108,9 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     const files: Record<string, string> = { badenv: "badenvname", dupkeys2: "dupkeys" };
     const acceptedFiles = new Set(accepted.map((name) => files[name] ?? name));
     const rejected = Object.keys(manifests).filter((name) => !acceptedFiles.has(name));
-    await node.until("a word about each of the others", () => {
+    await node.until("a finding for each of the others", () => {
       const silent = rejected.filter((name) => !kubelet.log.includes(`/${name}.yaml`));
-      if (silent.length > 0) throw new Error(`nothing was said of ${silent.join(" ")}`);
+      if (silent.length > 0) throw new Error(`no finding for ${silent.join(" ")}`);
       return true;
     });
     expect(await names()).toEqual(wanted);

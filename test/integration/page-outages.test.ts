@@ -21,7 +21,7 @@ import { TestProxy } from "../support/test-proxy.ts";
 
 const POD = (name: string) => sleeper(name, shell(`echo started; ${STOPPABLE}`));
 
-describeWithEngine("the page elsewhere, and while something is away", () => {
+describeWithEngine("the page on other addresses, and while the engine or the API server is away", () => {
   let browser: Browser;
 
   beforeAll(async () => {

@@ -72,7 +72,7 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
       readytimeout: 'Readiness probe failed: command timed out: "sleep 5" timed out after 1s',
     };
     for (const [name, message] of Object.entries(messages)) {
-      await node.until(`the event of ${name}`, () => kubelet.log.includes(message));
+      await node.untilLogged(kubelet, message);
       const { status, pod } = await untilContainer(node, name, "to run", isRunning);
       expect(status).toMatchObject({ ready: false, started: true, restartCount: 0 });
       expect(condition(pod, "ContainersReady")).toBe("False");

@@ -27,8 +27,9 @@ describeWithEngine("values of Secrets from outside the manifests", () => {
     node.writeManifest("secret.json", object("Secret", "db", {}, { annotations }));
     node.writeManifest("web.json", withKeys("db", "password", "token"));
     const kubelet = await node.start([], { prefix: ["env", `CREDENTIALS_DIRECTORY=${credentials}`] });
-    await node.until("the missing file to be reported", () =>
-      kubelet.log.includes(`Secret "default/db", key password: kubelet-ts.io/secret-from: "${file}" cannot be read`),
+    await node.untilLogged(
+      kubelet,
+      `Secret "default/db", key password: kubelet-ts.io/secret-from: "${file}" cannot be read`,
     );
     writeFileSync(file, "s3cret-first");
     await node.until("the container to run", async () => (await environmentOf(node)).includes("password=s3cret-first"));
@@ -40,7 +41,7 @@ describeWithEngine("values of Secrets from outside the manifests", () => {
     await kubelet.stop();
     renameSync(file, `${file}.away`);
     const again = await node.start([], { prefix: ["env", `CREDENTIALS_DIRECTORY=${credentials}`] });
-    await node.until("the missing file to be reported again", () => again.log.includes(`"${file}" cannot be read`));
+    await node.untilLogged(again, `"${file}" cannot be read`);
     await node.until("the pod to be listed", async () => (await node.pods()).length > 0);
     expect((await node.runningContainer("app")).Id).toBe(Id);
     mkdirSync(join(node.directory, "..1"));
@@ -76,7 +77,7 @@ describeWithEngine("values of Secrets from outside the manifests", () => {
     writeFileSync(join(node.manifestDir, "db.json.age"), await encrypter.encrypt(JSON.stringify(secret)));
     node.writeManifest("web.json", withKeys("db", "password"));
     const without = await node.start();
-    await node.until("the flag to be named", () => without.log.includes("--manifest-identity-file"));
+    await node.untilLogged(without, "--manifest-identity-file");
     await without.stop();
     const kubelet = await node.start([`--manifest-identity-file=${identityFile}`]);
     await node.until("the container to run", async () =>

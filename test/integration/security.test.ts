@@ -20,7 +20,7 @@ const printedBy = (node: TestNode, name: string) =>
     return log.includes("done") && log.replace("done\n", "");
   });
 
-describeWithEngine("what the API says is what the kernel enforces", () => {
+describeWithEngine("the kernel enforces what the manifest says", () => {
   test("seccomp, capabilities, privileges, masks, sysctls, pids", async () => {
     const node = testNode();
     mkdirSync(join(node.rootDir, "seccomp"));

@@ -41,14 +41,6 @@ interface ShownService {
 const shown = async (node: TestNode, name: string) =>
   JSON.parse((await node.run("get service", name, "-o", "json")).stdout) as ShownService;
 
-const readyPods = (node: TestNode, count: number) =>
-  node.until(`${count} Ready pods`, async () => {
-    const pods = await node.pods();
-    const isReady = ({ status }: (typeof pods)[number]) =>
-      status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True");
-    return pods.filter(isReady).length === count && pods;
-  });
-
 /** The names of pods that answer, from the host. */
 const fetchName = async (address: string) =>
   (await (await fetch(`http://${address}/`, { signal: AbortSignal.timeout(3000), keepalive: false })).text()).trim();
@@ -82,7 +74,7 @@ describeWithEngine("Services", () => {
     node.writeManifest("web.yaml", list(servers("web", 3), service("web"), service("nothing")));
     node.writeManifest("client.yaml", sleeper("client", { name: "client" }));
     const kubelet = await node.start();
-    const pods = await readyPods(node, 4);
+    const pods = await node.readyPods(4);
     const names = pods.flatMap(({ metadata }) => (metadata.name!.startsWith("web-") ? metadata.name! : [])).sort();
     const ask = `for i in $(seq 100); do wget -q -O - http://web/; done`;
     const client = await node.runningContainer("client");
@@ -113,7 +105,7 @@ describeWithEngine("Services", () => {
     for (const each of [node, other]) {
       each.writeManifest("web.yaml", list(servers("web", 1), service("web")));
       await each.start();
-      await readyPods(each, 1);
+      await each.readyPods(1);
     }
     const [own, foreign] = [(await shown(node, "web")).spec.clusterIP, (await shown(other, "web")).spec.clusterIP];
     expect(own).not.toBe(foreign);
@@ -139,7 +131,7 @@ describeWithEngine("Services", () => {
     const node = testNode();
     node.writeManifest("web.yaml", list(servers("web", 3), service("web")));
     await node.start();
-    const before = new Set((await readyPods(node, 3)).map(({ metadata }) => metadata.name!));
+    const before = new Set((await node.readyPods(3)).map(({ metadata }) => metadata.name!));
     const { clusterIP } = (await shown(node, "web")).spec;
     const seen = new Set<string>();
     const failures: string[] = [];
@@ -156,7 +148,7 @@ describeWithEngine("Services", () => {
       const pods = await node.pods();
       return pods.length === 3 && pods.every(({ metadata }) => !before.has(metadata.name!));
     });
-    await readyPods(node, 3);
+    await node.readyPods(3);
     clearInterval(timer);
     await Promise.all(requests);
     expect(failures).toEqual([]);
@@ -169,7 +161,7 @@ describeWithEngine("Services", () => {
     const [port, lbPort, heldPort] = [node.kubeletPort, node.cadvisorPort, node.readOnlyPort];
     node.writeManifest("web.yaml", list(servers("web", 2), service("web", { clusterIP: "10.123.45.7" })));
     await node.start(["--service-cluster-ip-range=10.123.45.0/24", "--port=0", "--cadvisor-port=0"]);
-    const uids = (await readyPods(node, 2)).map(({ metadata }) => metadata.uid).sort();
+    const uids = (await node.readyPods(2)).map(({ metadata }) => metadata.uid).sort();
     const names = (await node.pods()).map(({ metadata }) => metadata.name!);
     await node.until("the address answers", async () => names.includes(await fetchName("10.123.45.7").catch(() => "")));
     const httpPort = { targetPort: "http" };
@@ -245,9 +237,9 @@ describeWithEngine("Services", () => {
     for (const { ask } of [early, late]) await until("the first pod", async () => (await ask()) === "first");
     node.writeManifest("second.yaml", pod("second"));
     await serve("second");
-    await readyPods(node, 2);
+    await node.readyPods(2);
     await node.exec(first, "touch", "/tmp/busy");
-    await readyPods(node, 1);
+    await node.readyPods(1);
     for (const { ask } of [early, late]) await until("the second pod", async () => (await ask()) === "second");
   });
 
@@ -256,7 +248,7 @@ describeWithEngine("Services", () => {
     const spec = { type: "NodePort", ports: [{ port: 80, targetPort: "http", nodePort: node.kubeletPort }] };
     node.writeManifest("web.yaml", list(servers("web", 1), service("web", spec)));
     await node.start(["--nodeport-addresses=127.0.0.0/8", "--port=0"]);
-    const [pod] = await readyPods(node, 1);
+    const [pod] = await node.readyPods(1);
     await until("an answer", async () => (await fetchName(`127.0.0.1:${node.kubeletPort}`).catch(() => "")) !== "");
     await expect(fetchName(`${pod!.status.hostIP}:${node.kubeletPort}`)).rejects.toThrow();
   });
@@ -265,7 +257,7 @@ describeWithEngine("Services", () => {
     const node = testNode();
     node.writeManifest("web.yaml", list(servers("web", 1), service("web"), sleeper("client", { name: "client" })));
     await node.start(["--service-cluster-ip-range=none"]);
-    await readyPods(node, 2);
+    await node.readyPods(2);
     const client = await node.runningContainer("client");
     const output = await node.exec(client.Id, "wget", "-q", "-O", "-", "http://web:8000/");
     expect(output).toMatch(/^web-/);

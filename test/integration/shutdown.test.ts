@@ -23,7 +23,7 @@ describeWithEngine("a shutdown of the machine", () => {
     const { node, logind, kubelet, start } = await started();
     await node.until("the shutdown to be delayed", () => logind.isHeld);
     logind.announce(true);
-    await node.until("the machine to be let go", () => !logind.isHeld);
+    await node.until("the shutdown to continue", () => !logind.isHeld);
     expect(await node.running()).toEqual([]);
     const stopped = [...kubelet.log.matchAll(/Killing: .*pod=default\/(\w+)-/g)].map(([, name]) => name);
     expect(stopped).toEqual(["web", "dns"]);

@@ -32,7 +32,7 @@ describeWithEngine("sources on a real engine", () => {
     await node.until("the checkpoint", () => readdirSync(join(node.rootDir, "checkpoints")).join().includes("source-"));
     await server.stop();
     // Without the server the pods stay; without us too; and nothing restarts when we come back.
-    await node.until("a failed request", () => kubelet.log.includes("refuses the connection"));
+    await node.untilLogged(kubelet, "refuses the connection");
     await kubelet.kill();
     const again = await node.start(flags);
     await node.until("the pods to be shown", async () => (await node.pods()).length === 3);

@@ -75,7 +75,7 @@ describeWithEngine("a kubelet without root, which may use the engine", () => {
     expect(readdirSync(join(node.directory, "log-containers"))).toHaveLength(1);
   });
 
-  test.if(isRoot)("says of what it cannot do that it takes root", async () => {
+  test.if(isRoot)("names root as what a pod needs that it cannot run", async () => {
     const { exitCode, stdout, stderr } = await runOnce("refused.yaml", REFUSED);
     expect(exitCode).toBe(1);
     expect(stdout + stderr).toContain("emptyDir with medium Memory needs a kubelet that runs as root and can mount");

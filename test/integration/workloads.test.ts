@@ -14,22 +14,22 @@ import {
   sleeper,
   workload,
 } from "../support/manifests.ts";
-import { removeContainersOf, type TestNode } from "../support/test-node.ts";
+import { isReady, type PodItem, removeContainersOf, type TestNode } from "../support/test-node.ts";
 
-const podsOf = async (node: TestNode) =>
-  (await node.pods()).map(({ metadata, spec, status }) => ({
-    name: metadata.name!,
-    uid: metadata.uid!,
-    image: spec.containers[0]!.image,
-    owner: metadata.ownerReferences?.[0],
-    isReady: status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false,
-  }));
-
-const readyPods = (node: TestNode, count: number, isWanted: (image: string) => boolean = () => true) =>
+const readyPods = (node: TestNode, count: number, isWanted: (pod: PodItem) => boolean = () => true) =>
   node.until(`${count} Ready pods and no other`, async () => {
-    const pods = await podsOf(node);
-    return pods.length === count && pods.every(({ isReady, image }) => isReady && isWanted(image!)) && pods;
+    const pods = await node.pods();
+    return pods.length === count && pods.every((pod) => isReady(pod) && isWanted(pod)) && pods;
   });
+
+const namesOf = (pods: readonly PodItem[]) => pods.map(({ metadata }) => metadata.name!);
+const uidsOf = (pods: readonly PodItem[]) => pods.map(({ metadata }) => metadata.uid!);
+
+/** Waits for as many Ready pods as there were before, all of them others. */
+const untilReplaced = (node: TestNode, before: readonly PodItem[]) =>
+  node.until("other pods than before", async () =>
+    uidsOf(await readyPods(node, before.length)).every((uid) => !uidsOf(before).includes(uid)),
+  );
 
 /** The metrics have this claim. Its first measurement begins with the first request. */
 const volumeStatistics = (node: TestNode, name: string) =>
@@ -46,27 +46,23 @@ describeWithEngine("a Deployment in a manifest directory", () => {
     node.writeManifest("web.yaml", deployment());
     let kubelet = await node.start();
     const first = await readyPods(node, 2);
-    expect(first[0]!.name).toMatch(/^web-\w+-\w{5}$/);
-    expect(first[0]!.owner).toMatchObject({ apiVersion: "apps/v1", kind: "ReplicaSet", controller: true });
+    const { name, ownerReferences } = first[0]!.metadata;
+    expect(name).toMatch(/^web-\w+-\w{5}$/);
+    expect(ownerReferences?.[0]).toMatchObject({ apiVersion: "apps/v1", kind: "ReplicaSet", controller: true });
     const containers = await node.containerIds();
 
     await kubelet.stop();
     kubelet = await node.start();
-    const again = await readyPods(node, 2);
-    expect(again.map(({ uid }) => uid)).toEqual(first.map(({ uid }) => uid));
+    expect(uidsOf(await readyPods(node, 2))).toEqual(uidsOf(first));
     expect(await node.containerIds()).toEqual(containers);
 
     node.writeManifest("web.yaml", deployment({ image: "busybox:absent", imagePullPolicy: "Never" }));
-    await node.until("a pod of the bad image", async () => (await podsOf(node)).length === 3);
-    const good = (await podsOf(node)).filter(({ isReady }) => isReady);
-    expect(good.map(({ uid }) => uid)).toEqual(first.map(({ uid }) => uid));
+    await node.until("a pod of the bad image", async () => (await node.pods()).length === 3);
+    expect(uidsOf((await node.pods()).filter(isReady))).toEqual(uidsOf(first));
 
     node.writeManifest("web.yaml", deployment({ env: [{ name: "ROUND", value: "2" }] }));
-    const last = await readyPods(node, 2, (image) => image === "busybox:test");
-    await node.until("other pods than before", async () =>
-      (await readyPods(node, 2)).every(({ uid }) => !first.some((old) => old.uid === uid)),
-    );
-    expect(last).toHaveLength(2);
+    await readyPods(node, 2, ({ spec }) => spec.containers[0]!.image === "busybox:test");
+    await untilReplaced(node, first);
 
     node.removeManifest("web.yaml");
     await node.untilEmpty();
@@ -92,13 +88,10 @@ describeWithEngine("the other workloads", () => {
       node.writeManifest("db.yaml", statefulSet("1"));
       await node.start();
       const before = await readyPods(node, 2);
-      expect(before.map(({ name }) => name).sort()).toEqual(["db-0", "db-1"]);
+      expect(namesOf(before).sort()).toEqual(["db-0", "db-1"]);
       await volumeStatistics(node, `${data}-db-0`);
       node.writeManifest("db.yaml", statefulSet("2"));
-      await node.until("two new pods of the old names", async () => {
-        const now = await readyPods(node, 2);
-        return now.every(({ uid }) => !before.some((old) => old.uid === uid));
-      });
+      await untilReplaced(node, before);
       const [container] = await node.containers("app");
       // Written by two pods of one name.
       await node.until("what the pod before it wrote", async () => {
@@ -122,7 +115,7 @@ describeWithEngine("the other workloads", () => {
       return ended.length === 2 && pods.length === 3 && pods.map(({ metadata }) => metadata.uid).sort();
     };
     const uids = await node.until("two ended pods and a daemon", isDone);
-    await node.until("the end in the log", () => kubelet.log.includes("Completed: Job completed job=default/once"));
+    await node.untilLogged(kubelet, "Completed: Job completed job=default/once");
     await kubelet.stop();
     const again = await node.start();
     expect(await node.until("the same pods", isDone)).toEqual(uids);

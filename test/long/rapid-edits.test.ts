@@ -49,7 +49,7 @@ function toManifest({ pod, revision, label, volume, second, network }: Wish, net
   return JSON.stringify(sleeper(pod, {}, spec, { labels: { label: String(label) }, annotations }));
 }
 
-/** Edits a directory of manifests as a nervous operator does, and knows what must come of it. */
+/** Makes random edits in a directory of manifests, and knows the set of pods they have to end in. */
 class Operator {
   readonly #directory: string;
   readonly #network: string;
@@ -149,7 +149,7 @@ class Operator {
 
 const networkOf = (node: TestNode) => `net-${node.name}`;
 
-/** Does something nasty to a container or a sandbox of the node. */
+/** Kills, stops, restarts or removes a container or a sandbox of the node. */
 async function disturb(node: TestNode, random: () => number): Promise<string> {
   const all = (await node.listAll()).filter(({ State }) => State === "running");
   const victim = all[Math.floor(random() * all.length)];
@@ -164,8 +164,8 @@ async function disturb(node: TestNode, random: () => number): Promise<string> {
   return `${action} ${victim.Names[0]}`;
 }
 
-/** Differences between the engine and the desired state, in words; empty when there are none. */
-async function wrongs(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promise<string[]> {
+/** Differences between the engine and the desired state; empty when there are none. */
+async function findDifferences(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promise<string[]> {
   const found: string[] = [];
   const all = await node.listAll();
   const names = new Map<string, string[]>();
@@ -257,7 +257,7 @@ const untilRight = (node: TestNode, wanted: ReadonlyMap<string, Wish>) =>
   node.until(
     `exactly the ${wanted.size} wanted pods`,
     async () => {
-      const found = await wrongs(node, wanted);
+      const found = await findDifferences(node, wanted);
       if (found.length > 0) throw new Error(found.join("\n"));
       return true;
     },
@@ -319,12 +319,12 @@ async function editRapidly(node: TestNode, random: () => number): Promise<void> 
   } while (minutes() < SOAK_MINUTES);
   // Connections to the engine are kept for a while: idle ones come and go.
   await node.until(
-    "descriptors to be let go",
+    "descriptors to be closed",
     () => descriptorsOf(kubelet) <= Math.max(descriptors, descriptorsAtRest) + 10,
   );
   const first = rounds.slice(0, Math.floor(rounds.length / 2));
   const warmKiB = first.length === 0 ? resident + WARM_UP_KIB : Math.max(...first) + SWING_KIB;
-  await node.until("memory to be let go", () => residentKiB(kubelet) < warmKiB);
+  await node.until("memory to be freed", () => residentKiB(kubelet) < warmKiB);
 
   for (const file of readdirSync(node.manifestDir)) rmSync(join(node.manifestDir, file), { force: true });
   await untilRight(node, new Map());

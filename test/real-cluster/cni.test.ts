@@ -41,12 +41,7 @@ describeCluster("networks of CNI", () => {
     for (const node of nodes) await node.cleanUp();
   });
 
-  const readyPod = (node: TestNode) =>
-    node.until("a Ready pod", async () => {
-      const [pod] = await node.pods();
-      const isReady = pod?.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
-      return isReady && pod;
-    });
+  const readyPod = async (node: TestNode) => (await node.readyPods(1))[0]!;
 
   const read = async (url: string) => (await fetch(url, { keepalive: false })).text();
 
@@ -74,7 +69,7 @@ describeCluster("networks of CNI", () => {
     node.writeManifest("host.json", sleeper("on-host", { ...LOCAL, name: "host" }, { hostNetwork: true }));
     const kubelet = await node.start(node.network.flags);
     await node.runningContainer("host");
-    await node.until("the event", () => kubelet.log.includes("NetworkNotReady: network is not ready:"));
+    await node.untilLogged(kubelet, "NetworkNotReady: network is not ready:");
     expect(await node.containers("app")).toEqual([]);
     node.network.configure();
     await node.runningContainer("app");
@@ -119,7 +114,7 @@ describeCluster("networks of CNI", () => {
     const config = { cniVersion: "0.4.0", name: "broken", plugins: [{ type: "bridge", ipam: { type: "no-such" } }] };
     node.network.write(config);
     const kubelet = await node.start(node.network.flags);
-    await node.until("the event", () => kubelet.log.includes("FailedCreatePodSandBox: failed to set up sandbox"));
+    await node.untilLogged(kubelet, "FailedCreatePodSandBox: failed to set up sandbox");
     node.removeManifest("web.json");
     await node.untilEmpty();
   });

@@ -27,7 +27,7 @@ for (const seed of SEEDS) {
 }
 
 test(
-  "a seed tells the same story twice",
+  "the same seed gives the same run twice",
   async () => {
     const [first, second] = await Promise.all([live(1, 3), live(1, 3)]);
     expect(first.hash).toBe(second.hash);

@@ -1,7 +1,7 @@
 import { afterEach } from "bun:test";
 
 /**
- * Gives a test file a function that notes what is done after the present test, the last of it first. To be called at the
+ * Gives a test file a function that registers what is done after the present test, the last registered first. To be called at the
  * top of each file: the hook belongs to the file that calls.
  */
 export function cleanUps(): (cleanUp: () => unknown) => void {

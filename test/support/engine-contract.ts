@@ -113,7 +113,7 @@ export function testEngineContract(open: () => Promise<ContractEngine> | Contrac
     }
   });
 
-  test("who watches hears of every start and end", async () => {
+  test("a watch reports every start and end", async () => {
     const { pods, finish, id, end } = await start();
     const watching = new AbortController();
     const events: RuntimeEvent[] = [];

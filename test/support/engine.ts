@@ -46,7 +46,7 @@ export const hasNetworkNames = !process.env.KUBELET_TS_TEST_VM;
 if (!hasNetworkNames) console.warn("SKIPPED names in Docker networks: this kernel has no address translation");
 
 /**
- * `describe` for tests that need a Docker engine. Without one they are skipped, out loud; where CI is set that is a
+ * `describe` for tests that need a Docker engine. Without one they are skipped with a warning; where CI is set that is a
  * failure. Removes everything its nodes and engines left, also after a failure.
  */
 export function describeWithEngine(title: string, body: () => void): void {

@@ -37,7 +37,7 @@ export class KubeletProcess {
   #stdout = "";
   #stderr = "";
 
-  /** @param env the whole environment. @param prefix a command that ends in running what stands behind it */
+  /** @param env the whole environment. @param prefix a command that runs the rest of its arguments, e.g. `env` */
   constructor(
     args: readonly string[],
     env: Record<string, string>,

@@ -50,8 +50,8 @@ export class PrivateEngine {
   /** Starts it, or starts it again after `stop` or `kill`; answers when it answers. */
   async start(): Promise<void> {
     this.#createBridge();
-    // dockerd believes pid files whose process seems to live, as a dead one does on a machine that does not reap it. Its
-    // containerd dies with it. Both are known to be gone.
+    // dockerd trusts pid files whose process exists, as a zombie does on a machine that does not reap it. Its containerd
+    // dies with it. Both are known to be gone.
     const containerdPid = join(this.directory, "exec", "containerd", "containerd.pid");
     await until("the last containerd to end", () => !isAlive(containerdPid));
     rmSync(containerdPid, { force: true });
@@ -113,7 +113,7 @@ export class PrivateEngine {
     this.#child?.kill("SIGCONT");
   }
 
-  /** Another way to it, as slow as a test wants; goes with the engine. */
+  /** A proxy to it, as slow as a test wants; closed with the engine. */
   slowProxy(): TestProxy {
     const proxy = new TestProxy(this.socketPath, join(this.directory, `slow${this.#proxies.length}.sock`));
     this.#proxies.push(proxy);

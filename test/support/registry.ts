@@ -12,7 +12,7 @@ const INSTALLED = "/usr/bin/docker-registry";
 /** Where Debian's package is unpacked when it is not installed; installing it would start a service. */
 const UNPACKED = join(import.meta.dir, "..", "..", "node_modules", ".cache", "docker-registry");
 
-/** undefined: there is none, and none to be had. */
+/** undefined: there is none, and none can be unpacked. */
 const program = await findRegistry();
 
 async function findRegistry(): Promise<string | undefined> {
@@ -26,7 +26,7 @@ async function findRegistry(): Promise<string | undefined> {
   try {
     await apt.unpackPackages(["docker-registry"], UNPACKED);
   } catch (error) {
-    console.warn(`docker-registry is not to be had: ${(error as Error).message}`);
+    console.warn(`docker-registry is not available: ${(error as Error).message}`);
     return undefined;
   }
   return existsSync(unpacked) ? unpacked : undefined;

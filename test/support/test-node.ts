@@ -26,7 +26,7 @@ import { PATIENCE_MS, until } from "./until.ts";
 /** Part of every node name of this run, so that what a killed run left behind can be distinguished from another run's. */
 export const RUN_ID = process.env.KUBELET_TS_TEST_RUN ?? Math.random().toString(36).slice(2, 8);
 
-/** More would only make the engine slow for other users. */
+/** More would make the engine slow for other users. */
 const REMOVALS_AT_A_TIME = 8;
 
 let nodeCount = 0;
@@ -40,6 +40,9 @@ export interface TestNodeOptions {
 }
 
 export type PodItem = Pod & { status: PodStatus };
+
+export const isReady = ({ status }: PodItem): boolean =>
+  status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false;
 
 /**
  * A node of its own for one test: name, root directory, manifest directory and ports that no other test has. Whatever it
@@ -100,7 +103,7 @@ export class TestNode {
     ];
   }
 
-  /** Runs the binary with exactly these arguments. @param options `prefix`: a command that ends in running it */
+  /** Runs the binary with exactly these arguments. @param options `prefix`: a command that runs the rest of its arguments */
   spawn(
     args: readonly string[],
     options: { stdin?: string; env?: Record<string, string>; prefix?: readonly string[] } = {},
@@ -175,6 +178,14 @@ export class TestNode {
       },
       limitMs,
     );
+  }
+
+  /** Waits until that many pods are Ready. @returns all pods, those that are not Ready included */
+  readyPods(count: number): Promise<PodItem[]> {
+    return this.until(`${count} Ready pods`, async () => {
+      const pods = await this.pods();
+      return pods.filter(isReady).length === count && pods;
+    });
   }
 
   /** The response of a path, by default of the read-only port. */
@@ -261,6 +272,12 @@ export class TestNode {
     limitMs = PATIENCE_MS,
   ): Promise<NonNullable<Exclude<T, false>>> {
     return until(what, attempt, { limitMs, details: () => this.diagnosis() });
+  }
+
+  /** Waits until the log of a kubelet contains this. */
+  untilLogged(kubelet: KubeletProcess, text: string | RegExp): Promise<true> {
+    const isLogged = () => (typeof text === "string" ? kubelet.log.includes(text) : text.test(kubelet.log));
+    return this.until(`"${text}" in the log`, isLogged);
   }
 
   async diagnosis(): Promise<string> {
@@ -412,7 +429,7 @@ export function unmountBelow(directory: string): void {
   for (const point of points.reverse()) Bun.spawnSync(["umount", "--lazy", point]);
 }
 
-/** A call that a kubelet has no use for: what people do with the docker command. @throws when the engine refuses */
+/** A call that the kubelet does not make, as of the docker command. @throws when the engine refuses */
 export async function callEngine(
   path: string,
   headers: Record<string, string> = {},

@@ -26,7 +26,7 @@ interface Engine {
   events: () => Promise<string[]>;
 }
 
-/** The programs of the model, as real ones do them. */
+/** The programs of the model as shell commands. */
 const PROGRAMS = {
   run: ["sh", "-c", "trap 'exit 143' TERM; while :; do sleep 0.05; done"],
   deaf: ["sleep", "1000"],
@@ -135,12 +135,12 @@ function toActions(text: string): string[] {
   );
 }
 
-/** The kubelet's calls in their good and bad orders. @returns what the engine said to each */
-async function tell(engine: Engine): Promise<string[]> {
-  const story: string[] = [];
+/** The kubelet's calls in good and bad orders. @returns the engine's status for each, then its events */
+async function runCalls(engine: Engine): Promise<string[]> {
+  const outcomes: string[] = [];
   const call = async (what: string, call: Call) => {
     const { status } = await engine.call(call);
-    story.push(`${what}: ${status}`);
+    outcomes.push(`${what}: ${status}`);
   };
   const create = (name: string, word: keyof typeof PROGRAMS, HostConfig = {}, Image = engine.image) =>
     call(`create ${name.slice(RUN.length + 1)}`, {
@@ -156,7 +156,7 @@ async function tell(engine: Engine): Promise<string[]> {
     const { status, json } = await engine.call({ method: "GET", path: `/containers/${name}/json` });
     const { Status, ExitCode, Running, Error: error, StartedAt } = (json?.State ?? {}) as Record<string, unknown>;
     const started = String(StartedAt).startsWith("0001") ? "never started" : "started";
-    story.push(
+    outcomes.push(
       `state of ${name.slice(RUN.length + 1)}: ${status} ${Status} ${Running} ${ExitCode} ${started} ${error ? "with an error" : ""}`,
     );
   };
@@ -207,15 +207,15 @@ async function tell(engine: Engine): Promise<string[]> {
   await remove(short);
   await remove(app);
   await remove(pause);
-  return [...story, ...(await engine.events())];
+  return [...outcomes, ...(await engine.events())];
 }
 
 describeWithEngine("the engine model of the simulation", () => {
   const real = new RealEngine();
   afterAll(() => real.removeAll());
 
-  test("says what Docker says, call by call and event by event", async () => {
-    const [docker, model] = [await tell(real), await tell(new ModelEngine())];
+  test("responds as Docker does, call by call and event by event", async () => {
+    const [docker, model] = [await runCalls(real), await runCalls(new ModelEngine())];
     expect(model).toEqual(docker);
   });
 });

@@ -17,7 +17,7 @@ const filler = (name: string, mebibytes: number, emptyDir: object, { directory }
   return sleeper(name, { ...shell(`${dd}; ${STOPPABLE}`), volumeMounts }, { volumes });
 };
 
-/** Nothing else on this machine may decide: only what a test sets. */
+/** Only the thresholds of the test: no default one may evict. */
 const flags = (hard: string, transition = "1s") => [
   `--eviction-hard=${hard}`,
   `--eviction-pressure-transition-period=${transition}`,
@@ -47,7 +47,7 @@ describeWithEngine("eviction", () => {
     expect(kubelet.log.match(/was evicted and may run again/g)).toHaveLength(1);
   });
 
-  test.concurrent("short of memory: who uses most goes, and comes back when there is enough again", async () => {
+  test.concurrent("short of memory: the pod that uses most is evicted, and comes back when there is enough again", async () => {
     const node = testNode();
     node.writeManifest("small.json", sleeper("small", { resources: { requests: { memory: "64Mi" } } }));
     const before = await node.start(flags("memory.available<1Mi"));
@@ -68,6 +68,6 @@ describeWithEngine("eviction", () => {
   });
 });
 
-/** As the kubelet itself reckons: the rest of the machine moves too, so a test keeps well away from it. */
+/** As the kubelet computes it. Other programs change it too: thresholds of a test are far from it. */
 const availableMemory = async (node: TestNode) =>
   (await node.readJson<Summary>("/stats/summary")).node.memory?.availableBytes ?? 0;

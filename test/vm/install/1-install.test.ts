@@ -204,7 +204,7 @@ test("doctor finds nothing that fails on the machine", async () => {
   expect(exitCode).toBe(0);
 });
 
-test("a bundle sets the machine up without a registry; with a slip it changes nothing", async () => {
+test("a bundle sets the machine up without a registry; one that is damaged, or without an engine, changes nothing", async () => {
   const image = "site.example/app:1";
   const site = "/srv/site";
   mkdirSync(`${site}/root`, { recursive: true });

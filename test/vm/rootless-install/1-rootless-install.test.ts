@@ -69,7 +69,7 @@ WantedBy=default.target
   await outputAsUser(`DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock docker load -i ${image}`);
 });
 
-test("without a session of the user install is an error that names the way out, and changes nothing", async () => {
+test("without a session of the user install is an error that names the fix, and changes nothing", async () => {
   const { exitCode, output } = await asUser("XDG_RUNTIME_DIR= ./kubelet-ts install");
   expect([exitCode, output]).toEqual([1, expect.stringContaining("log in as that user")]);
   expect(existsSync(`${HOME}/.config/kubelet-ts`)).toBe(false);
