@@ -3,7 +3,7 @@ import type { FileSlot } from "../base/concurrency/worker-pool.ts";
 import { parseBootTimeSeconds, parseDefaultInterface, parseTaskCount } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { NodeSignals } from "../base/model/node.ts";
-import { meminfoBytes } from "./cgroups/cgroup-figures.ts";
+import { meminfoBytes, singleValue } from "./cgroups/cgroup-figures.ts";
 import { CgroupReader } from "./cgroups/cgroup-reader.ts";
 import { readText } from "./cgroups/open-file-reader.ts";
 import {
@@ -18,7 +18,6 @@ import {
 } from "./disk-usage.ts";
 import { labelText, type Metric, metricsOf, metricsText, type TextFormat } from "./metrics/metric.ts";
 import {
-  type CgroupSample,
   logDirectory,
   type MeasuredCgroup,
   measuredCgroups,
@@ -72,8 +71,8 @@ export class NodeStats {
   readonly reader: CgroupReader;
   readonly options: NodeStatsOptions;
   readonly #roots: MachineRoots;
-  readonly #sampler: Sampler;
-  readonly #disk: DiskUsage;
+  readonly sampler: Sampler;
+  readonly disk: DiskUsage;
   readonly capacities: Capacities;
   #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
   #warmUp: Promise<void> | undefined;
@@ -83,35 +82,21 @@ export class NodeStats {
     this.#roots = options.roots ?? MACHINE_ROOTS;
     this.reader = new CgroupReader(this.#roots.proc);
     const { clock, podFacts, systemCgroups } = options;
-    this.#sampler = new Sampler(this.reader, clock, podFacts, this.#roots.proc, systemCgroups);
+    this.sampler = new Sampler(this.reader, clock, podFacts, this.#roots.proc, systemCgroups);
     const { volumeStatsAggPeriodMs, slot, measureDirectories } = options;
     this.capacities = new Capacities(clock, (path) => readCapacity(path, slot));
-    this.#disk = new DiskUsage(clock, volumeStatsAggPeriodMs, slot, measureDirectories);
+    this.disk = new DiskUsage(clock, volumeStatsAggPeriodMs, slot, measureDirectories);
   }
 
   /** Everything measured now, with CPU rates: the first caller after a pause waits 300 ms for them, others do not. */
   async sampleWithRates(detail: "basics" | "all" = "basics"): Promise<NodeSample> {
-    if (this.#sampler.isCold && !this.#warmUp) {
+    if (this.sampler.isCold && !this.#warmUp) {
       this.#warmUp = this.#warm(detail).finally(() => {
         this.#warmUp = undefined;
       });
     }
     await this.#warmUp;
-    return this.#sampler.sample(detail);
-  }
-
-  /** Everything measured now; CPU rates only if there was a sample before. */
-  sample(detail: "basics" | "all"): NodeSample {
-    return this.#sampler.sample(detail);
-  }
-
-  /** The one before, if that has all details. */
-  get previousSample(): NodeSample | undefined {
-    return this.#sampler.previous;
-  }
-
-  measureOnce(cgroupPath: string): CgroupSample | undefined {
-    return this.#sampler.measureOnce(cgroupPath);
+    return this.sampler.sample(detail);
   }
 
   async summary(onlyCpuAndMemory: boolean): Promise<Summary> {
@@ -120,7 +105,7 @@ export class NodeStats {
   }
 
   resourceMetrics(format: TextFormat): string {
-    const metrics = resourceMetrics(this.#sampler.sample("basics"));
+    const metrics = resourceMetrics(this.sampler.sample("basics"));
     return metricsText(
       metrics.filter(({ name }) => !this.options.disabledMetrics?.includes(name)),
       format,
@@ -141,7 +126,7 @@ export class NodeStats {
     const memory = meminfoBytes(readText(`${proc}/meminfo`) ?? "", "MemTotal");
     const [node, image] = [rootDir, imagesDir()].map((path) => (path ? this.capacities.last(path) : undefined));
     const most = [readText(`${proc}/sys/kernel/pid_max`), readText(`${proc}/sys/kernel/threads-max`)]
-      .map((text) => numberOrUndefined(text ?? ""))
+      .map(singleValue)
       .filter((number) => number !== undefined);
     const tasks = parseTaskCount(readText(`${proc}/loadavg`) ?? "");
     return {
@@ -204,24 +189,15 @@ export class NodeStats {
 
   /** Usage of the directories of these pods (default: all), of the last scan; starts one when it is due. */
   diskUsage(pods = this.options.podFacts()): ReadonlyMap<string, DirectoryUsage> {
-    return this.#disk.ask(podDirectories(pods), podFileSystems(pods));
-  }
-
-  async settled(): Promise<void> {
-    await this.#disk.settled();
-  }
-
-  /** Closes all files; a later request opens them again. */
-  close(): void {
-    this.#sampler.close();
+    return this.disk.ask(podDirectories(pods), podFileSystems(pods));
   }
 
   async #warm(detail: "basics" | "all"): Promise<void> {
-    this.#sampler.sampleNow(detail);
+    this.sampler.sampleNow(detail);
     this.diskUsage();
     this.#lastImageBytes();
     await this.options.clock.sleep(COLD_WINDOW_MS);
-    this.#sampler.sampleNow(detail);
+    this.sampler.sampleNow(detail);
   }
 
   #summaryFacts({ pods }: NodeSample, onlyCpuAndMemory: boolean): SummaryFacts {
@@ -239,7 +215,7 @@ export class NodeStats {
       nodeFs: this.capacities.last(rootDir),
       imageFs: imagesDir ? this.capacities.last(imagesDir) : undefined,
       imageBytes: onlyCpuAndMemory ? undefined : this.#lastImageBytes(),
-      maxPid: numberOrUndefined(text("sys/kernel/pid_max")),
+      maxPid: singleValue(text("sys/kernel/pid_max")),
       taskCount: parseTaskCount(text("loadavg")),
       disk: onlyCpuAndMemory ? new Map() : this.diskUsage(pods.map(({ facts }) => facts)),
     };
@@ -271,11 +247,6 @@ function fsSignals(name: "nodefs" | "imagefs", fs: FsCapacity | undefined): Node
     // Where inodes are made as needed there is nothing to run out of.
     ...(fs.inodes > 0 && { [`${name}.inodesFree`]: { capacity: fs.inodes, available: fs.inodesFree } }),
   };
-}
-
-function numberOrUndefined(text: string): number | undefined {
-  const number = Number(text.trim());
-  return text.trim() === "" || Number.isNaN(number) ? undefined : number;
 }
 
 /** `/metrics/resource`: CPU and memory of node, pods and containers. Source: kubelet 1.20; start times and swap of newer ones. */

@@ -75,7 +75,7 @@ function setUp(name: TreeName, { pods = [podOf(name)], disk = {}, tree = trees[n
     const first = stats.summary(onlyCpuAndMemory);
     await clock.advance(300);
     await first;
-    await stats.settled();
+    await stats.disk.settled();
     await clock.advance(1_000);
     return stats.summary(onlyCpuAndMemory);
   };
@@ -266,10 +266,10 @@ describe("the machine", () => {
   test("facts for the Node object measure no disk usage, and agree with those of the metrics", async () => {
     const { api, asked, stats } = setUp("cgroup-v2", { disk: DISK });
     const { machine, ...versions } = api.facts.forNodeObject();
-    await stats.settled();
+    await stats.disk.settled();
     expect(asked).toEqual([]);
     expect(api.facts.read()).toMatchObject({ ...versions, machine });
-    await stats.settled();
+    await stats.disk.settled();
     expect(asked).toHaveLength(1);
   });
 
@@ -292,7 +292,7 @@ describe("cAdvisor's resources", () => {
   test("of the machine, the node and a container have every member upstream's have", async () => {
     const { api, stats } = setUp("cgroup-v1", { disk: DISK });
     stats.diskMetrics();
-    await stats.settled();
+    await stats.disk.settled();
     expect(missing(recordedSpec, readMachineInfo(trees["cgroup-v2"].roots))).toEqual([]);
     expect(missing(recordedRoot, api.container("/", { numStats: 0 }))).toEqual([]);
     const info = api.kubeletContainer({ namespace: "default", pod: "web-node1", container: "app" }, { numStats: 0 });
@@ -405,7 +405,7 @@ describe("the metrics", () => {
     async (name) => {
       const { stats, api } = setUp(name, { disk: DISK });
       stats.diskMetrics();
-      await stats.settled();
+      await stats.disk.settled();
       expectFamilies(cadvisorText(api), recordedCadvisor as Recorded);
       expectFamilies(stats.resourceMetrics("prometheus"), recordedResource as Recorded);
     },

@@ -26,7 +26,7 @@ export function buildEvictionManager(parts: AssembledKubelet, view: KubeletView,
     usage: {
       readSignals: () => stats.signals(),
       refreshSignals: () => stats.refreshCapacities(),
-      readPods: () => toPodUsages(stats.sample("all")),
+      readPods: () => toPodUsages(stats.sampler.sample("all")),
       askDisk: (uids) => {
         const pods = view.podFacts().filter(({ uid }) => uids.has(uid));
         return toPodDiskUsages(pods, disk.ask(diskDirectories(pods)));

@@ -67,7 +67,7 @@ export function buildStats({ context, engine }: AssembledKubelet, view: KubeletV
     disabledMetrics: options.disabledMetrics,
     readImageBytes: async () => (await engine.images.inventory()).bytes,
   });
-  warnOfMissingCgroups(options, (path) => stats.measureOnce(path) !== undefined, logger);
+  warnOfMissingCgroups(options, (path) => stats.sampler.measureOnce(path) !== undefined, logger);
   return stats;
 }
 

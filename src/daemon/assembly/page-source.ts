@@ -145,7 +145,7 @@ export class KubeletPage implements PageSource, PageDetails {
   }
 
   processes(uid: PodUID): Promise<readonly ProcessRow[]> {
-    const pod = this.#stats.sample("basics").pods.find(({ facts }) => facts.uid === uid);
+    const pod = this.#stats.sampler.sample("basics").pods.find(({ facts }) => facts.uid === uid);
     const groups = (pod?.containers ?? []).map(({ facts: { name }, cgroup }) => ({
       name,
       processIds: cgroup.stats.processIds,
@@ -181,7 +181,7 @@ export class KubeletPage implements PageSource, PageDetails {
       },
       counters: (name) => {
         const path = measured.find(({ facts }) => facts.name === name)?.cgroup.path;
-        return path === undefined ? undefined : this.#stats.measureOnce(path)?.stats;
+        return path === undefined ? undefined : this.#stats.sampler.measureOnce(path)?.stats;
       },
       imageUpdates: toImageUpdateRows(imageUpdates.report(), pod),
       manifest: toManifestView({

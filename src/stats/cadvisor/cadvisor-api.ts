@@ -34,7 +34,7 @@ export class CadvisorApi {
   }
 
   *metrics(format: TextFormat): Generator<string, void> {
-    const sample = this.#stats.sample("all");
+    const sample = this.#stats.sampler.sample("all");
     const facts = this.facts.read(sample.pods.map(({ facts }) => facts));
     for (const metric of cadvisorMetrics(sample, facts)) yield metricText(metric, format);
     yield endOfText(format);
@@ -89,14 +89,14 @@ export class CadvisorApi {
 
   /** A cgroup that is neither the node's nor one of our pods'. */
   #measureOther(path: string): MeasuredCgroup[] | undefined {
-    const cgroup = this.#stats.measureOnce(path);
+    const cgroup = this.#stats.sampler.measureOnce(path);
     return cgroup && [toMeasuredCgroup(cgroup, this.#stats.options.clock.now())];
   }
 
   /** The cgroups of the node and its pods, each at all instants known, oldest first. */
   #instantsByPath(): Map<string, MeasuredCgroup[]> {
-    const latest = this.#stats.sample("all");
-    const earlier = this.#stats.previousSample;
+    const latest = this.#stats.sampler.sample("all");
+    const earlier = this.#stats.sampler.previous;
     const before = new Map(
       (earlier ? measuredCgroups(earlier) : []).map((measured) => [measured.cgroup.path, measured] as const),
     );

@@ -106,12 +106,6 @@ export class CgroupReader {
     return readSubdirectories(mainDirectory(directories)).sort();
   }
 
-  /** Processes in this very cgroup. */
-  processIds(directories: CgroupDirectories): number[] {
-    const text = readText(`${mainDirectory(directories)}/cgroup.procs`) ?? "";
-    return text.split("\n").filter(Boolean).map(Number);
-  }
-
   /** Processes that end meanwhile count as nothing. @param mostDescriptors with more of them sockets are not counted apart */
   processCounts(processIds: readonly string[], mostDescriptors: number): ProcessCounts {
     const counts: ProcessCounts = { fds: 0, sockets: 0, sleeping: 0, running: 0, stopped: 0, uninterruptible: 0 };

@@ -69,17 +69,10 @@ export class OpenFileReader {
   }
 }
 
-interface OpenNetwork {
-  pid: number;
-  file: OpenFileReader;
-  text: string;
-  interfaces: readonly InterfaceCounters[];
-}
-
 /** Interface counters through a descriptor that is kept: opening `net/dev` costs three times as much as reading it. An open one keeps the network alive in the kernel. */
 export class NetDevReader {
   readonly #proc: string;
-  readonly #networks = new Map<string, OpenNetwork>();
+  readonly #networks = new Map<string, { pid: number; file: OpenFileReader }>();
 
   constructor(procRoot: string) {
     this.#proc = procRoot;
@@ -91,15 +84,10 @@ export class NetDevReader {
     let network = this.#networks.get(id);
     if (network?.pid !== pid) {
       network?.file.close();
-      network = { pid, file: new OpenFileReader(`${this.#proc}/${pid}/net/dev`), text: "", interfaces: [] };
+      network = { pid, file: new OpenFileReader(`${this.#proc}/${pid}/net/dev`) };
       this.#networks.set(id, network);
     }
-    const text = network.file.read() ?? "";
-    if (text !== network.text) {
-      network.text = text;
-      network.interfaces = parseNetDev(text);
-    }
-    return network.interfaces;
+    return parseNetDev(network.file.read() ?? "");
   }
 
   retain(ids: ReadonlySet<string>): void {

@@ -8,7 +8,6 @@ import {
   parseProcessState,
   parseTaskCount,
 } from "../../../src/base/host/proc.ts";
-import { parseProcessUsage } from "../../../src/stats/metrics/process-metrics.ts";
 
 const NET_DEV = `Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
@@ -94,17 +93,4 @@ test("disks, also of a kernel with more columns", () => {
       weightedIoMilliseconds: 64_393,
     },
   ]);
-});
-
-const STAT =
-  "1003 (a (b) c) R 990 1003 1003 0 -1 4194560 1095 0 1 0 54 12 0 0 20 0 1 0 279399 2322432 354 18446744073709551615";
-
-test("a process by its stat line, whatever its name", () => {
-  expect(parseProcessUsage(STAT)).toEqual({
-    cpuSeconds: 0.66,
-    startedAfterBootSeconds: 2793.99,
-    virtualBytes: 2_322_432,
-    residentPages: 354,
-  });
-  expect(parseProcessUsage("")).toBeUndefined();
 });
