@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { replaceFile } from "../base/files/replace-file.ts";
 import { prepareRootDirectory } from "../base/host/root-directory.ts";
 import { lockRootDir } from "../base/host/root-lock.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
@@ -123,7 +124,7 @@ async function dropFromCheckpoints(
   removed: ReadonlySet<PodFullName>,
 ): Promise<void> {
   const dir = join(options.rootDir, "checkpoints");
-  const store = new CheckpointStore({ dir, nodeName, clock: new SystemClock(), logger });
+  const store = new CheckpointStore({ dir, nodeName, clock: new SystemClock(), logger, replaceFile });
   for (const { id, name, checkpoint } of store.loadOthers(new Set())) {
     const objects = [...checkpoint.texts.values()].flatMap((text) => text.objects ?? []);
     const workloads = objects.filter((it) => isWorkload(it) && isForgotten(it));

@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import type { TextFiles } from "../base/files/text-files.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { SourceKind } from "../base/model/manifest-origin.ts";
@@ -7,47 +6,39 @@ import { isManifestUrl } from "../base/text/url.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { ManifestResult } from "../manifest/object-reading.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
-import { CheckpointStore, type FeedSource, sourceId } from "./checkpoint-store.ts";
+import { type CheckpointStore, type FeedSource, sourceId } from "./checkpoint-store.ts";
 import { DesiredStateFeed } from "./desired-state-feed.ts";
 import { FileSource, type FileSourceDeps } from "./file-source.ts";
 import { KeptSource, RUN_ONCE_ID, runnableKeys } from "./kept-source.ts";
 import { hasManifestExtension } from "./manifest-files.ts";
-import { EMPTY_OBJECTS, type ReadText, type SourceSet, type SourceStatus, withSource } from "./source-set.ts";
+import { EMPTY_SET, type ReadText, type SourceSet, type SourceStatus, withSource } from "./source-set.ts";
+import type { UrlFetchDeps, UrlOptions } from "./url-fetch.ts";
 import { UrlSource } from "./url-source.ts";
 
-type SourceOptions = Pick<
-  KubeletOptions,
-  | "podManifestPaths"
-  | "manifestUrls"
-  | "manifestUrlHeaders"
-  | "manifestUrlCaFile"
-  | "manifestUrlClientCertFile"
-  | "manifestUrlClientKeyFile"
-  | "manifestUrlTimeoutMs"
-  | "fileCheckFrequencyMs"
-  | "httpCheckFrequencyMs"
-  | "runOnce"
-  | "rootDir"
->;
+type SourceOptions = UrlOptions &
+  Pick<
+    KubeletOptions,
+    "podManifestPaths" | "manifestUrls" | "fileCheckFrequencyMs" | "httpCheckFrequencyMs" | "runOnce"
+  >;
+
+/** How manifests are read on this machine. */
+export interface ManifestReader
+  extends Pick<FileSourceDeps, "readManifests">,
+    Pick<UrlFetchDeps, "files" | "proxyFor"> {
+  /** `readManifest` with node name and strictness filled in. */
+  read(bytes: Uint8Array, name: string, source: SourceKind): ManifestResult | Promise<ManifestResult>;
+}
 
 interface BuildFeedDeps {
   options: SourceOptions;
   /** Arguments of the command line: absolute paths, URLs, `-`. They win against the options. */
   manifests: readonly string[];
   /** Objects of the local API: they come last, so that a manifest wins. */
-  submitted?: FeedSource;
-  /** Under which the root directory was first used: see `keepNodeName`. */
-  nodeName: string;
-  /** `readManifest` with node name and strictness filled in. */
-  read: (bytes: Uint8Array, name: string, source: SourceKind) => ManifestResult | Promise<ManifestResult>;
-  /** Reads a path without waiting for it in this thread; default: in this thread. */
-  readManifests?: FileSourceDeps["readManifests"];
-  /** Reads certificates and keys, writes checkpoints; default: in this thread. */
-  files?: TextFiles;
+  submitted?: FeedSource | undefined;
+  reader: ManifestReader;
+  checkpoints: CheckpointStore;
   clock: Clock;
   logger: Logger;
-  /** Proxy of a URL, by the environment; undefined = direct. */
-  proxyFor?: (url: URL) => string | undefined;
 }
 
 /**
@@ -55,55 +46,45 @@ interface BuildFeedDeps {
  * once, what the root directory keeps of `--runonce` and of sources that are not configured any more.
  */
 export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
-  const { options, manifests, nodeName, clock, logger } = deps;
-  const checkpoints = new CheckpointStore({
-    dir: `${options.rootDir}/checkpoints`,
-    nodeName,
-    clock,
-    logger,
-    ...(deps.files && { replaceFile: deps.files.replaceFile }),
-  });
-  const lastKnownGood = (location: string) => (options.runOnce ? undefined : checkpoints.load(sourceId(location)));
+  const { options, manifests, reader, checkpoints, clock, logger } = deps;
+  const loadCheckpoint = (location: string) => (options.runOnce ? undefined : checkpoints.load(sourceId(location)));
   const locations = [...new Set([...manifests, ...options.podManifestPaths, ...options.manifestUrls])];
   const build = (location: string): FeedSource => {
     const id = sourceId(location);
     const readAs =
       (kind: SourceKind): ReadText =>
       (bytes, name) => {
-        const result = deps.read(bytes, name, kind);
+        const result = reader.read(bytes, name, kind);
         return result instanceof Promise ? result.then((read) => withSource(read, id)) : withSource(result, id);
       };
+    const lastKnownGood = () => loadCheckpoint(location);
     if (location === "-") return new StdinSource(readAs("file"));
     if (isManifestUrl(location)) {
+      const { files, proxyFor } = reader;
       return new UrlSource({
         url: location,
-        headers: options.manifestUrlHeaders,
-        caFile: options.manifestUrlCaFile,
-        clientCertFile: options.manifestUrlClientCertFile,
-        clientKeyFile: options.manifestUrlClientKeyFile,
-        timeoutMs: options.manifestUrlTimeoutMs,
-        checkFrequencyMs: options.httpCheckFrequencyMs,
+        options,
         read: readAs("http"),
-        lastKnownGood: () => lastKnownGood(location),
+        lastKnownGood,
         clock,
         logger,
-        ...(deps.proxyFor ? { proxyFor: deps.proxyFor } : {}),
-        ...(deps.files && { files: deps.files }),
+        files,
+        proxyFor,
       });
     }
     return new FileSource({
       path: location,
       read: readAs("file"),
       checkFrequencyMs: options.fileCheckFrequencyMs,
-      lastKnownGood: () => lastKnownGood(location),
+      lastKnownGood,
       clock,
       logger,
-      ...(deps.readManifests ? { readManifests: deps.readManifests } : {}),
+      readManifests: reader.readManifests,
     });
   };
   const missing = options.runOnce
     ? []
-    : locations.filter((location) => isMissingFile(location) && !lastKnownGood(location));
+    : locations.filter((location) => isMissingFile(location) && !loadCheckpoint(location));
   if (missing.length > 0) {
     const names = missing.map((path) => `"${path}"`).join(", ");
     throw new Error(`Manifest ${names} does not exist; correct the path or create the file`);
@@ -125,7 +106,7 @@ function loadKept(store: CheckpointStore, configured: readonly string[]): KeptSo
     if ([...checkpoint.texts.values()].every((objects) => runnableKeys(objects).length === 0)) store.remove(id);
     const texts = new Map([...checkpoint.texts].map(([text, objects]) => [text, withSource(objects, id)]));
     const origin = id === RUN_ONCE_ID ? "run-once" : "unclaimed";
-    return new KeptSource({ id, name: name ?? "(name not known)", texts, origin, store });
+    return new KeptSource({ id, name, texts, origin, store });
   });
   // The pods of --runonce first: their source exists.
   return sources.sort((a, b) => Number(b.id === RUN_ONCE_ID) - Number(a.id === RUN_ONCE_ID));
@@ -148,7 +129,7 @@ export class StdinSource implements FeedSource {
 
   /** Standard input is read by {@link readOnce} only. */
   start(emit: (set: SourceSet) => void): void {
-    emit({ ...EMPTY_OBJECTS, findings: [], stale: new Map(), isComplete: true });
+    emit(EMPTY_SET);
   }
 
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
@@ -179,9 +160,5 @@ export class StdinSource implements FeedSource {
       reads: this.#reads,
       failures: 0,
     };
-  }
-
-  checkpoint(): undefined {
-    return undefined;
   }
 }

@@ -3,13 +3,12 @@ import { readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { readBoundedText } from "../base/files/bounded-read.ts";
 import type { FileSystemId } from "../base/files/mount-points.ts";
-import { type ReplaceFile, replaceFile } from "../base/files/replace-file.ts";
+import type { ReplaceFile } from "../base/files/replace-file.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { Objects, SourceSet, SourceStatus } from "./source-set.ts";
 
-/** Version 1 had no name and no place. */
 const VERSION = 2;
 /** A disk that was full may have room again. */
 const RETRY_MS = 30_000;
@@ -25,8 +24,7 @@ interface CheckpointStoreDeps {
   nodeName: string;
   clock: Clock;
   logger: Logger;
-  /** Default: at once, in this thread. */
-  replaceFile?: ReplaceFile;
+  replaceFile: ReplaceFile;
 }
 
 /** The objects of a source, by the name of the text (file path or masked URL). */
@@ -42,15 +40,15 @@ export interface Checkpoint {
 interface NamedCheckpoint {
   /** {@link sourceId} of its source. */
   id: string;
-  /** Path or masked URL; undefined in checkpoints of version 1. */
-  name: string | undefined;
+  /** Path or masked URL. */
+  name: string;
   checkpoint: Checkpoint;
 }
 
 interface Body {
   nodeName: string;
   source: string;
-  name?: string;
+  name: string;
   savedAt: string;
   place?: FileSystemId;
   texts: Record<string, Objects>;
@@ -63,13 +61,13 @@ export interface FeedSource {
   /** Identifies the source: hash of its path or URL. */
   readonly id: string;
   start(emit: (set: SourceSet) => void): void;
-  /** One read now, also before `start`; rejects when the source cannot be read. */
-  readOnce(signal: AbortSignal): Promise<SourceSet>;
+  /** One read now, also before `start`; rejects when the source cannot be read. Absent: there is nothing for `--runonce`. */
+  readOnce?(signal: AbortSignal): Promise<SourceSet>;
   /** Ends timers, watches and requests; nothing is emitted any more. */
   stop(): Promise<void>;
   status(): SourceStatus;
-  /** Its current set; undefined when there is nothing to store. */
-  checkpoint(): Checkpoint | undefined;
+  /** Its current set; undefined when there is nothing to store. Absent: it is never stored. */
+  checkpoint?(): Checkpoint | undefined;
 }
 
 /**
@@ -104,14 +102,14 @@ export class CheckpointStore {
         const body = this.#read(id);
         return body ? [{ id, name: body.name, checkpoint: toCheckpoint(body) }] : [];
       })
-      .sort((a, b) => ((a.name ?? "") < (b.name ?? "") ? -1 : 1));
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   /**
    * Stores a set; it is on disk shortly after, or when {@link flush} resolves.
    * @param name for messages: path or masked URL
    */
-  save(id: string, name: string | undefined, checkpoint: Checkpoint): void {
+  save(id: string, name: string, checkpoint: Checkpoint): void {
     this.#waiting.set(id, { id, name, checkpoint });
     this.#latest.set(id, checkpoint);
     this.#cancelTimer ??= this.#deps.clock.schedule(WRITE_DELAY_MS, () => void this.flush());
@@ -167,7 +165,7 @@ export class CheckpointStore {
   }
 
   async #write({ id, name, checkpoint }: NamedCheckpoint): Promise<void> {
-    const { clock, logger, nodeName, replaceFile: replace = replaceFile } = this.#deps;
+    const { clock, logger, nodeName, replaceFile } = this.#deps;
     const path = this.#path(id);
     const { place } = checkpoint;
     const texts = Object.fromEntries(checkpoint.texts);
@@ -176,7 +174,7 @@ export class CheckpointStore {
     const body: Body = {
       nodeName,
       source: id,
-      ...(name === undefined ? {} : { name }),
+      name,
       savedAt: clock.now().toISOString(),
       ...(place ? { place } : {}),
       texts,
@@ -184,7 +182,7 @@ export class CheckpointStore {
     const json = JSON.stringify(body);
     try {
       const text = `{"version":${VERSION},"sha256":"${sha256(json)}","body":${json}}\n`;
-      await replace(path, text, { durable: true, directoryMode: 0o700 });
+      await replaceFile(path, text, { durable: true, directoryMode: 0o700 });
       this.#written.set(id, hash);
       this.#hasReportedFailure = false;
     } catch (error) {
@@ -213,7 +211,7 @@ const toCheckpoint = ({ texts, place }: Body): Checkpoint => ({
 function parseCheckpoint(text: string): Body {
   const head = /^\{"version":(\d+),"sha256":"([\da-f]{64})","body":/.exec(text);
   if (!head) throw new Error("it is damaged");
-  if (Number(head[1]) > VERSION) throw new Error(`it has version ${head[1]}, known is ${VERSION}`);
+  if (Number(head[1]) !== VERSION) throw new Error(`it has version ${head[1]}, known is ${VERSION}`);
   const json = text.slice(head[0].length).replace(/\}\n$/, "");
   if (sha256(json) !== head[2]) throw new Error("it is damaged (its checksum differs)");
   return JSON.parse(json) as Body;

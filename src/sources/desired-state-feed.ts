@@ -21,7 +21,7 @@ import {
   type RunnableKey,
   runnableKeys,
 } from "./kept-source.ts";
-import { hasErrors, joinLocations, type Objects, type SourceSet, type SourceStatus } from "./source-set.ts";
+import { EMPTY_SET, hasErrors, joinLocations, type Objects, type SourceSet, type SourceStatus } from "./source-set.ts";
 
 export interface FeedInfo {
   /** Every source was read and no text is unknown. Before that, no pod outside of the state may be removed. */
@@ -145,7 +145,7 @@ export class DesiredStateFeed {
   /** Reads every configured source once, concurrently, instead of `start`. Rejects only when `signal` aborts. */
   async readOnce(signal: AbortSignal): Promise<ReadOnceResult> {
     const { sources } = this.#deps;
-    const outcomes = await Promise.allSettled(sources.map((source) => source.readOnce(signal)));
+    const outcomes = await Promise.allSettled(sources.map(async (source) => source.readOnce?.(signal) ?? EMPTY_SET));
     signal.throwIfAborted();
     const sets = outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined));
     sets.forEach((set, index) => {
@@ -177,7 +177,7 @@ export class DesiredStateFeed {
 
   #onSet(index: number, source: FeedSource, set: SourceSet): void {
     this.#sets[index] = set;
-    const checkpoint = source.checkpoint();
+    const checkpoint = source.checkpoint?.();
     if (checkpoint) this.#deps.checkpoints.save(source.id, source.name, checkpoint);
     if (!this.#isStarting) this.#publish();
   }

@@ -7,7 +7,8 @@ import { type PodFullName, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { ManifestResult } from "../manifest/object-reading.ts";
-import { type FileIdentity, looksLikeManifest, type ManifestSnapshot } from "./manifest-files.ts";
+import { refuseManifest } from "../manifest/read-manifest.ts";
+import { compareNames, type FileIdentity, looksLikeManifest, type ManifestSnapshot } from "./manifest-files.ts";
 import {
   describeFinding,
   EMPTY_OBJECTS,
@@ -198,7 +199,7 @@ export class FileRecords {
     if (record.hash === message) return;
     const live = record.hash === "" ? this.#restore(path, record) : record.live;
     const names = live.pods.map(({ pod }) => podFullName(pod.metadata));
-    this.#settle(path, record, message, live, [wholeFile(path, message)], names);
+    this.#settle(path, record, message, live, refuse(path, message).findings, names);
   }
 
   #settle(
@@ -330,8 +331,7 @@ function remember(record: FileRecord, identity: FileIdentity, ageMs: number): vo
  * @param outOfReach why the source cannot be read; then every pod is stale
  */
 function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, outOfReach?: string): SourceSet {
-  const paths = [...byPath.keys()].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
-  const records = paths.map((path) => byPath.get(path)!);
+  const records = [...byPath].sort(([a], [b]) => compareNames(a, b)).map(([, record]) => record);
   // A file that is missing gives way to one that describes the same pods: it was moved.
   const here = records.filter((record) => record.missingSinceMs === undefined);
   const namesHere = new Set(here.flatMap(({ live }) => live.pods.map(({ pod }) => podFullName(pod.metadata))));
@@ -466,7 +466,7 @@ class ManifestParser {
     const parsing: Parsing = {
       hash,
       done: result
-        .catch((error: unknown) => failedFile(wholeFile(path, messageOf(error))))
+        .catch((error: unknown) => refuse(path, messageOf(error)))
         .then((parsed) => {
           parsing.result = parsed;
           this.#onParsed();
@@ -481,30 +481,17 @@ class ManifestParser {
   }
 }
 
+/** A file that is refused as a whole. */
+const refuse = (file: string, message: string): ManifestResult =>
+  refuseManifest({ file, nodeName: "", source: "file" }, message);
+
 const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d));
 
 /** An empty file is what a crash or a full disk leaves. */
 function blankFile({ path, isGiven }: ManifestText): ManifestResult {
   const fix = isGiven ? "write a List without items" : "remove the file";
-  return failedFile(
-    wholeFile(
-      path,
-      `is empty: a manifest is an object with apiVersion, kind, metadata and spec; to remove its pods, ${fix}`,
-    ),
+  return refuse(
+    path,
+    `is empty: a manifest is an object with apiVersion, kind, metadata and spec; to remove its pods, ${fix}`,
   );
-}
-
-const failedFile = (finding: Finding): ManifestResult => ({
-  pods: [],
-  configMaps: [],
-  secrets: [],
-  objects: [],
-  locations: {},
-  findings: [finding],
-  results: [],
-});
-
-/** A finding about a file as a whole. */
-function wholeFile(file: string, message: string): Finding {
-  return { code: "syntax", severity: "error", file, document: 1, line: 1, column: 1, field: "", message };
 }

@@ -5,7 +5,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { type Checkpoint, type FeedSource, sourceId } from "./checkpoint-store.ts";
 import { FileRecords } from "./file-records.ts";
-import { type FileIdentity, type ManifestSnapshot, readManifests } from "./manifest-files.ts";
+import type { FileIdentity, ManifestSnapshot } from "./manifest-files.ts";
 import { PathWatch } from "./path-watch.ts";
 import { isEmptyObjects, type ReadText, SourceReads, type SourceSet, type SourceStatus } from "./source-set.ts";
 
@@ -21,9 +21,9 @@ export interface FileSourceDeps {
   logger: Logger;
   checkFrequencyMs: number;
   /** The objects of each file when this source was last read, also by an earlier process. */
-  lastKnownGood?: () => Checkpoint | undefined;
-  /** Reads path and files; rejects when a file system does not respond. Default: at once, in this thread. */
-  readManifests?: (
+  lastKnownGood: () => Checkpoint | undefined;
+  /** Reads path and files; rejects when a file system does not respond. */
+  readManifests: (
     path: string,
     known: ReadonlyMap<string, FileIdentity>,
   ) => ManifestSnapshot | Promise<ManifestSnapshot>;
@@ -63,7 +63,7 @@ export class FileSource implements FeedSource {
       logger: deps.logger,
       facts: this.#facts,
       onParsed: () => this.#schedule(0),
-      lastKnownGood: () => deps.lastKnownGood?.()?.texts,
+      lastKnownGood: () => deps.lastKnownGood()?.texts,
     });
   }
 
@@ -136,9 +136,9 @@ export class FileSource implements FeedSource {
   }
 
   #read(): ManifestSnapshot | Promise<ManifestSnapshot> {
-    const { path, clock, readManifests: readPath = readManifests } = this.#deps;
+    const { path, clock, readManifests } = this.#deps;
     this.#reads.begin(clock.now());
-    const read = readPath(path, this.#records.identities());
+    const read = readManifests(path, this.#records.identities());
     if (!(read instanceof Promise)) return read;
     return read.catch((error: unknown): ManifestSnapshot => {
       const reason = messageOf(error);
@@ -194,9 +194,9 @@ export class FileSource implements FeedSource {
       return content === "missing" || content === "dangling" ? `"${this.name}" does not exist` : undefined;
     }
     if (listing.files.length > 0) return undefined;
-    const before = this.#place ?? this.#deps.lastKnownGood?.()?.place;
+    const before = this.#place ?? this.#deps.lastKnownGood()?.place;
     if (before === undefined || isSameFileSystem(before, listing.place)) return undefined;
-    const hadPods = this.#records.isEmpty ? hasObjects(this.#deps.lastKnownGood?.()) : this.#records.wantsAnything;
+    const hadPods = this.#records.isEmpty ? hasObjects(this.#deps.lastKnownGood()) : this.#records.wantsAnything;
     if (!hadPods) return undefined;
     return `"${this.name}" is empty and on another file system than before (a disk that is not mounted?)`;
   }

@@ -74,10 +74,6 @@ export class KeptSource implements FeedSource {
     this.emit();
   }
 
-  async readOnce(): Promise<SourceSet> {
-    return this.set();
-  }
-
   async stop(): Promise<void> {}
 
   status(): SourceStatus {
@@ -86,10 +82,6 @@ export class KeptSource implements FeedSource {
     const state = this.#deps.origin === "unclaimed" && hasPods(set) ? "unclaimed" : "ok";
     const message = state === "unclaimed" ? { message: "not configured any more; its pods keep running" } : {};
     return { kind: "file", name: this.name, state, ...message, pods, reads: 0, failures: 0 };
-  }
-
-  checkpoint(): undefined {
-    return undefined;
   }
 
   /** Drops these pods and workloads, on disk too. @returns whether it had one of them */

@@ -150,30 +150,36 @@ const CHECK_TIMEOUT_MS = 1_000;
 const MAX_CHECKED_FILES = 1_000;
 
 /**
- * The snapshot of a path that is missing, or whose files are all what `known` describes, as in an empty directory;
- * undefined in every other case. Calls stat only, and waits for the disk outside the event loop.
+ * The snapshot of a path that is missing, or whose files are all what `known` describes, as in an empty directory: most
+ * checks find no change, and need no thread. Calls stat only, and waits for the disk outside the event loop.
+ * @returns undefined: the path must be read, in a thread where it may hang
  */
-export async function snapshotIfUnchanged(
+export async function checkForChange(
+  path: string,
+  known: ReadonlyMap<string, FileIdentity>,
+  slot: FileSlot,
+): Promise<ManifestSnapshot | undefined> {
+  if (known.size > MAX_CHECKED_FILES) return undefined;
+  return await slot.run(() => snapshotIfUnchanged(path, known), CHECK_TIMEOUT_MS).catch(() => undefined);
+}
+
+/** @throws Error for what cannot be listed or examined */
+async function snapshotIfUnchanged(
   path: string,
   known: ReadonlyMap<string, FileIdentity>,
 ): Promise<ManifestSnapshot | undefined> {
-  if (known.size > MAX_CHECKED_FILES) return undefined;
-  try {
-    const listing = await listForCheck(path);
-    const files = "files" in listing ? listing.files : [];
-    if (files.length > MAX_CHECKED_FILES) return undefined;
-    const contents = new Map<string, FileContent>();
-    for (const file of files) {
-      const found = await stat(file, { bigint: true });
-      const identity = known.get(file);
-      if (found.isDirectory()) contents.set(file, { kind: "not-a-file", what: "a directory" });
-      else if (found.isFile() && identity && isSameFile(identity, found)) contents.set(file, { kind: "same" });
-      else return undefined;
-    }
-    return { listing, contents };
-  } catch {
-    return undefined;
+  const listing = await listForCheck(path);
+  const files = "files" in listing ? listing.files : [];
+  if (files.length > MAX_CHECKED_FILES) return undefined;
+  const contents = new Map<string, FileContent>();
+  for (const file of files) {
+    const found = await stat(file, { bigint: true });
+    const identity = known.get(file);
+    if (found.isDirectory()) contents.set(file, { kind: "not-a-file", what: "a directory" });
+    else if (found.isFile() && identity && isSameFile(identity, found)) contents.set(file, { kind: "same" });
+    else return undefined;
   }
+  return { listing, contents };
 }
 
 /** As `listManifests`. @throws Error for what cannot be listed */
@@ -189,36 +195,4 @@ async function listForCheck(path: string): Promise<Listing> {
   if (!found.isDirectory()) return { kind: "file", files: [path] };
   const place = toFileSystemId(real, found.dev);
   return { kind: "directory", ...sortNames(path, await readdir(path)), place };
-}
-
-/**
- * Checks a path for changes before a thread is started to read it: most checks find none. While the check of a path hangs,
- * the path is left to the thread.
- */
-export class ManifestChangeCheck {
-  readonly #slot: FileSlot;
-  readonly #check: typeof snapshotIfUnchanged;
-  readonly #underWay = new Set<string>();
-
-  constructor(slot: FileSlot, check = snapshotIfUnchanged) {
-    this.#slot = slot;
-    this.#check = check;
-  }
-
-  /** @returns undefined: the path must be read */
-  async snapshotIfUnchanged(
-    path: string,
-    known: ReadonlyMap<string, FileIdentity>,
-  ): Promise<ManifestSnapshot | undefined> {
-    if (this.#underWay.has(path)) return undefined;
-    const check = () => {
-      this.#underWay.add(path);
-      return this.#check(path, known).finally(() => this.#underWay.delete(path));
-    };
-    try {
-      return await this.#slot.run(check, CHECK_TIMEOUT_MS);
-    } catch {
-      return undefined;
-    }
-  }
 }

@@ -101,6 +101,8 @@ export const withSource = <T extends Objects>(objects: T, sourceId: string): T =
 
 export const EMPTY_OBJECTS: Objects = { pods: [], configMaps: [], secrets: [] };
 
+export const EMPTY_SET: SourceSet = { ...EMPTY_OBJECTS, findings: [], stale: new Map(), isComplete: true };
+
 export const isEmptyObjects = ({ pods, configMaps, secrets, objects = [] }: Objects): boolean =>
   pods.length + configMaps.length + secrets.length + objects.length === 0;
 

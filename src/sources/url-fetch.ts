@@ -2,10 +2,10 @@ import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
-import { LOCAL_TEXT_FILES, type TextFiles } from "../base/files/text-files.ts";
+import type { TextFiles } from "../base/files/text-files.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
-import type { SecretHeader } from "../base/model/option-values.ts";
 import { maskUrl } from "../base/text/url.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 
 const MAX_REDIRECTS = 10;
@@ -14,17 +14,22 @@ const TOO_LONG = `responded with ${MAX_MANIFEST_BYTES} bytes or more`;
 const METADATA_SERVERS = new Set(["metadata.google.internal", "metadata", "169.254.169.254"]);
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-export interface UrlFetchOptions {
-  headers: readonly SecretHeader[];
-  timeoutMs: number;
-  /** PEM files, read at each request so that a renewed certificate counts; "" = none. */
-  caFile: string;
-  clientCertFile: string;
-  clientKeyFile: string;
+/** The PEM files are read at each request, so that a renewed certificate counts. */
+export type UrlOptions = Pick<
+  KubeletOptions,
+  | "manifestUrlHeaders"
+  | "manifestUrlTimeoutMs"
+  | "manifestUrlCaFile"
+  | "manifestUrlClientCertFile"
+  | "manifestUrlClientKeyFile"
+>;
+
+/** What a request needs of this machine. */
+export interface UrlFetchDeps {
+  options: UrlOptions;
   /** From the environment of our start; undefined = direct. */
-  proxyFor?: (url: URL) => string | undefined;
-  /** Default: in this thread. */
-  files?: ReadsText;
+  proxyFor: (url: URL) => string | undefined;
+  files: ReadsText;
 }
 
 type ReadsText = Pick<TextFiles, "readText">;
@@ -61,23 +66,24 @@ function parseManifestUrl(text: string): Target {
 }
 
 /**
- * One GET of a manifest URL: at most `timeoutMs` and 10 MiB (decoded), redirects followed by hand so that headers and
+ * One GET of a manifest URL: at most `--manifest-url-timeout` and 10 MiB (decoded), redirects followed by hand so that headers and
  * the client certificate only ever go to the host they were meant for.
  * @throws UrlFetchError for every way it can fail but the abort of `signal`, whose reason is thrown.
  */
 export async function fetchManifest(
   text: string,
-  options: UrlFetchOptions,
+  deps: UrlFetchDeps,
   validators: Validators,
   signal: AbortSignal,
 ): Promise<UrlResponse> {
-  const deadline = AbortSignal.timeout(options.timeoutMs);
+  const timeoutMs = deps.options.manifestUrlTimeoutMs;
+  const deadline = AbortSignal.timeout(timeoutMs);
   const both = AbortSignal.any([signal, deadline]);
   try {
-    return await follow(parseManifestUrl(text), options, validators, both);
+    return await follow(parseManifestUrl(text), deps, validators, both);
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    if (deadline.aborted) throw new UrlFetchError(`no complete response within ${options.timeoutMs / 1000} s`);
+    if (deadline.aborted) throw new UrlFetchError(`no complete response within ${timeoutMs / 1000} s`);
     if (error instanceof UrlFetchError) throw error;
     throw new UrlFetchError(explain(error), { cause: error });
   }
@@ -85,14 +91,14 @@ export async function fetchManifest(
 
 async function follow(
   first: Target,
-  options: UrlFetchOptions,
+  deps: UrlFetchDeps,
   validators: Validators,
   signal: AbortSignal,
 ): Promise<UrlResponse> {
   let url = first.url;
   let isTrusted = true;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
-    const response = await request(url, first.socket, options, validators, isTrusted, signal);
+    const response = await request(url, first.socket, deps, validators, isTrusted, signal);
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return readResponse(response);
     await response.body?.cancel();
@@ -112,7 +118,7 @@ async function follow(
 async function request(
   target: URL,
   socket: string | undefined,
-  options: UrlFetchOptions,
+  deps: UrlFetchDeps,
   validators: Validators,
   isTrusted: boolean,
   signal: AbortSignal,
@@ -127,7 +133,7 @@ async function request(
       headers.set("Authorization", `Basic ${Buffer.from(credentials).toString("base64")}`);
     }
     const named = new Set<string>();
-    for (const { name, value } of options.headers) {
+    for (const { name, value } of deps.options.manifestUrlHeaders) {
       // The first of a name replaces ours, further ones are added to it.
       if (named.has(name.toLowerCase())) headers.append(name, value);
       else headers.set(name, value);
@@ -138,7 +144,7 @@ async function request(
   url.password = "";
   if (validators.etag !== undefined) headers.set("If-None-Match", validators.etag);
   if (validators.lastModified !== undefined) headers.set("If-Modified-Since", validators.lastModified);
-  const proxy = socket ? undefined : options.proxyFor?.(url);
+  const proxy = socket ? undefined : deps.proxyFor(url);
   return httpFetch(url.href, {
     headers,
     keepalive: false,
@@ -147,25 +153,19 @@ async function request(
     signal,
     ...(socket ? { unix: socket } : {}),
     ...(proxy ? { proxy } : {}),
-    ...(url.protocol === "https:" ? { tls: await tlsOptions(options, isTrusted) } : {}),
+    ...(url.protocol === "https:" ? { tls: await tlsOptions(deps, isTrusted) } : {}),
   });
 }
 
 async function tlsOptions(
-  options: UrlFetchOptions,
+  { options, files }: UrlFetchDeps,
   isTrusted: boolean,
 ): Promise<{ ca?: string; cert?: string; key?: string }> {
-  const { files = LOCAL_TEXT_FILES } = options;
-  const ca = options.caFile === "" ? await systemAuthorities(files) : await readPem(files, options.caFile);
-  const withClient = isTrusted && options.clientCertFile !== "";
+  const { manifestUrlCaFile: caFile, manifestUrlClientCertFile: cert, manifestUrlClientKeyFile: key } = options;
+  const ca = caFile === "" ? await systemAuthorities(files) : await readPem(files, caFile);
   return {
-    ...(ca === undefined ? {} : { ca }),
-    ...(withClient
-      ? {
-          cert: await readPem(files, options.clientCertFile),
-          key: await readPem(files, options.clientKeyFile),
-        }
-      : {}),
+    ...(ca !== undefined && { ca }),
+    ...(isTrusted && cert !== "" && { cert: await readPem(files, cert), key: await readPem(files, key) }),
   };
 }
 

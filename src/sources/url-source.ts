@@ -5,6 +5,7 @@ import type { Finding } from "../base/model/finding.ts";
 import type { PodFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { maskUrl } from "../base/text/url.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import type { ManifestResult } from "../manifest/object-reading.ts";
 import { type Checkpoint, type FeedSource, sourceId } from "./checkpoint-store.ts";
 import {
@@ -21,7 +22,7 @@ import {
   type SourceStatus,
   staleNames,
 } from "./source-set.ts";
-import { fetchManifest, type UrlFetchOptions, type Validators } from "./url-fetch.ts";
+import { fetchManifest, type UrlFetchDeps, type UrlOptions, type Validators } from "./url-fetch.ts";
 
 /** First pause while there was no response yet, for a network that comes up late. Doubles up to the usual period. */
 const FIRST_RETRY_MS = 1_000;
@@ -31,16 +32,14 @@ const RESTORE_AFTER_MS = 3_000;
 /** Failure of a URL whose text was read and is refused; the findings say why. */
 export const BAD_TEXT = "responded with a text that has errors";
 
-export interface UrlSourceDeps extends UrlFetchOptions {
+export interface UrlSourceDeps extends UrlFetchDeps {
   url: string;
+  options: UrlOptions & Pick<KubeletOptions, "httpCheckFrequencyMs">;
   read: ReadText;
   clock: Clock;
   logger: Logger;
-  /** In [0, 1); for the jitter after errors. Default: Math.random. */
-  random?: () => number;
-  checkFrequencyMs: number;
   /** The objects of the URL's last response, also to an earlier process. */
-  lastKnownGood?: () => Checkpoint | undefined;
+  lastKnownGood: () => Checkpoint | undefined;
 }
 
 /** Manifests from a URL, polled. While it does not respond, or responds with a bad text, the last set stays. */
@@ -123,12 +122,12 @@ export class UrlSource implements FeedSource {
   }
 
   #delayMs(): number {
-    const { checkFrequencyMs, random = Math.random } = this.#deps;
+    const checkFrequencyMs = this.#deps.options.httpCheckFrequencyMs;
     if (this.#failuresInARow === 0) return checkFrequencyMs;
     const isFirst = this.#reads.lastSuccess === undefined;
     const soonMs = isFirst ? FIRST_RETRY_MS * 2 ** Math.min(this.#failuresInARow - 1, 20) : checkFrequencyMs;
     // Jitter: many machines that lost one server at the same time.
-    return Math.min(soonMs, checkFrequencyMs) * (0.75 + 0.5 * random());
+    return Math.min(soonMs, checkFrequencyMs) * (0.75 + 0.5 * Math.random());
   }
 
   async #fetch(signal: AbortSignal): Promise<string | undefined> {
@@ -177,7 +176,7 @@ export class UrlSource implements FeedSource {
   }
 
   #lastKnownGood(): Objects | undefined {
-    return this.#deps.lastKnownGood?.()?.texts.get(this.name);
+    return this.#deps.lastKnownGood()?.texts.get(this.name);
   }
 
   #restore(why: string): void {

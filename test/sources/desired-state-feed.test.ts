@@ -1,13 +1,17 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
+import { replaceFile } from "../../src/base/files/replace-file.ts";
+import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import type { KubeletOptions } from "../../src/config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { buildFeed } from "../../src/sources/build-sources.ts";
+import { CheckpointStore } from "../../src/sources/checkpoint-store.ts";
 import type { DesiredStateFeed, FeedInfo } from "../../src/sources/desired-state-feed.ts";
+import { readManifests } from "../../src/sources/manifest-files.ts";
 import { cleanUps } from "../support/clean-ups.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
@@ -33,12 +37,18 @@ class Box {
   /** One life of the program. */
   boot(options: Partial<KubeletOptions> = {}, manifests: readonly string[] = [], nodeName = "node1"): Life {
     const logger = new RecordingLogger();
+    const clock = new SystemClock();
     const feed = buildFeed({
-      options: { ...DEFAULT_KUBELET_OPTIONS, rootDir: join(this.root, "state"), httpCheckFrequencyMs: 20, ...options },
+      options: { ...DEFAULT_KUBELET_OPTIONS, httpCheckFrequencyMs: 20, ...options },
       manifests,
-      nodeName,
-      read: (bytes, file, source) => readManifest(bytes, { file, nodeName, source }),
-      clock: new SystemClock(),
+      checkpoints: new CheckpointStore({ dir: this.checkpoints, nodeName, clock, logger, replaceFile }),
+      reader: {
+        read: (bytes, file, source) => readManifest(bytes, { file, nodeName, source }),
+        readManifests,
+        files: LOCAL_TEXT_FILES,
+        proxyFor: () => undefined,
+      },
+      clock,
       logger,
     });
     return new Life(feed, logger);

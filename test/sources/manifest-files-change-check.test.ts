@@ -2,16 +2,13 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FileSlot } from "../../src/base/concurrency/worker-pool.ts";
-import {
-  type FileIdentity,
-  ManifestChangeCheck,
-  readManifests,
-  snapshotIfUnchanged,
-} from "../../src/sources/manifest-files.ts";
+import { checkForChange, type FileIdentity, readManifests } from "../../src/sources/manifest-files.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const temp = tempDirs();
+const check = (path: string, known: ReadonlyMap<string, FileIdentity>) =>
+  checkForChange(path, known, new FileSlot(new FakeClock()));
 
 /** A directory with two files, and what is known of them. */
 function aDirectory() {
@@ -31,7 +28,7 @@ function aDirectory() {
 describe("the check of a directory", () => {
   test("without a change is the same snapshot as the one of the reader", async () => {
     const { directory, known } = aDirectory();
-    expect(await snapshotIfUnchanged(directory, known)).toEqual(readManifests(directory, known));
+    expect(await check(directory, known)).toEqual(readManifests(directory, known));
   });
 
   test.each<[string, (path: (name: string) => string) => void]>([
@@ -48,52 +45,40 @@ describe("the check of a directory", () => {
   ])("sees when %s", async (_, change) => {
     const { directory, path, known } = aDirectory();
     change(path);
-    expect(await snapshotIfUnchanged(directory, known)).toBeUndefined();
+    expect(await check(directory, known)).toBeUndefined();
   });
 
   test("a file that is gone is missing from the listing, as for the reader", async () => {
     const { directory, path, known } = aDirectory();
     unlinkSync(path("b.yaml"));
-    expect(await snapshotIfUnchanged(directory, known)).toEqual(readManifests(directory, known));
+    expect(await check(directory, known)).toEqual(readManifests(directory, known));
   });
 
   test("files of which nothing is known have to be read", async () => {
     const { directory, path } = aDirectory();
-    expect(await snapshotIfUnchanged(directory, new Map())).toBeUndefined();
-    expect(await snapshotIfUnchanged(path("a.yaml"), new Map())).toBeUndefined();
+    expect(await check(directory, new Map())).toBeUndefined();
+    expect(await check(path("a.yaml"), new Map())).toBeUndefined();
   });
 
   test("an empty directory, a single file, a path or the target of a link that is missing need no thread", async () => {
     const { path, known } = aDirectory();
     symlinkSync("/nowhere", path("dangling"));
     for (const it of [temp(), path("sub"), path("a.yaml"), path("none"), path("dangling")]) {
-      const snapshot = await snapshotIfUnchanged(it, known);
+      const snapshot = await check(it, known);
       expect(snapshot).toBeDefined();
       expect(snapshot).toEqual(readManifests(it, known));
     }
-    expect(await snapshotIfUnchanged(temp(), new Map())).toBeDefined();
+    expect(await check(temp(), new Map())).toBeDefined();
   });
 });
 
-test("a check that hangs is left after a second; until it has ended no other one begins", async () => {
+test("a check that waits for a disk that hangs is given up after a second", async () => {
   const clock = new FakeClock("2026-11-22T05:00:00Z");
-  const ended = Promise.withResolvers<undefined>();
-  let checks = 0;
-  const check = new ManifestChangeCheck(new FileSlot(clock), () => {
-    checks++;
-    return ended.promise;
-  });
-  const first = check.snapshotIfUnchanged("/m", new Map());
+  const slot = new FileSlot(clock);
+  const hanging = Promise.withResolvers<void>();
+  void slot.run(() => hanging.promise, 60_000);
+  const check = checkForChange(temp(), new Map(), slot);
   await clock.advance(1_000);
-  expect(await first).toBeUndefined();
-  expect(await check.snapshotIfUnchanged("/m", new Map())).toBeUndefined();
-  const other = check.snapshotIfUnchanged("/other", new Map());
-  await clock.advance(1_000);
-  expect(await other).toBeUndefined();
-  expect(checks).toBe(1);
-  ended.resolve(undefined);
-  await ended.promise;
-  await clock.advance(0);
-  await check.snapshotIfUnchanged("/m", new Map());
-  expect(checks).toBe(2);
+  expect(await check).toBeUndefined();
+  hanging.resolve();
 });

@@ -5,6 +5,7 @@ import { SystemClock } from "../../src/base/host/system-clock.ts";
 import type { Clock } from "../../src/base/model/clock.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { FileSource } from "../../src/sources/file-source.ts";
+import { readManifests } from "../../src/sources/manifest-files.ts";
 import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { until } from "../support/until.ts";
@@ -65,6 +66,7 @@ export class WatchedDirectory {
     this.source = new FileSource({
       path: this.path,
       read: readFile,
+      readManifests,
       clock: options.clock ?? new SystemClock(),
       logger: this.logger,
       // Only the watch can be as quick as the tests want it, unless a test is about the timer.

@@ -3,7 +3,9 @@ import type { Socket } from "node:net";
 import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
+import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
+import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../../src/config/option-table.ts";
 import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
 import { UrlSource, type UrlSourceDeps } from "../../src/sources/url-source.ts";
 import { cleanUps } from "../support/clean-ups.ts";
@@ -35,20 +37,17 @@ class Watched {
   readonly logger = new RecordingLogger();
   readonly source: UrlSource;
 
-  constructor(url: string, options: Partial<UrlSourceDeps> = {}) {
+  constructor(url: string, given: Partial<KubeletOptions & Omit<UrlSourceDeps, "options">> = {}) {
     this.source = new UrlSource({
       url,
-      headers: [],
-      caFile: "",
-      clientCertFile: "",
-      clientKeyFile: "",
-      timeoutMs: 5_000,
-      checkFrequencyMs: 10,
+      options: { ...DEFAULT_KUBELET_OPTIONS, manifestUrlTimeoutMs: 5_000, httpCheckFrequencyMs: 10, ...given },
       read: readUrl,
+      lastKnownGood: () => undefined,
+      files: LOCAL_TEXT_FILES,
+      proxyFor: () => undefined,
       clock: new SystemClock(),
       logger: this.logger,
-      random: () => 0.5,
-      ...options,
+      ...given,
     });
     atTestEnd(() => this.source.stop());
   }
@@ -125,7 +124,9 @@ describe("answers", () => {
     );
     const attribute = `${url}/computeMetadata/v1/instance/attributes/google-container-manifest`;
     expect(
-      podsOf(await new Watched(attribute, { headers: [{ name: "Metadata-Flavor", value: "Google" }] }).once()),
+      podsOf(
+        await new Watched(attribute, { manifestUrlHeaders: [{ name: "Metadata-Flavor", value: "Google" }] }).once(),
+      ),
     ).toEqual(["web=busybox:1"]);
     await expect(new Watched(attribute).once()).rejects.toThrow("responded with 403 Forbidden");
   });
@@ -203,7 +204,9 @@ describe("what is not a response leaves the pods alone", () => {
   test("a server that stalls, before its head and in its body", async () => {
     for (const start of ["", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\napiVersion: v1\n"]) {
       const url = await serveRaw((socket) => void socket.write(start));
-      await expect(new Watched(url, { timeoutMs: 100 }).once()).rejects.toThrow("no complete response within 0.1 s");
+      await expect(new Watched(url, { manifestUrlTimeoutMs: 100 }).once()).rejects.toThrow(
+        "no complete response within 0.1 s",
+      );
     }
   });
 
@@ -277,7 +280,7 @@ describe("polling", () => {
   });
 
   test("nothing is emitted before the first response, and tries come sooner than usual until then", async () => {
-    const watched = new Watched("http://127.0.0.1:1/", { checkFrequencyMs: 3_600_000 }).start();
+    const watched = new Watched("http://127.0.0.1:1/", { httpCheckFrequencyMs: 3_600_000 }).start();
     await until("a second try", () => watched.source.status().reads >= 2);
     expect(watched.sets).toEqual([]);
     expect(watched.source.status().state).toBe("failing");
@@ -285,7 +288,7 @@ describe("polling", () => {
 });
 
 describe("redirects", () => {
-  const headers = [{ name: "Authorization", value: "Bearer s3cret" }];
+  const manifestUrlHeaders = [{ name: "Authorization", value: "Bearer s3cret" }];
 
   test("headers go along within the host, never to another one, not even back from there", async () => {
     const seen: [string, string | null][] = [];
@@ -301,7 +304,7 @@ describe("redirects", () => {
       note("away", request);
       return Response.redirect(`${home}/last`, 302);
     });
-    expect(podsOf(await new Watched(`${home}/start`, { headers }).once())).toEqual(["web=busybox:1"]);
+    expect(podsOf(await new Watched(`${home}/start`, { manifestUrlHeaders }).once())).toEqual(["web=busybox:1"]);
     expect(seen).toEqual([
       ["home/start", "Bearer s3cret"],
       ["home/second", "Bearer s3cret"],
@@ -357,15 +360,15 @@ describe("https", () => {
 
   test("an authority that is trusted by file, and one that is not", async () => {
     const url = serve(() => new Response(manifest("web")), { tls: identity() });
-    expect(podsOf(await new Watched(url, { caFile: authority.certFile }).once())).toEqual(["web=busybox:1"]);
+    expect(podsOf(await new Watched(url, { manifestUrlCaFile: authority.certFile }).once())).toEqual(["web=busybox:1"]);
     await expect(new Watched(url).once()).rejects.toThrow("--manifest-url-ca-file");
     await expect(
-      new Watched(url.replace("127.0.0.1", "localhost"), { caFile: authority.certFile }).once(),
+      new Watched(url.replace("127.0.0.1", "localhost"), { manifestUrlCaFile: authority.certFile }).once(),
     ).rejects.toThrow("another name");
   });
 
   test("a missing file of authorities is named", async () => {
-    await expect(new Watched("https://127.0.0.1:1/", { caFile: "/nowhere/ca.pem" }).once()).rejects.toThrow(
+    await expect(new Watched("https://127.0.0.1:1/", { manifestUrlCaFile: "/nowhere/ca.pem" }).once()).rejects.toThrow(
       '"/nowhere/ca.pem" cannot be read: ENOENT',
     );
   });
@@ -385,15 +388,23 @@ describe("https", () => {
     await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
     atTestEnd(() => listener.close());
     const url = `https://127.0.0.1:${(listener.address() as { port: number }).port}/`;
-    const files = { caFile: authority.certFile, clientCertFile: client.certFile, clientKeyFile: client.keyFile };
+    const files = {
+      manifestUrlCaFile: authority.certFile,
+      manifestUrlClientCertFile: client.certFile,
+      manifestUrlClientKeyFile: client.keyFile,
+    };
     expect(podsOf(await new Watched(url, files).once())).toEqual(["client=busybox:1"]);
-    expect(podsOf(await new Watched(url, { caFile: authority.certFile }).once())).toEqual(["unknown=busybox:1"]);
+    expect(podsOf(await new Watched(url, { manifestUrlCaFile: authority.certFile }).once())).toEqual([
+      "unknown=busybox:1",
+    ]);
   });
 
   test("a redirect to plain http is refused", async () => {
     const plain = serve(() => new Response(manifest("web")));
     const url = serve(() => Response.redirect(plain, 302), { tls: identity() });
-    await expect(new Watched(url, { caFile: authority.certFile }).once()).rejects.toThrow("from https to plain http");
+    await expect(new Watched(url, { manifestUrlCaFile: authority.certFile }).once()).rejects.toThrow(
+      "from https to plain http",
+    );
   });
 });
 

@@ -122,11 +122,6 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     });
   }
 
-  /** `--runonce` runs what it is given, not what was submitted. */
-  async readOnce(): Promise<SourceSet> {
-    return { pods: [], configMaps: [], secrets: [], findings: [], stale: new Map(), isComplete: true };
-  }
-
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#unsubscribe();
@@ -143,11 +138,6 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       reads: this.#reads,
       failures: 0,
     };
-  }
-
-  /** The files are their own checkpoint. */
-  checkpoint(): undefined {
-    return undefined;
   }
 
   create(object: ApiObject, sent: unknown): void {

@@ -1,5 +1,6 @@
 import { createReadStream, readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
+import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
 import { isManifestUrl, maskUrl } from "../../base/text/url.ts";
 import { readPlainObjects } from "../../manifest/plain-objects.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
@@ -13,14 +14,24 @@ import {
   skipReason,
 } from "../../sources/manifest-files.ts";
 import { describeFinding } from "../../sources/source-set.ts";
-import { fetchManifest } from "../../sources/url-fetch.ts";
+import { fetchManifest, type UrlFetchDeps } from "../../sources/url-fetch.ts";
 import { CommandError, UsageError } from "../sub-command.ts";
 import type { ApiObject } from "./api-client.ts";
 
 const PIPE_OPEN_TIMEOUT_MS = 10_000;
 /** Message about an input that reaches the limit of manifests. */
 export const TOO_LONG = "is 10 MiB or longer";
-const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
+const FETCH: UrlFetchDeps = {
+  options: {
+    manifestUrlHeaders: [],
+    manifestUrlTimeoutMs: 10_000,
+    manifestUrlCaFile: "",
+    manifestUrlClientCertFile: "",
+    manifestUrlClientKeyFile: "",
+  },
+  proxyFor: () => undefined,
+  files: LOCAL_TEXT_FILES,
+};
 
 /** One manifest, why it could not be read, or a file that the kubelet skips because of its name or contents. */
 export type ManifestInput =

@@ -79,10 +79,6 @@ export class ApiPodSource implements FeedSource {
     else this.#cancelRestore = this.#deps.clock.schedule(RESTORE_AFTER_MS, () => this.#restore());
   }
 
-  async readOnce(): Promise<SourceSet> {
-    return { pods: [], configMaps: [], secrets: [], findings: [], stale: new Map(), isComplete: true };
-  }
-
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancelGather?.();

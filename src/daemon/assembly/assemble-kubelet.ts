@@ -32,11 +32,9 @@ import { type Admission, computeMaxPods, NodeAdmission, type Rejection } from ".
 import { conflictOverPorts } from "../../plan/pod-network.ts";
 import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
 import { ProbeLog } from "../../server/page/probe-log.ts";
-import { buildFeed } from "../../sources/build-sources.ts";
-import type { FeedSource } from "../../sources/checkpoint-store.ts";
+import { buildFeed, type ManifestReader } from "../../sources/build-sources.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
-import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
-import { ManifestChangeCheck } from "../../sources/manifest-files.ts";
+import { checkForChange } from "../../sources/manifest-files.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import { SecretValues } from "../secret-values.ts";
@@ -84,7 +82,15 @@ export async function assembleKubelet(input: AssembleInput) {
   const imageGc = buildImageGc(context, parts, kubelet, imageUpdates);
   /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
-  const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);
+  const feed = buildFeed({
+    options,
+    manifests: input.manifests,
+    submitted: cluster?.source ?? localApi?.submitted,
+    reader: toManifestReader(context),
+    checkpoints: openCheckpoints(context, context.owner.nodeName),
+    clock,
+    logger,
+  });
   /** Completes Secrets with values of files, between the workloads and the kubelet. */
   const secretValues = new SecretValues({
     clock: context.clock,
@@ -264,21 +270,10 @@ class PodAdmission implements PodRules {
 /** A longer text takes more than some 10 ms, and is parsed in another thread. */
 const LONG_MANIFEST_BYTES = 256 * 1024;
 
-/**
- * @param manifests arguments of the command line: absolute paths, URLs, `-`
- * @param submitted pods of the cluster's API server, or objects of the local API; absent when pods run once
- */
-function buildManifestFeed(
-  { options, environment, node, owner, clock, logger, background }: NodeContext,
-  manifests: readonly string[],
-  submitted?: FeedSource,
-): DesiredStateFeed {
-  const changeCheck = new ManifestChangeCheck(background.slot);
-  return buildFeed({
-    options,
-    manifests,
-    ...(submitted && { submitted }),
-    nodeName: owner.nodeName,
+/** Manifests are read in other threads, except short texts. */
+function toManifestReader({ options, environment, node, background }: NodeContext): ManifestReader {
+  const { slot, tasks, textFiles: files } = background;
+  return {
     read: (bytes, file, source) => {
       const how: ReadManifestOptions = {
         file,
@@ -288,19 +283,15 @@ function buildManifestFeed(
         allowPrivileged: options.allowPrivileged,
       };
       const { manifestIdentityFile } = options;
-      return manifestIdentityFile !== "" && encryptionOf(bytes)
-        ? background.tasks.readEncryptedManifest(bytes, how, manifestIdentityFile)
-        : bytes.length > LONG_MANIFEST_BYTES
-          ? background.tasks.readManifest(bytes, how)
-          : readManifest(bytes, how);
+      if (manifestIdentityFile !== "" && encryptionOf(bytes))
+        return tasks.readEncryptedManifest(bytes, how, manifestIdentityFile);
+      return bytes.length > LONG_MANIFEST_BYTES ? tasks.readManifest(bytes, how) : readManifest(bytes, how);
     },
     readManifests: async (path, known) =>
-      (await changeCheck.snapshotIfUnchanged(path, known)) ?? background.tasks.readManifests(path, known),
-    files: background.textFiles,
-    clock,
-    logger,
+      (await checkForChange(path, known, slot)) ?? (await tasks.readManifests(path, known)),
+    files,
     proxyFor: (url) => proxyFor(url, environment),
-  });
+  };
 }
 
 /**
@@ -308,17 +299,10 @@ function buildManifestFeed(
  * @throws SettingsError when the kubeconfig cannot be used
  */
 async function buildCluster(context: NodeContext): Promise<ClusterNode | undefined> {
-  const { options, node, clock, logger, background } = context;
+  const { options, node, clock, logger } = context;
   if (options.kubeconfig === "" || options.runOnce) return undefined;
   const { ClusterNode } = await import("../../cluster/cluster-node.ts");
-  const dir = `${options.rootDir}/checkpoints`;
-  const checkpoints = new CheckpointStore({
-    dir,
-    nodeName: node.name,
-    clock,
-    logger,
-    replaceFile: background.tasks.replaceFile,
-  });
+  const checkpoints = openCheckpoints(context, node.name);
   return new ClusterNode({
     options,
     nodeName: node.name,
@@ -331,6 +315,12 @@ async function buildCluster(context: NodeContext): Promise<ClusterNode | undefin
     storedRuntimeClasses: openStateFile(context, "runtime-classes"),
     makeSigningRequest,
   });
+}
+
+/** @param nodeName of the sets in it */
+function openCheckpoints({ options, clock, logger, background }: NodeContext, nodeName: string): CheckpointStore {
+  const { replaceFile } = background.tasks;
+  return new CheckpointStore({ dir: `${options.rootDir}/checkpoints`, nodeName, clock, logger, replaceFile });
 }
 
 /** The store and the writers of the local API; nothing listens yet. */
