@@ -31,7 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   // The one place that puts everything together.
   daemon:
     "apiserver cluster server page kubelet controllers docker plan sources config stats manifest base age-encryption consola/core valibot yaml",
-  "daemon/doctor": "daemon/install config/option-table.ts docker/engine manifest plan sources base",
+  "daemon/doctor": "daemon/install config/option-table.ts docker/engine manifest plan sources stats base",
   "daemon/install": "base/files base/host",
   // The listener and the streams into containers are those of the authenticated port; its objects are the kubelet's.
   apiserver: "server kubelet controllers sources plan config manifest base @valibot/to-json-schema valibot ws yaml",

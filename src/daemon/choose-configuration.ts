@@ -5,7 +5,6 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Configuration } from "../base/model/configuration.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { compareOptions } from "../config/option-table.ts";
 import type { ResolvedOptions } from "../config/resolve-options.ts";
 import { decideStart, type StartDecision, type TriedConfiguration } from "../plan/config-trial.ts";
 
@@ -81,9 +80,3 @@ export async function chooseConfiguration(
   const start = { store, decision, assigned, lastKnownGood: usable, goodOptions: usable && good?.options };
   return { resolved: decision.use === "assigned" || !good ? resolved : good, start };
 }
-
-/** Names of the options in which two sets differ. */
-export const changedOptions = (one: KubeletOptions, other: KubeletOptions): (keyof KubeletOptions)[] => {
-  const { live, needRestart } = compareOptions(one, other);
-  return [...live, ...needRestart];
-};

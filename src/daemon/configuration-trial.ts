@@ -1,9 +1,9 @@
 import type { Clock } from "../base/model/clock.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
 import { type EventRecorder, nodeTarget } from "../base/model/pod-event.ts";
-import type { KubeletOptions } from "../config/option-table.ts";
+import { compareOptions, type KubeletOptions } from "../config/option-table.ts";
 import { findSymptoms, judgeTrial, type TrialHealth, type TrialProgress } from "../plan/config-trial.ts";
-import { type ConfigurationStart, changedOptions } from "./choose-configuration.ts";
+import type { ConfigurationStart } from "./choose-configuration.ts";
 
 interface ConfigurationTrialDeps {
   clock: Clock;
@@ -144,8 +144,8 @@ export class ConfigurationTrial {
     const { clock, trialMs, health } = this.#deps;
     if (!this.#trial || this.#isStopped) return;
     const { options, needsRestart, progress } = this.#trial;
-    const changed = this.#goodOptions ? changedOptions(this.#goodOptions, options) : [];
-    const symptoms = findSymptoms(changed, health());
+    const changed = this.#goodOptions && compareOptions(this.#goodOptions, options);
+    const symptoms = findSymptoms(changed ? [...changed.live, ...changed.needRestart] : [], health());
     const verdict = judgeTrial(progress, { nowMs: clock.monotonicMs(), trialMs, symptoms, needsRestart });
     switch (verdict.is) {
       case "on-trial":

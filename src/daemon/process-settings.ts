@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { readBoundedText, readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { parseOpenFilesLimit } from "../base/host/proc.ts";
 import { runProgram } from "../base/host/run-program.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -41,13 +42,10 @@ export function applyProcessSettings(
 }
 
 function checkSwap(failSwapOn: boolean, logger: Logger, host: ProcessSettingsHost): void {
-  let swaps: string[];
-  try {
-    swaps = readBoundedText(`${host.proc}/swaps`, SYSTEM_FILE_BYTES).trim().split("\n").slice(1);
-  } catch {
-    return; // A kernel without swap.
-  }
-  const names = swaps.map((line) => line.split(/\s+/, 1)[0]).filter(Boolean);
+  // A kernel without swap has no such file.
+  const swaps = readTextIfReadable(`${host.proc}/swaps`, SYSTEM_FILE_BYTES) ?? "";
+  const lines = swaps.trim().split("\n").slice(1);
+  const names = lines.map((line) => line.split(/\s+/, 1)[0]).filter(Boolean);
   if (names.length === 0) return;
   if (failSwapOn) {
     throw new Error(`Swap is on (${names.join(", ")}); switch it off, or remove --fail-swap-on`);
@@ -68,8 +66,9 @@ function setOomScore(score: number, logger: Logger, host: ProcessSettingsHost): 
 
 /** Bun cannot make the system call that raises the limit of its own process: prlimit of util-linux does it from outside. */
 async function raiseOpenFiles(wanted: number, logger: Logger, host: ProcessSettingsHost): Promise<void> {
-  const limits = readLimits(host);
-  if (!limits || limits.soft >= wanted) return;
+  const limits = parseOpenFilesLimit(readTextIfReadable(`${host.proc}/self/limits`, SYSTEM_FILE_BYTES) ?? "");
+  // Below zero: unlimited.
+  if (!limits || limits.soft < 0 || limits.soft >= wanted) return;
   const attempts = [`${wanted}:${Math.max(wanted, limits.hard)}`];
   // Without the right to raise the hard limit, as far as it goes.
   if (limits.hard < wanted && limits.soft < limits.hard) attempts.push(`${limits.hard}:${limits.hard}`);
@@ -80,16 +79,4 @@ async function raiseOpenFiles(wanted: number, logger: Logger, host: ProcessSetti
     reason = stderr;
   }
   logger.debug(`Our limit of open files stays at ${limits.soft} (wanted ${wanted}): ${reason || "prlimit failed"}`);
-}
-
-function readLimits(host: ProcessSettingsHost): { soft: number; hard: number } | undefined {
-  try {
-    const line = /^Max open files\s+(\S+)\s+(\S+)/m.exec(
-      readBoundedText(`${host.proc}/self/limits`, SYSTEM_FILE_BYTES),
-    );
-    const toNumber = (text: string) => (text === "unlimited" ? Number.POSITIVE_INFINITY : Number(text));
-    return line ? { soft: toNumber(line[1]!), hard: toNumber(line[2]!) } : undefined;
-  } catch {
-    return undefined;
-  }
 }

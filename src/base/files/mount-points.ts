@@ -34,17 +34,19 @@ export function findFileSystem(path: string): FileSystemId {
 
 /** As {@link findFileSystem}, without access to the path. @param real without symbolic links @param device `st_dev` */
 export function toFileSystemId(real: string, device: number): FileSystemId {
-  const contains = (mountPoint: string) =>
-    mountPoint === "/" || real === mountPoint || real.startsWith(`${mountPoint}/`);
-  const mountPoint = listMountPoints()
-    .filter(contains)
-    .reduce((longest, each) => (each.length > longest.length ? each : longest), "");
+  const mounts = listMountPoints().map((mountPoint) => ({ mountPoint }));
   return {
-    mountPoint,
+    mountPoint: findMount(real, mounts)?.mountPoint ?? "",
     device,
     bootId: readBoundedText("/proc/sys/kernel/random/boot_id", 100).trim(),
   };
 }
+
+/** The mount that a path is on: the longest of those above it. */
+export const findMount = <T extends { mountPoint: string }>(path: string, mounts: readonly T[]): T | undefined =>
+  mounts
+    .filter(({ mountPoint }) => mountPoint === "/" || path === mountPoint || path.startsWith(`${mountPoint}/`))
+    .toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0];
 
 export function isSameFileSystem(a: FileSystemId, b: FileSystemId): boolean {
   return a.mountPoint === b.mountPoint && (a.bootId !== b.bootId || a.device === b.device);

@@ -1,10 +1,11 @@
 import { join } from "node:path";
 import type { Pod } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import { parseImageReference, repositoryOf } from "../../base/text/image-reference.ts";
 import type { DockerEngine } from "../../docker/docker-engine.ts";
-import { toImageKey } from "../../docker/docker-images.ts";
+import { type ImageStore, toImageKey } from "../../docker/docker-images.ts";
 import type { ImageCredentials } from "../../docker/image-credentials.ts";
 import { RegistryClient } from "../../docker/registry-client.ts";
 import { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
@@ -21,6 +22,11 @@ import { openStateFile } from "./state-files.ts";
 interface Images {
   engine: DockerEngine;
   images: ImageManager;
+}
+
+interface UpdateParts extends Images {
+  credentials: ImageCredentials;
+  volumes: VolumeManager;
 }
 
 /** Removes unused images. Images that pods use are noted from now on. */
@@ -72,11 +78,12 @@ export async function preloadImageArchives(
   }
 }
 
+/** All images; undefined where the engine fails, or does not answer in time. */
+export const imagesWithin = (ms: number, { images }: DockerEngine, clock: Clock): Promise<ImageStore | undefined> =>
+  Promise.race([images.inventory().catch(() => undefined), clock.sleep(ms).then(() => undefined)]);
+
 /** Safe updates of images, for pods that ask for them. */
-export function buildImageUpdates(
-  context: NodeContext,
-  parts: Images & { credentials: ImageCredentials; volumes: VolumeManager },
-): ImageUpdateManager {
+export function buildImageUpdates(context: NodeContext, parts: UpdateParts): ImageUpdateManager {
   const { options, clock, logger, recorder, metrics } = context;
   return new ImageUpdateManager({
     clock,
@@ -92,31 +99,22 @@ export function buildImageUpdates(
 
 class RegistriesAndEngine implements ImageUpdateSources {
   readonly #background: NodeContext["background"];
-  readonly #engine: DockerEngine;
-  readonly #images: ImageManager;
+  readonly #parts: UpdateParts;
   readonly #registry: RegistryClient;
-  readonly #credentials: ImageCredentials;
-  readonly #volumes: VolumeManager;
 
-  constructor(
-    { background, environment }: NodeContext,
-    { engine, images, credentials, volumes }: Parameters<typeof buildImageUpdates>[1],
-  ) {
+  constructor({ background, environment }: NodeContext, parts: UpdateParts) {
     this.#background = background;
-    this.#engine = engine;
-    this.#images = images;
-    this.#credentials = credentials;
-    this.#volumes = volumes;
+    this.#parts = parts;
     this.#registry = new RegistryClient({
       files: background.textFiles,
-      insecureRegistries: (signal) => engine.insecureRegistries(signal),
+      insecureRegistries: (signal) => parts.engine.insecureRegistries(signal),
       proxyFor: (url) => proxyFor(url, environment),
     });
   }
 
   async lookUp(...[image, policy, present, pullSecrets, signal]: Parameters<ImageUpdateSources["lookUp"]>) {
     const reference = parseImageReference(image);
-    const auths = await this.#credentials.lookUp(reference, pullSecrets, signal);
+    const auths = await this.#parts.credentials.lookUp(reference, pullSecrets, signal);
     const written = reference.tag ?? "latest";
     // A version is compared with the one that runs, not with the one of the manifest.
     const from = present === "" ? written : present;
@@ -128,16 +126,16 @@ class RegistriesAndEngine implements ImageUpdateSources {
   }
 
   async pull(...args: Parameters<ImageUpdateSources["pull"]>) {
-    return (await this.#images.pullAhead(...args)).id;
+    return (await this.#parts.images.pullAhead(...args)).id;
   }
 
   async describe(imageId: string, image: string) {
-    const info = await this.#engine.images.imageStatus(imageId);
+    const info = await this.#parts.engine.images.imageStatus(imageId);
     return describeBaseline(image, imageId, info?.repoDigests ?? []);
   }
 
   async isLocked(pod: Pod, lock: string) {
-    const found = lockPathOf(pod, lock, this.#volumes);
+    const found = lockPathOf(pod, lock, this.#parts.volumes);
     return found !== undefined && (await this.#background.tasks.existsBeneath(found.directory, found.path));
   }
 }

@@ -16,7 +16,6 @@ import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { usableRuntimes } from "../../docker/create-bodies.ts";
-import type { ImageStore } from "../../docker/docker-images.ts";
 import { isApiAtLeast } from "../../docker/security.ts";
 import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
@@ -46,6 +45,7 @@ import {
 } from "../node-metrics.ts";
 import { buildInfo, kubeletVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { imagesWithin } from "./build-images.ts";
 import { certificateStore, type NodeContext, nodeLabelsOf } from "./node-context.ts";
 import { NodeActions } from "./page-actions.ts";
 import { KubeletPage } from "./page-source.ts";
@@ -166,12 +166,11 @@ function readNodeFacts(parts: AssembledKubelet, input: NodeFactsInput): ReadNode
     },
     createdAt: createdAt(options.rootDir),
   };
-  const readImages = () => {
-    const none = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
-    return Promise.race([parts.engine.images.inventory().catch((): ImageStore | undefined => undefined), none]);
-  };
   return async (withImages = true) => {
-    const [store] = await Promise.all([withImages ? readImages() : undefined, networks.findProblem().catch(() => {})]);
+    const [store] = await Promise.all([
+      withImages ? imagesWithin(IMAGES_WITHIN_MS, parts.engine, clock) : undefined,
+      networks.findProblem().catch(() => {}),
+    ]);
     noteReady();
     const engine = parts.engine.infoIfKnown;
     return {

@@ -1,4 +1,5 @@
 import type { Pod } from "../../base/api/pod.ts";
+import { findMount } from "../../base/files/mount-points.ts";
 import { type CoreTimes, type InterfaceCounters, parseCoreTimes } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { EngineInfo } from "../../base/model/node.ts";
@@ -13,6 +14,7 @@ import { readText } from "../../stats/cgroups/open-file-reader.ts";
 import type { CgroupSample, NodeSample, PodSample } from "../../stats/node-sample.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { imagesWithin } from "./build-images.ts";
 
 /** An engine that does not answer by then leaves the view without its images. */
 const IMAGES_WITHIN_MS = 2000;
@@ -34,11 +36,10 @@ export class NodeReader {
   async read(pods: readonly Pod[]): Promise<Omit<NodeDetail, "state" | "events">> {
     const { imageGc, engine } = this.#parts;
     const { clock, options } = this.#parts.context;
-    const tooLate = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
     const [sample, cores, store] = await Promise.all([
       this.#stats.sampleWithRates("all"),
       this.#rates.cores(),
-      Promise.race([engine.images.inventory().catch(() => undefined), tooLate]),
+      imagesWithin(IMAGES_WITHIN_MS, engine, clock),
     ]);
     const facts = this.#cadvisor.recent();
     const directories = { "root directory": options.rootDir, images: engine.infoIfKnown?.imagesDir ?? "" };
@@ -83,14 +84,9 @@ export function toFilesystems(
   { filesystems }: Pick<CadvisorFacts, "filesystems">,
   directories: Readonly<Record<string, string>>,
 ): NodeDetail["filesystems"] {
-  const holds = (mountPoint: string, path: string) =>
-    path !== "" && (mountPoint === "/" || path === mountPoint || path.startsWith(`${mountPoint}/`));
-  const mountOf = (path: string) =>
-    filesystems
-      .map(({ mountPoint }) => mountPoint)
-      .filter((mountPoint) => holds(mountPoint, path))
-      .toSorted((a, b) => b.length - a.length)[0];
-  const uses = Object.entries(directories).map(([use, path]) => ({ use, mountPoint: mountOf(path) }));
+  const uses = Object.entries(directories)
+    .filter(([, path]) => path !== "")
+    .map(([use, path]) => ({ use, mountPoint: findMount(path, filesystems)?.mountPoint }));
   return filesystems.filter(isShown).map(({ device, mountPoint, capacity }) => ({
     device,
     mountPoint,

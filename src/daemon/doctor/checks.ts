@@ -1,5 +1,6 @@
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { apiAtLeast } from "../../base/text/api-version.ts";
+import { describeFinding } from "../../sources/source-set.ts";
 import { OTHER_SERVICE_MANAGER } from "../install/install-files.ts";
 import type { MachineFacts } from "./gather-facts.ts";
 import type { ImageFacts } from "./gather-images.ts";
@@ -66,7 +67,7 @@ function checkConfiguration({ configuration }: MachineFacts): CheckResult[] {
   return [ok("configuration", "valid")];
 }
 
-const CONTROLLERS = ["cpu", "memory", "pids"];
+const CONTROLLERS = ["cpu", "memory", "pids"] as const;
 
 function checkKernel(facts: MachineFacts): CheckResult[] {
   const { engine, cgroupControllers, swapBytes, inotifyInstances: instances, inotifyWatches: watches } = facts;
@@ -127,23 +128,17 @@ function checkNodeName({ name, last, machine }: MachineFacts["node"]): CheckResu
   return warn("node name", `the node is ${name}, and this machine is called ${machine}`, fix);
 }
 
-function checkDisk({
-  name,
-  path,
-  capacityBytes,
-  freeBytes,
-  inodes,
-  freeInodes,
-}: MachineFacts["disks"][number]): CheckResult {
+function checkDisk({ name, path, capacity }: MachineFacts["disks"][number]): CheckResult {
   const label = `disk of ${name}`;
-  if (capacityBytes === undefined) return fail(label, `${path} cannot be examined`, `mkdir -p ${path}`);
+  if (!capacity) return fail(label, `${path} cannot be examined`, `mkdir -p ${path}`);
+  const { capacityBytes, availableBytes: freeBytes, inodes, inodesFree } = capacity;
   if (capacityBytes === 0) return fail(label, `the file system of ${path} holds no files`, "choose another directory");
-  const percentFree = (freeBytes / Math.max(capacityBytes, 1)) * 100;
+  const percentFree = (freeBytes / capacityBytes) * 100;
   const text = `${path}: ${formatBytes(freeBytes)} of ${formatBytes(capacityBytes)} free`;
-  if (inodes > 0 && freeInodes / inodes < 0.05) {
+  if (inodes > 0 && inodesFree / inodes < 0.05) {
     return fail(
       label,
-      `${path}: ${freeInodes} of ${inodes} inodes free: pods are evicted below 5 %`,
+      `${path}: ${inodesFree} of ${inodes} inodes free: pods are evicted below 5 %`,
       `find ${path} -xdev | cut -d/ -f1-5 | sort | uniq -c | sort -n | tail`,
     );
   }
@@ -214,9 +209,7 @@ function checkManifests({ manifests: { paths, findings, pods } }: MachineFacts):
   if (paths.length === 0) return [warn("manifests", "none are configured", "kubelet-ts --pod-manifest-path=DIRECTORY")];
   const errors = findings.filter(({ severity }) => severity === "error");
   if (errors.length === 0) return [ok("manifests", `${pods} pods in ${paths.join(", ")}`)];
-  return errors.map(({ file, line, column, field, message }) =>
-    fail("manifests", `${file}:${line}:${column}: ${field === "" ? "" : `${field}: `}${message}`, `edit ${file}`),
-  );
+  return errors.map((finding) => fail("manifests", describeFinding(finding), `edit ${finding.file}`));
 }
 
 function checkCertificate({ path, expiresMs }: { path: string; expiresMs: number }, nowMs: number): CheckResult {

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { existsSync, readdirSync, readlinkSync, statfsSync } from "node:fs";
+import { existsSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
@@ -11,6 +11,9 @@ import type { KubeletOptions } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
 import { parseEndpoint } from "../../docker/engine/endpoint.ts";
+import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
+import { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
+import { readCapacityNow } from "../../stats/disk-usage.ts";
 import { examineService, findService } from "../install/find-service.ts";
 import { detectManager } from "../install/run-install.ts";
 import { type CredentialLookUp, gatherImages } from "./gather-images.ts";
@@ -59,10 +62,10 @@ export async function gatherFacts(input: GatherInput) {
     configuration: input.configuration,
     isRoot: process.getuid?.() === 0,
     engine,
-    /** Controllers that the kernel offers. */
-    cgroupControllers: readControllers(),
+    /** Controllers in the hierarchies that are mounted. */
+    cgroupControllers: [...new CgroupReader().layout.controllers.keys()],
     hasPsi: existsSync("/proc/pressure/cpu"),
-    swapBytes: kibOf("SwapTotal"),
+    swapBytes: meminfoBytes(read("/proc/meminfo"), "SwapTotal") ?? 0,
     failSwapOn: options.failSwapOn,
     inotifyInstances: numberIn("/proc/sys/fs/inotify/max_user_instances"),
     inotifyWatches: numberIn("/proc/sys/fs/inotify/max_user_watches"),
@@ -204,39 +207,11 @@ const read = (path: string): string => readTextIfReadable(path, MAX_PROC_BYTES) 
 
 const numberIn = (path: string): number => Number(read(path).trim() || Number.NaN);
 
-const kibOf = (name: string): number =>
-  Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(read("/proc/meminfo"))?.[1] ?? 0) * 1024;
-
-/** Controllers of cgroup v2, else the enabled ones of v1. */
-function readControllers(): string[] {
-  const unified = read("/sys/fs/cgroup/cgroup.controllers").trim();
-  if (unified !== "") return unified.split(" ");
-  return read("/proc/cgroups")
-    .split("\n")
-    .filter((line) => /^\w+\t\d+\t\d+\t1$/.test(line))
-    .map((line) => line.split("\t")[0]!);
-}
-
-/** Unit: bytes; undefined where the file system cannot be asked. It may have no limit of inodes, and then 0 of them. */
+/** `capacity`: undefined where the file system cannot be asked. */
 function readDisks(places: readonly (readonly [string, string])[]) {
   return places
     .filter(([, path]) => path !== "")
-    .map(([name, path]) => {
-      try {
-        const { blocks, bsize, bavail, files, ffree } = statfsSync(existing(path));
-        return {
-          name,
-          path,
-          capacityBytes: blocks * bsize,
-          freeBytes: bavail * bsize,
-          inodes: files,
-          freeInodes: ffree,
-        };
-      } catch {
-        const capacityBytes: number | undefined = undefined;
-        return { name, path, capacityBytes, freeBytes: 0, inodes: 0, freeInodes: 0 };
-      }
-    });
+    .map(([name, path]) => ({ name, path, capacity: readCapacityNow(existing(path)) }));
 }
 
 /** The directory, or the nearest one above it that exists. */

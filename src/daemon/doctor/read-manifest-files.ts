@@ -8,7 +8,7 @@ import type { Finding } from "../../base/model/finding.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import type { ManifestResult, ReadManifestOptions } from "../../manifest/object-reading.ts";
-import { readManifest } from "../../manifest/read-manifest.ts";
+import { readManifest, refuseManifest } from "../../manifest/read-manifest.ts";
 import { looksLikeManifest, readManifests } from "../../sources/manifest-files.ts";
 
 /** Manifests that are configured. */
@@ -40,24 +40,23 @@ export async function readManifestFiles(options: KubeletOptions, decrypt?: ReadE
   const nodeName = readNodeName(options.hostnameOverride);
   for (const path of options.podManifestPaths) {
     const { listing, contents } = readManifests(path, new Map());
-    if ("message" in listing) result.findings.push(unreadable(path, listing.message));
+    const howOf = (file: string): ReadManifestOptions => ({
+      file,
+      nodeName,
+      source: "file",
+      strictness: options.validate,
+      allowPrivileged: options.allowPrivileged,
+    });
+    const refuse = (file: string, message: string) => addManifest(result, refuseManifest(howOf(file), message));
+    if ("message" in listing) refuse(path, listing.message);
     for (const [file, content] of contents) {
-      if (content.kind === "unreadable") result.findings.push(unreadable(file, content.message));
-      if (content.kind === "dangling") result.findings.push(unreadable(file, "its symbolic link leads nowhere"));
+      if (content.kind === "unreadable") refuse(file, content.message);
+      if (content.kind === "dangling") refuse(file, "its symbolic link leads nowhere");
       if (content.kind !== "content") continue;
-      if (listing.kind === "directory" && !looksLikeManifest(basename(file), content.bytes)) continue;
-      const how: ReadManifestOptions = {
-        file,
-        nodeName,
-        source: "file",
-        strictness: options.validate,
-        allowPrivileged: options.allowPrivileged,
-      };
-      const isEncrypted = encryptionOf(content.bytes) !== undefined;
-      addManifest(
-        result,
-        isEncrypted && decrypt ? await decrypt(content.bytes, how) : readManifest(content.bytes, how),
-      );
+      const { bytes } = content;
+      if (listing.kind === "directory" && !looksLikeManifest(basename(file), bytes)) continue;
+      const read = encryptionOf(bytes) && decrypt ? decrypt : readManifest;
+      addManifest(result, await read(bytes, howOf(file)));
     }
   }
   return result;
@@ -76,14 +75,3 @@ function addManifest(result: ManifestFiles, { pods, findings, secrets, objects }
     result.secrets.set(`${secret.metadata.namespace ?? "default"}/${secret.metadata.name}`, secret);
   }
 }
-
-const unreadable = (file: string, message: string): Finding => ({
-  code: "invalid",
-  severity: "error",
-  file,
-  document: 1,
-  line: 1,
-  column: 1,
-  field: "",
-  message,
-});

@@ -1,4 +1,5 @@
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
+import { findMount } from "../../base/files/mount-points.ts";
 import { type DiskCounters, parseDiskstats } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { unescapeMountPath } from "../../base/text/mount-path.ts";
@@ -75,7 +76,7 @@ export class CadvisorFactsReader {
     });
     const engineDir = imagesDir();
     const engineCapacity = engineDir ? capacities.last(engineDir) : undefined;
-    const engineDevice = deviceOf(imagesDir(), mounts);
+    const engineDevice = findMount(engineDir, mounts)?.device;
     return {
       machine: this.machineInfo(),
       ...this.#versions(),
@@ -113,14 +114,6 @@ function kept<T>(clock: Clock, maxAgeMs: number, read: () => T): () => T {
     if (!last || nowMs - last.readMs > maxAgeMs) last = { value: read(), readMs: nowMs };
     return last.value;
   };
-}
-
-/** Device of the mount a path is on. */
-function deviceOf(path: string, mounts: readonly MountedFilesystem[]): string | undefined {
-  const candidates = mounts.filter(
-    ({ mountPoint }) => mountPoint === "/" || path === mountPoint || path.startsWith(`${mountPoint}/`),
-  );
-  return candidates.toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0]?.device;
 }
 
 /** Response of `/spec/`: cAdvisor's `info/v1.MachineInfo` as kubelet 1.20 prints it (oracle 94). Sizes are in bytes. */

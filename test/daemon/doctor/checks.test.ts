@@ -5,6 +5,14 @@ import type { MachineFacts } from "../../../src/daemon/doctor/gather-facts.ts";
 const GIB = 2 ** 30;
 const DAY_MS = 86_400_000;
 
+const CAPACITY = {
+  capacityBytes: 100 * GIB,
+  usedBytes: 50 * GIB,
+  availableBytes: 50 * GIB,
+  inodes: 1000,
+  inodesFree: 900,
+};
+
 /** A machine without fault. */
 const HEALTHY: MachineFacts = {
   configuration: { errors: [], rejected: undefined },
@@ -28,7 +36,7 @@ const HEALTHY: MachineFacts = {
     foreignContainers: [],
     rootless: false,
   },
-  cgroupControllers: ["cpuset", "cpu", "io", "memory", "pids"],
+  cgroupControllers: ["cpuset", "cpu", "blkio", "memory", "pids"],
   hasPsi: true,
   swapBytes: 0,
   failSwapOn: false,
@@ -41,16 +49,7 @@ const HEALTHY: MachineFacts = {
   mayLowerOomScores: true,
   cpuFlags: ["sse2", "avx2"],
   binaryTarget: "x64",
-  disks: [
-    {
-      name: "root directory",
-      path: "/var/lib/kubelet",
-      capacityBytes: 100 * GIB,
-      freeBytes: 50 * GIB,
-      inodes: 1000,
-      freeInodes: 900,
-    },
-  ],
+  disks: [{ name: "root directory", path: "/var/lib/kubelet", capacity: CAPACITY }],
   node: { name: "vm", last: "vm", machine: "vm" },
   hasServiceManager: true,
   nowMs: 1000 * DAY_MS,
@@ -85,7 +84,9 @@ const HEALTHY: MachineFacts = {
 };
 
 const engine = (change: Partial<MachineFacts["engine"]>) => ({ engine: { ...HEALTHY.engine, ...change } });
-const disk = (change: Partial<MachineFacts["disks"][number]>) => ({ disks: [{ ...HEALTHY.disks[0]!, ...change }] });
+const disk = (change: Partial<typeof CAPACITY>, name = "root directory") => ({
+  disks: [{ ...HEALTHY.disks[0]!, name, capacity: { ...CAPACITY, ...change } }],
+});
 const unit = (change: Partial<NonNullable<MachineFacts["unit"]>>) => ({ unit: { ...HEALTHY.unit!, ...change } });
 const image = (change: Partial<MachineFacts["images"][number]>) => ({ images: [{ ...HEALTHY.images[0]!, ...change }] });
 
@@ -151,15 +152,20 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["CPU!", { cpuFlags: ["sse2"] }, "AVX2", "baseline"],
   ["CPU!", { cpuFlags: ["sse2"], binaryTarget: "x64-musl" }, "AVX2", "baseline"],
   ["address pool", { ...engine({ bridge: "lan0" }), ...tunnel }, "tun0 leads", "give lan0 an address"],
-  ["disk of root directory!", disk({ freeBytes: 5 * GIB }), "5.0 GiB of 100.0 GiB", "du -x"],
-  ["disk of root directory!", disk({ freeBytes: 2 ** 20, capacityBytes: 2 ** 26 }), "1 MiB of 64 MiB", "du -x"],
-  ["disk of images!", disk({ name: "images", freeBytes: 5 * GIB }), "10 %", "docker image prune"],
-  ["disk of images", disk({ name: "images", freeBytes: 12 * GIB }), "15 %", "docker image prune"],
+  ["disk of root directory!", disk({ availableBytes: 5 * GIB }), "5.0 GiB of 100.0 GiB", "du -x"],
+  ["disk of root directory!", disk({ availableBytes: 2 ** 20, capacityBytes: 2 ** 26 }), "1 MiB of 64 MiB", "du -x"],
+  ["disk of images!", disk({ availableBytes: 5 * GIB }, "images"), "10 %", "docker image prune"],
+  ["disk of images", disk({ availableBytes: 12 * GIB }, "images"), "15 %", "docker image prune"],
   ["node name", { node: { name: "old", last: "old", machine: "new" } }, "called new", "--hostname-override=new"],
   ["node name", { node: { name: "new", last: "old", machine: "new" } }, "was old", "--hostname-override=old"],
-  ["disk of root directory!", disk({ freeInodes: 10 }), "inodes", "find"],
+  ["disk of root directory!", disk({ inodesFree: 10 }), "inodes", "find"],
   ["disk of root directory!", disk({ capacityBytes: 0 }), "holds no files", "another directory"],
-  ["disk of root directory!", disk({ capacityBytes: undefined }), "cannot be examined", "mkdir"],
+  [
+    "disk of root directory!",
+    { disks: [{ ...HEALTHY.disks[0]!, capacity: undefined }] },
+    "cannot be examined",
+    "mkdir",
+  ],
   ["clock!", { nowMs: 0 }, "1970-01-01", "timedatectl"],
   ["clock", { clockSynchronized: false }, "not synchronized", "timedatectl"],
   ["DNS", { nameservers: [] }, "no nameserver", "resolv.conf"],
@@ -210,7 +216,7 @@ test.each([
     "a bridge of Docker's own name is no other network",
     { ...engine({ bridge: "lan0", bridges: ["lan0"] }), routes: [{ subnet: "172.17.0.0/16", device: "lan0" }] },
   ],
-  ["the root directory's disk holds no images", disk({ freeBytes: 12 * GIB })],
+  ["the root directory's disk holds no images", disk({ availableBytes: 12 * GIB })],
   ["a machine without a firewall of the engine is served by the proxy", proxy(true, false, 90)],
 ])("%s", (_, change) => {
   expect(runChecks({ ...HEALTHY, ...change }).filter(({ status }) => status !== "ok")).toEqual([]);
