@@ -39,9 +39,9 @@ export function takePrivateArguments(argv: readonly string[]): readonly string[]
 }
 
 /**
- * Lets as many fetches be open as the kubelet needs: a followed log, an exec and a stop that waits are a fetch each, and Bun
- * lets number 257 wait for one of the others, were it a list of the containers. A limit of the user's own stays. Costs a start of the
- * runtime, 5 ms.
+ * Lets as many fetches be open as the kubelet needs: a followed log, an exec and a stop that waits are a fetch each, and in
+ * Bun every further one, even a list of the containers, waits until one of 256 ends. A limit that the user has set stays.
+ * Costs a start of the runtime, 5 ms.
  */
 export function raiseFetchLimit(argv: readonly string[]): void {
   if (process.env[FETCH_LIMIT_VARIABLE] === undefined) replaceProcess(maskArguments(argv), argv);

@@ -8,7 +8,7 @@ import type { KubeletOptions } from "../config/option-table.ts";
 interface ProcessSettingsHost {
   /** `/proc` of the machine. */
   proc: string;
-  /** Runs a command to its end; resolves to its exit code and what it said on stderr. */
+  /** Runs a command to its end; resolves to its exit code and its standard error. */
   run: (command: readonly string[]) => Promise<{ code: number; stderr: string }>;
   pid: number;
 }

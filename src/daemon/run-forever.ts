@@ -212,7 +212,7 @@ function buildShutdownManager({ context, kubelet }: AssembledKubelet): ShutdownM
 
 /**
  * Reports the kernel's OOM kills: as an event of the pod that owns the container, and as an event of the node when the
- * machine itself ran out of memory. Where the kernel's log cannot be read, the engine's word counts.
+ * machine itself ran out of memory. Where the kernel's log cannot be read, kills are known from the engine.
  * @returns ends it
  */
 function watchOomKills(parts: AssembledKubelet, view: KubeletView, stats: NodeStats): () => void {

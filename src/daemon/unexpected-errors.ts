@@ -13,7 +13,7 @@ export function handleUnexpectedErrors(): void {
   }
 }
 
-/** From now on supervision continues after an error: the error is logged, and the next pass tries again. */
+/** From now on supervision continues after an error: the error is logged, and the next sync tries again. */
 export function logUnexpectedErrors(logger: Logger): void {
   survive = (message) => logger.error(message);
 }

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { SourceKind } from "../base/model/manifest-origin.ts";
@@ -96,7 +97,7 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
   return new DesiredStateFeed({ sources, kept, checkpoints, logger });
 }
 
-/** A directory may appear later; a path that is named like a manifest is a slip of the pen. */
+/** A directory may appear later; a missing path with the name of a manifest is a mistake. */
 const isMissingFile = (location: string): boolean =>
   location !== "-" && !isManifestUrl(location) && hasManifestExtension(location) && !existsSync(location);
 
@@ -134,17 +135,13 @@ export class StdinSource implements FeedSource {
 
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
     this.#reads++;
-    const chunks: Uint8Array[] = [];
-    let length = 0;
-    for await (const chunk of this.#input()) {
-      signal.throwIfAborted();
-      length += chunk.length;
-      if (length >= MAX_MANIFEST_BYTES)
-        throw new Error(`standard input is too large: ${MAX_MANIFEST_BYTES} bytes or more`);
-      chunks.push(chunk);
-    }
-    if (length === 0) throw new Error("standard input is empty");
-    const { findings, results: _, ...objects } = await this.#read(Buffer.concat(chunks), "-");
+    const bytes = await readBoundedBytesOf(this.#input(), MAX_MANIFEST_BYTES - 1).catch((error: unknown) => {
+      if (!(error instanceof StreamTooLongError)) throw error;
+      throw new Error(`standard input is too large: ${MAX_MANIFEST_BYTES} bytes or more`);
+    });
+    signal.throwIfAborted();
+    if (bytes.length === 0) throw new Error("standard input is empty");
+    const { findings, results: _, ...objects } = await this.#read(bytes, "-");
     this.#pods = objects.pods.length;
     return { ...objects, findings, stale: new Map(), isComplete: true };
   }

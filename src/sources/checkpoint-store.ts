@@ -10,9 +10,9 @@ import { messageOf } from "../base/text/error-message.ts";
 import type { Objects, SourceSet, SourceStatus } from "./source-set.ts";
 
 const VERSION = 2;
-/** A disk that was full may have room again. */
+/** Time until a write that failed is repeated: a full disk may have space again. */
 const RETRY_MS = 30_000;
-/** Edits come in bursts; a crash in between loses a hint, nothing more. */
+/** Edits come in bursts. A crash within this time loses the newest set only. */
 const WRITE_DELAY_MS = 500;
 /** Larger than the pods of a thousand manifests. Unit: bytes. */
 const MAX_CHECKPOINT_BYTES = 1024 ** 3;
@@ -33,7 +33,7 @@ export type ObjectsByText = ReadonlyMap<string, Objects>;
 /** The last set of a source that was read. */
 export interface Checkpoint {
   texts: ObjectsByText;
-  /** File system of a directory at that time. */
+  /** File system that the directory was on. */
   place?: FileSystemId;
 }
 
@@ -54,7 +54,7 @@ interface Body {
   texts: Record<string, Objects>;
 }
 
-/** A place manifests come from. Emits complete sets, and nothing while it cannot be read. */
+/** Where manifests come from. Emits complete sets, and nothing while it cannot be read. */
 export interface FeedSource {
   readonly name: string;
   readonly kind: SourceStatus["kind"];

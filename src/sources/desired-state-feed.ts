@@ -88,7 +88,7 @@ export class DesiredStateFeed {
     if (this.#sources.length === 0 || this.#sets.some((set) => set !== undefined)) this.#publish();
   }
 
-  /** Calls back with every new state, at once with the present one. Returns the way to end that. */
+  /** Calls back with every new state, at once with the present one. @returns ends it */
   onChange(listener: (state: DesiredState, info: FeedInfo) => void): () => void {
     this.#listeners.add(listener);
     if (this.#last) listener(this.#last.state, this.#last.info);
@@ -184,9 +184,7 @@ export class DesiredStateFeed {
 
   /** @returns whether a kept source had one of these */
   #drop(keys: ReadonlySet<RunnableKey>): boolean {
-    let isDropped = false;
-    for (const source of this.#deps.kept) if (source.drop(keys)) isDropped = true;
-    return isDropped;
+    return this.#deps.kept.filter((source) => source.drop(keys)).length > 0;
   }
 
   /** Pods of kept sources that a configured source describes belong to that source from now on. */
@@ -202,12 +200,12 @@ export class DesiredStateFeed {
   #publish(): void {
     if (this.#deps.kept.length > 0) this.#handOver();
     const { state, ...info } = mergeSources(this.#sets);
-    const said = new Set<string>();
+    const logged = new Set<string>();
     for (const { message } of info.duplicates) {
-      said.add(`duplicate:${message}`);
+      logged.add(`duplicate:${message}`);
       this.#facts.log(`duplicate:${message}`, "warn", message);
     }
-    this.#facts.prune("duplicate:", said);
+    this.#facts.prune("duplicate:", logged);
     this.#reportUnclaimed(state);
     this.#last = { state: { ...state, completeSources: this.#completeSources }, info };
     for (const listener of this.#listeners) listener(this.#last.state, this.#last.info);
@@ -219,7 +217,7 @@ export class DesiredStateFeed {
 
   /** One warning for each source. */
   #reportUnclaimed({ pods, objects = [] }: DesiredState): void {
-    const said = new Set<string>();
+    const logged = new Set<string>();
     for (const source of this.#deps.kept) {
       const from = source.set().unclaimedFrom;
       const names = [
@@ -230,13 +228,13 @@ export class DesiredStateFeed {
       ];
       if (from === undefined || names.length === 0) continue;
       const key = `unclaimed:${source.id}`;
-      said.add(key);
+      logged.add(key);
       const what =
         `The source ${from} is not configured any more; what it described keeps running until a configured source ` +
         `describes it or it is removed ("kubelet-ts delete KIND NAME --namespace=NAMESPACE")`;
       this.#facts.log(key, "warn", `${what}: ${firstOf(names)}`);
     }
-    this.#facts.prune("unclaimed:", said);
+    this.#facts.prune("unclaimed:", logged);
   }
 }
 
@@ -321,13 +319,13 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
   };
 }
 
-/** A line of the log holds no thousand names. */
+/** The first ten names: a line of the log stays short. */
 function firstOf(names: readonly string[]): string {
   const more = names.length - 10;
   return names.slice(0, 10).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
-/** Says why an unclaimed pod runs, and both ways out. */
+/** Says why an unclaimed pod runs, and both ways to end that. */
 function unclaimedMessage(fullName: PodFullName, source: string): string {
   const [namespace, name] = fullName.split("/");
   return (

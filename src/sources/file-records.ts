@@ -160,9 +160,9 @@ export class FileRecords {
     return this.#records.size > 0;
   }
 
-  /** @param outOfReach why the source cannot be read; then every pod is stale. */
-  assemble(outOfReach?: string): SourceSet {
-    return assembleFiles(this.#records, outOfReach);
+  /** @param unreadable why the source cannot be read; then every pod is stale. */
+  assemble(unreadable?: string): SourceSet {
+    return assembleFiles(this.#records, unreadable);
   }
 
   /** Takes a new text, or returns after how many milliseconds it must be read again. */
@@ -328,9 +328,9 @@ function remember(record: FileRecord, identity: FileIdentity, ageMs: number): vo
 
 /**
  * The set of a source: its files together, in the order of their paths. Pure.
- * @param outOfReach why the source cannot be read; then every pod is stale
+ * @param unreadable why the source cannot be read; then every pod is stale
  */
-function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, outOfReach?: string): SourceSet {
+function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, unreadable?: string): SourceSet {
   const records = [...byPath].sort(([a], [b]) => compareNames(a, b)).map(([, record]) => record);
   // A file that is missing gives way to one that describes the same pods: it was moved.
   const here = records.filter((record) => record.missingSinceMs === undefined);
@@ -349,7 +349,7 @@ function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, outOfReach?: str
     for (const { pod } of podsOf(record)) {
       const name = podFullName(pod.metadata);
       if (error && record.stale.includes(name)) stale.set(name, describeFinding(error));
-      else if (!error && outOfReach) stale.set(name, outOfReach);
+      else if (!error && unreadable) stale.set(name, unreadable);
     }
   }
   return {
@@ -381,7 +381,7 @@ class ManifestReporter {
     this.#facts = facts;
   }
 
-  /** One line for what is new; hidden files are usual, and of no interest. */
+  /** One line for what is new; hidden files are common, and go to the debug log. */
   reportSkipped(skipped: ReadonlyMap<string, string>): void {
     const isNews = (path: string) => this.#skipped.get(path) !== skipped.get(path);
     const news = [...skipped].filter(([path]) => isNews(path));
@@ -401,15 +401,15 @@ class ManifestReporter {
   /** Logs the findings of a file that are new or gone. */
   report(path: string, record: Pick<FileRecord, "findings" | "stale">): void {
     const facts = this.#facts;
-    const said = logFindings(facts, `file:${path}:`, record.findings);
+    const logged = logFindings(facts, `file:${path}:`, record.findings);
     const staleKey = `file:${path}:stale`;
     if (record.stale.length > 0) {
-      said.add(staleKey);
+      logged.add(staleKey);
       const names = record.stale.map((name) => `"${name}"`).join(", ");
       const [what, stay] = record.stale.length > 1 ? ["pods", "stay"] : ["pod", "stays"];
       facts.log(staleKey, "warn", `${path}: has errors; ${what} ${names} ${stay} as before`);
     } else facts.resolve(staleKey, `${path}: is good again`);
-    facts.prune(`file:${path}:`, said);
+    facts.prune(`file:${path}:`, logged);
   }
 
   reportGone(path: string): void {

@@ -105,8 +105,8 @@ export class FileSource implements FeedSource {
   #onEvent(): void {
     const now = this.#deps.clock.monotonicMs();
     this.#debouncingSinceMs ??= now;
-    const patienceMs = Math.max(0, this.#debouncingSinceMs + MAX_DEBOUNCE_MS - now);
-    this.#schedule(Math.min(DEBOUNCE_MS, patienceMs), true);
+    const longestMs = Math.max(0, this.#debouncingSinceMs + MAX_DEBOUNCE_MS - now);
+    this.#schedule(Math.min(DEBOUNCE_MS, longestMs), true);
   }
 
   /** @param postpone moves an earlier read instead of keeping it: the directory is not quiet yet */
@@ -158,7 +158,7 @@ export class FileSource implements FeedSource {
   }
 
   #emitIfNew(): void {
-    // A source that cannot be read has nothing to say, and the first set is complete: what it leaves out is removed.
+    // Nothing is known of a source that was never read, and a set is complete: pods that it leaves out are removed.
     if (this.#reads.failure !== undefined && this.#records.isEmpty) return;
     if (this.#emitted === undefined && this.#records.isUnsettled) return;
     const state = `${this.#records.revision} ${this.#reads.failure ?? ""}`;

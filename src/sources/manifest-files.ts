@@ -101,7 +101,7 @@ type FileContent =
   | { kind: "missing" }
   /** A symbolic link whose target is missing: a part of a swap in several steps, or a disk that is not mounted. */
   | { kind: "dangling" }
-  /** A directory, socket, device: nothing to read, nothing wrong. */
+  /** A directory, socket or device. */
   | { kind: "not-a-file"; what: string }
   | { kind: "unreadable"; message: string };
 
@@ -109,7 +109,7 @@ type FileContent =
 export function readManifestFile(path: string, known?: FileIdentity): FileContent {
   let fd: number | undefined;
   try {
-    // Devices act on being opened, so they are not.
+    // Opening a device may have an effect, so it is not opened.
     const before = statSync(path, { bigint: true });
     if (!before.isFile())
       return { kind: "not-a-file", what: before.isDirectory() ? "a directory" : "not a regular file" };

@@ -1,11 +1,11 @@
 import { type FSWatcher, lstatSync, readlinkSync, statSync, watch } from "node:fs";
 import { join, resolve, sep } from "node:path";
 
-/** Links on the way to a path. Source: Linux, `MAXSYMLINKS`. */
+/** Links that lead to a path. Source: Linux, `MAXSYMLINKS`. */
 const MAX_LINKS = 40;
 
 /**
- * Reports events of a path, of its contents and of the way to it: each directory of the way is watched for the next name,
+ * Reports events of a path, of its contents and of what leads to it: each directory above is watched for the next name,
  * so that a file, a directory or a link that is replaced is seen (`..data` of Kubernetes, `live/` of certbot). The kind of
  * event is not reported: the listener reads again. Network file systems may send no events, so a timer is needed as well.
  */

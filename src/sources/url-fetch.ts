@@ -24,10 +24,10 @@ export type UrlOptions = Pick<
   | "manifestUrlClientKeyFile"
 >;
 
-/** What a request needs of this machine. */
+/** Options and means of a request. */
 export interface UrlFetchDeps {
   options: UrlOptions;
-  /** From the environment of our start; undefined = direct. */
+  /** The proxy by the environment of this process; undefined: direct. */
   proxyFor: (url: URL) => string | undefined;
   files: ReadsText;
 }
@@ -42,7 +42,7 @@ export interface Validators {
 
 type UrlResponse = { kind: "unchanged" } | { kind: "bytes"; bytes: Uint8Array; validators: Validators };
 
-/** The manifests could not be had; the message says why and holds no secret. */
+/** The manifests cannot be fetched; the message says why and contains no secret. */
 export class UrlFetchError extends Error {
   override readonly name = "UrlFetchError";
 }
@@ -66,7 +66,7 @@ function parseManifestUrl(text: string): Target {
 }
 
 /**
- * One GET of a manifest URL: at most `--manifest-url-timeout` and 10 MiB (decoded), redirects followed by hand so that headers and
+ * One GET of a manifest URL: at most `--manifest-url-timeout` and 10 MiB (decoded), redirects are followed here, so that headers and
  * the client certificate only ever go to the host they were meant for.
  * @throws UrlFetchError for every way it can fail but the abort of `signal`, whose reason is thrown.
  */
@@ -108,7 +108,7 @@ async function follow(
       throw new UrlFetchError(`is redirected from https to plain http (${maskUrl(next.href)})`);
     }
     if (first.socket && next.origin !== first.url.origin) throw new UrlFetchError("is redirected away from its socket");
-    // A host that was left never gets them again: another host chose the way back to it.
+    // Not again after another host, which chose the redirect back.
     isTrusted &&= next.origin === first.url.origin;
     url = next;
   }
@@ -181,7 +181,7 @@ async function readPem(files: ReadsText, file: string): Promise<string> {
   return text;
 }
 
-/** Where distributions keep the authorities of the system; the runtime only knows the ones built into it. */
+/** Where distributions keep the certificates of authorities; the runtime only knows the ones built into it. */
 const SYSTEM_BUNDLES = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/tls/certs/ca-bundle.crt",
@@ -192,7 +192,7 @@ const SYSTEM_BUNDLES = [
 
 async function systemAuthorities(files: ReadsText): Promise<string | undefined> {
   for (const file of [process.env.SSL_CERT_FILE, ...SYSTEM_BUNDLES]) {
-    // One that cannot be read: the next distribution's place.
+    // One that cannot be read: the path of the next distribution.
     const text = file ? await files.readText(file, SYSTEM_FILE_BYTES).catch(() => undefined) : undefined;
     if (text !== undefined) return text;
   }

@@ -98,7 +98,7 @@ export class DiskUsage {
   }
 }
 
-/** A local file system needs no time. */
+/** Local file systems answer within milliseconds. */
 const STATFS_TIMEOUT_MS = 10_000;
 
 /** Capacity of the file system a path is on; undefined when it cannot be read, or not in time. */
@@ -145,10 +145,10 @@ export function containerDirectories(container: ContainerFacts): string[] {
 
 /** A request waits this long for file systems; those that need longer are shown as they were. */
 const ANSWER_MS = 1_000;
-/** Figures of a file system that has been silent for this long are not shown. */
+/** Figures of a file system that has not answered for this long are not shown. */
 const MAX_AGE_MS = 60_000;
 
-/** Capacities of file systems. The event loop waits for one at most once, when its path is new; one that hangs is asked no second time. */
+/** Capacities of file systems. The event loop waits for one at most once, when its path is new; one that hangs is not asked again. */
 export class Capacities {
   readonly #clock: Clock;
   readonly #measure: (path: string) => Promise<FsCapacity | undefined>;
@@ -162,7 +162,7 @@ export class Capacities {
     this.#measureNow = measureNow;
   }
 
-  /** The last figures; starts to bring them up to date. undefined when the path is not there, or is silent. */
+  /** The last figures; starts to bring them up to date. undefined when the path is not there, or does not answer. */
   last(path: string): FsCapacity | undefined {
     const nowMs = this.#clock.monotonicMs();
     const known = this.#known.get(path);
@@ -192,7 +192,7 @@ export class Capacities {
       this.#running.delete(path);
       const nowMs = this.#clock.monotonicMs();
       const before = this.#known.get(path);
-      // The thread was busy with other work, or the path is gone: a later request tells.
+      // The slot was busy with other work, or the path is gone: a later request shows which.
       if (!capacity && before && nowMs - before.atMs <= MAX_AGE_MS) return;
       this.#known.set(path, { capacity, atMs: nowMs });
     });
@@ -212,7 +212,7 @@ const DU_BATCH = 200;
 /** One line for each directory of a batch; a path has at most 4096 bytes. */
 const MAX_DU_BYTES = DU_BATCH * 8192;
 
-/** A local file system needs no time. */
+/** Local file systems answer within milliseconds. */
 const SORT_TIMEOUT_MS = 5_000;
 
 /** `f_type` of an overlay. Source: linux/magic.h. */
@@ -254,7 +254,7 @@ async function sortByFileSystem(directories: readonly string[], slot: FileSlot) 
   try {
     for (const path of directories) await slot.run(() => classify(path), SORT_TIMEOUT_MS);
   } catch {
-    // A disk is silent: the rest is missing from the result, too.
+    // A disk does not answer: the rest is missing from the result, too.
   }
   return { plain, overlaid };
 }

@@ -17,7 +17,7 @@ interface OomKill {
 
 type Context = Pick<OomKill, "victimCgroup" | "limitCgroup"> & { pid: number | undefined };
 
-/** Puts together the messages of one kill. Knows the words of Linux 3.10 to 6.18. Feed it every message of the kernel's log in order. */
+/** Puts together the messages of one kill. Knows the messages of Linux 3.10 to 6.18. Feed it every message of the kernel's log in order. */
 export class OomKillParser {
   #context: Context | undefined;
 
@@ -40,7 +40,7 @@ export class OomKillParser {
   }
 }
 
-/** Some distributions' 3.10 says whose it was before or behind the name. */
+/** Linux 3.10 of some distributions names the user before or after the process. */
 const KILLED =
   /^(?:(Out of memory|Memory cgroup out of memory)(?: \([^)]*\))?: )?Killed process (\d+)(?:, UID \d+,)? \((.*)\)(?:, UID \d+,)? total-vm/;
 

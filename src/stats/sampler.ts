@@ -9,7 +9,7 @@ import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 
 /** Callers within this time receive the same numbers. */
 const CACHE_MS = 1_000;
-/** Readings older than this say nothing about now. */
+/** Older readings are not compared with: their average says nothing about the present use. */
 const OLDEST_BASE_MS = 90_000;
 /** Limits are read again after this, a few cgroups at each sample: all of a hundred pods take 40 ms. */
 const SPEC_AGE_MS = 60_000;
@@ -160,7 +160,7 @@ export class Sampler {
     this.#latestMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** Begins a sample. @returns the way to measure one cgroup in it: undefined when the cgroup is gone */
+  /** Begins a sample. @returns measures one cgroup in it; undefined when the cgroup is gone */
   #startSample(detail: Detail, nowMs: number) {
     let specs = SPECS_PER_SAMPLE;
     this.#sampleCount++;
@@ -274,7 +274,7 @@ export class Sampler {
     return this.#clock.monotonicMs() - this.#latestMs > OLDEST_BASE_MS;
   }
 
-  // An open file keeps a removed cgroup alive in the kernel, so none stays open after the last question.
+  // An open file keeps a removed cgroup alive in the kernel, so none stays open after the last request.
   #releaseLater(): void {
     if (this.#cancelRelease) return;
     this.#cancelRelease = this.#clock.schedule(OLDEST_BASE_MS, () => {

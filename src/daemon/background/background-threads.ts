@@ -30,7 +30,7 @@ const treeAt = (path: string): TaskOptions => ({ key: `tree ${path}`, timeoutMs:
 const mountAt = (path: string): TaskOptions => ({ key: `mount ${path}`, timeoutMs: BIND_TIMEOUT_MS });
 const parse = (work: string, file: string): TaskOptions => ({ key: `${work} ${file}`, timeoutMs: PARSE_TIMEOUT_MS });
 
-/** Tasks below the root directory: they hang together. */
+/** Tasks below the root directory: a disk that hangs delays all of them. */
 const ROOT_DISK = access("root directory");
 /** A machine may have many processes, and the kernel holds back their command lines while they wait for a disk. */
 const PROCESSES = access("processes");

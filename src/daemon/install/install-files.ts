@@ -12,7 +12,7 @@ export interface InstallPaths {
   enabling: string;
 }
 
-/** The way to a service where neither systemd nor OpenRC runs. */
+/** How to make kubelet-ts a service where neither systemd nor OpenRC runs. */
 export const OTHER_SERVICE_MANAGER =
   "have its own service manager run: kubelet-ts --pod-manifest-path=/etc/kubernetes/manifests";
 

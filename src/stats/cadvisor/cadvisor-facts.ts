@@ -116,7 +116,7 @@ function kept<T>(clock: Clock, maxAgeMs: number, read: () => T): () => T {
   };
 }
 
-/** Response of `/spec/`: cAdvisor's `info/v1.MachineInfo` as kubelet 1.20 prints it (oracle 94). Sizes are in bytes. */
+/** Response of `/spec/`: cAdvisor's `info/v1.MachineInfo` as kubelet 1.20 prints it. Sizes are in bytes. */
 export type MachineInfo = ReturnType<typeof readMachineInfo>;
 export type MachineBasics = ReturnType<typeof readMachineBasics>;
 type CacheInfo = Record<"size" | "level", number> & { type: string };

@@ -10,7 +10,7 @@ export const TEXT_CONTENT_TYPE: Readonly<Record<TextFormat, string>> = {
 /** Adds a sample to the metric that is being shown. @param labels as text @param suffix of the name, as histograms have */
 type AddSample = (labels: string, value: number, suffix?: string) => void;
 
-/** A metric: what is said of it, and how its samples are written when a scraper asks. */
+/** A metric: its description, and how its samples are written at a scrape. */
 export interface Metric {
   readonly type: "counter" | "gauge" | "histogram";
   readonly name: string;
