@@ -5,8 +5,8 @@ import { readBoundedStream } from "../base/files/bounded-stream.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { readText } from "./cgroups/open-file-reader.ts";
-import { logDirectory } from "./node-sample.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
+import { logDirectory } from "./sampler.ts";
 
 /** Size of a file system. Bytes and counts. */
 export interface FsCapacity {

@@ -17,15 +17,15 @@ import {
   readCapacity,
 } from "./disk-usage.ts";
 import { labelText, type Metric, metricsOf, metricsText, type TextFormat } from "./metrics/metric.ts";
+import type { PodFacts } from "./pod-facts.ts";
 import {
   logDirectory,
   type MeasuredCgroup,
   measuredCgroups,
   type NodeSample,
+  Sampler,
   type SystemContainerName,
-} from "./node-sample.ts";
-import type { PodFacts } from "./pod-facts.ts";
-import { Sampler } from "./sampler.ts";
+} from "./sampler.ts";
 import { type SummaryFacts, toSummary } from "./summary.ts";
 
 /** Directories that describe the machine; others in tests. */

@@ -15,15 +15,9 @@ import type {
 } from "../base/api/stats-summary.ts";
 import type { InterfaceCounters } from "../base/host/proc.ts";
 import { toApiTime } from "../base/text/api-time.ts";
-import type { MemoryStats, Pressure } from "./cgroups/cgroup-stats.ts";
+import type { MemoryStats, Pressure } from "./cgroups/cgroup-figures.ts";
 import type { DirectoryUsage, FsCapacity } from "./disk-usage.ts";
-import {
-  type CgroupSample,
-  type ContainerSample,
-  logDirectory,
-  type NodeSample,
-  type PodSample,
-} from "./node-sample.ts";
+import { type CgroupSample, type ContainerSample, logDirectory, type NodeSample, type PodSample } from "./sampler.ts";
 
 /** Facts of a summary in addition to the sample. */
 export interface SummaryFacts {

@@ -3,9 +3,9 @@ import { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import type { PodDiskUsage, PodUsage } from "../../plan/eviction.ts";
 import type { KubeletView } from "../../server/view.ts";
 import { containerDirectories, type DirectoryUsage, DiskUsage } from "../../stats/disk-usage.ts";
-import type { NodeSample } from "../../stats/node-sample.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { PodFacts } from "../../stats/pod-facts.ts";
+import type { NodeSample } from "../../stats/sampler.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { liveOptions } from "./node-context.ts";
 

@@ -32,8 +32,8 @@ import { type Page, Servers } from "../../server/servers.ts";
 import { readTlsMaterial, type TlsMaterial } from "../../server/serving-certificate.ts";
 import type { KubeletView } from "../../server/view.ts";
 import { processMetrics } from "../../stats/metrics/process-metrics.ts";
-import type { SystemContainerName } from "../../stats/node-sample.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
+import type { SystemContainerName } from "../../stats/sampler.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import type { KubeletRun } from "../kubelet-run.ts";
 import {

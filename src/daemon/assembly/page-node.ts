@@ -11,8 +11,8 @@ import { type CadvisorFacts, CadvisorFactsReader, type NodeFilesystem } from "..
 import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
 import { readText } from "../../stats/cgroups/open-file-reader.ts";
-import type { CgroupSample, NodeSample, PodSample } from "../../stats/node-sample.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
+import type { CgroupSample, NodeSample, PodSample } from "../../stats/sampler.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { imagesWithin } from "./build-images.ts";
 

@@ -18,7 +18,7 @@ import type {
   ProbeResponse,
 } from "../../page/wire.ts";
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";
-import type { CgroupStats } from "../../stats/cgroups/cgroup-stats.ts";
+import type { CgroupStats } from "../../stats/cgroups/cgroup-figures.ts";
 
 export interface PodDetailFacts {
   row: PodRow;

@@ -1,6 +1,6 @@
 import { endOfText, metricText, type TextFormat } from "../metrics/metric.ts";
-import { type MeasuredCgroup, measuredCgroups, toMeasuredCgroup } from "../node-sample.ts";
 import type { NodeStats } from "../node-stats.ts";
+import { type MeasuredCgroup, measuredCgroups, toMeasuredCgroup } from "../sampler.ts";
 import { CadvisorFactsReader } from "./cadvisor-facts.ts";
 import { cadvisorMetrics } from "./cadvisor-metrics.ts";
 import { type ContainerInfo, toContainerInfo } from "./container-info.ts";

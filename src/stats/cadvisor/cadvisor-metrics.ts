@@ -1,5 +1,5 @@
 import type { DiskCounters, InterfaceCounters } from "../../base/host/proc.ts";
-import type { BlockIoStats, HugetlbStats } from "../cgroups/cgroup-stats.ts";
+import type { BlockIoStats, HugetlbStats } from "../cgroups/cgroup-figures.ts";
 import type { FsCapacity } from "../disk-usage.ts";
 import { label, labelText, type Metric, metricsOf } from "../metrics/metric.ts";
 import {
@@ -8,7 +8,7 @@ import {
   type MeasuredCgroup,
   measuredCgroups,
   type NodeSample,
-} from "../node-sample.ts";
+} from "../sampler.ts";
 import type { CadvisorFacts, MachineInfo } from "./cadvisor-facts.ts";
 
 /**

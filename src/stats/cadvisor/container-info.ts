@@ -1,5 +1,5 @@
 import type { InterfaceCounters } from "../../base/host/proc.ts";
-import { logDirectory, type MeasuredCgroup } from "../node-sample.ts";
+import { logDirectory, type MeasuredCgroup } from "../sampler.ts";
 import { withoutUndefined } from "../summary.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 

@@ -1,6 +1,7 @@
 import { readlinkSync, statSync } from "node:fs";
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { type ProcessCounts, parseOpenFilesLimit, parseProcessState } from "../../base/host/proc.ts";
+import type { CgroupSpec, CgroupStats } from "./cgroup-figures.ts";
 import {
   readBlockIo,
   readCpu,
@@ -21,7 +22,6 @@ import {
   toCgroupLayout,
   toProcessDirectories,
 } from "./cgroup-layout.ts";
-import type { CgroupSpec, CgroupStats } from "./cgroup-stats.ts";
 import { OpenFileReader, readSubdirectories, readText } from "./open-file-reader.ts";
 
 /** `basics`: what `/stats/summary` and `/metrics/resource` need. `all`: the rest too, for half as much again. */

@@ -14,7 +14,7 @@ import {
   toInterfaceRows,
 } from "../../../src/daemon/assembly/page-node.ts";
 import type { NodeFilesystem } from "../../../src/stats/cadvisor/cadvisor-facts.ts";
-import type { NodeSample } from "../../../src/stats/node-sample.ts";
+import type { NodeSample } from "../../../src/stats/sampler.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();

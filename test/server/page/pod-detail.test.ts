@@ -11,7 +11,7 @@ import {
   toManifestView,
   toPodDetail,
 } from "../../../src/server/page/pod-detail.ts";
-import type { CgroupStats } from "../../../src/stats/cgroups/cgroup-stats.ts";
+import type { CgroupStats } from "../../../src/stats/cgroups/cgroup-figures.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
 const UID = "u".repeat(32);
