@@ -14,7 +14,7 @@ import { readManifest } from "../manifest/read-manifest.ts";
 import { computeQosClass } from "../plan/pod-resources.ts";
 
 /** Objects that a kubelet has read or was sent. */
-export interface KnownObjects {
+interface KnownObjects {
   pods: readonly DesiredPod[];
   configMaps: readonly ConfigMap[];
   secrets: readonly Secret[];
@@ -40,7 +40,7 @@ export interface RunningState {
 }
 
 /** Changes of a manifest on one object. */
-export interface ManifestChange {
+interface ManifestChange {
   /** `pod "default/web"` */
   subject: string;
   /** In the format of diff -U3; empty: another object of the manifest has effects on this one. */

@@ -5,7 +5,7 @@ import { readBoundedStream } from "../base/files/bounded-stream.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { readText } from "./cgroups/open-file-reader.ts";
-import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
+import type { ContainerFacts, PodFacts, VolumeFacts } from "./pod-facts.ts";
 import { logDirectory } from "./sampler.ts";
 
 /** Size of a file system. Bytes and counts. */
@@ -127,13 +127,12 @@ const toCapacity = ({ bsize, blocks, bfree, bavail, files, ffree }: StatsFs): Fs
   inodesFree: ffree,
 });
 
-/** Directories of these pods whose usage is measured. */
-export function podDirectories(pods: readonly PodFacts[]): string[] {
-  return pods.flatMap(({ containers, volumes }) => [
+/** Directories of these pods, with those of the volumes that are chosen. */
+export const podDirectories = (pods: readonly PodFacts[], isChosen: (volume: VolumeFacts) => boolean): string[] =>
+  pods.flatMap(({ containers, volumes }) => [
     ...containers.flatMap(containerDirectories),
-    ...volumes.filter(({ isFileSystem }) => !isFileSystem).map(({ path }) => path),
+    ...volumes.filter(isChosen).map(({ path }) => path),
   ]);
-}
 
 /** Directories of these pods whose whole file system is measured. */
 export const podFileSystems = (pods: readonly PodFacts[]): string[] =>

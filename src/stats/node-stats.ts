@@ -189,7 +189,10 @@ export class NodeStats {
 
   /** Usage of the directories of these pods (default: all), of the last scan; starts one when it is due. */
   diskUsage(pods = this.options.podFacts()): ReadonlyMap<string, DirectoryUsage> {
-    return this.disk.ask(podDirectories(pods), podFileSystems(pods));
+    return this.disk.ask(
+      podDirectories(pods, ({ isFileSystem }) => !isFileSystem),
+      podFileSystems(pods),
+    );
   }
 
   async #warm(detail: "basics" | "all"): Promise<void> {

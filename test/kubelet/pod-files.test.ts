@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { PodFiles } from "../../src/kubelet/pod-files.ts";
@@ -52,6 +52,7 @@ test("the termination log is made for one attempt, writable by any user of the c
   const pod = aPod({}, { uid: "uid" });
   const path = await files.makeTerminationLog(pod, aContainer({ terminationMessagePath: "/dev/termination-log" }), 3);
   expect(path).toBe(join(root, "pods", "uid", "containers", "app", "3"));
+  expect(statSync(path!).mode & 0o777).toBe(0o666);
   writeFileSync(path!, "bye");
   expect(readTerminationLog(path!)).toBe("bye");
 });

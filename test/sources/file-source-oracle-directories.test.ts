@@ -71,7 +71,7 @@ test.each(cases)("$id", async ({ id, files, pods = [] }) => {
         symlinkSync(target, path);
     }
   }
-  const set = await directory.source.readOnce(new AbortController().signal);
+  const set = await directory.once();
   await directory.source.stop();
   const { state } = mergeSources([set]);
   const difference = DIFFERENT[id];

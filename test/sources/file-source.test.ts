@@ -32,7 +32,6 @@ function watched(options?: WatchedOptions): WatchedDirectory {
   return directory;
 }
 const good = readFile(Buffer.from(manifest("web")), "web.yaml");
-const once = (directory: WatchedDirectory) => directory.source.readOnce(new AbortController().signal);
 const finds = (directory: WatchedDirectory, text = "") =>
   until(`the finding ${text}`, () =>
     (directory.sets.at(-1)?.findings ?? []).some(({ message }) => message.includes(text)),
@@ -480,22 +479,22 @@ test("a pipe is passed over in a directory, and an error where it was asked for"
   const directory = watched();
   const pipe = directory.file("pipe.yaml");
   expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
-  expect((await once(directory)).findings).toEqual([]);
+  expect((await directory.once()).findings).toEqual([]);
   const given = watched({ path: "pipe.yaml" });
   expect(Bun.spawnSync(["mkfifo", given.path]).exitCode).toBe(0);
-  const { findings } = await once(given);
+  const { findings } = await given.once();
   expect(findings.map(({ severity, message }) => [severity, message])).toEqual([["error", "is not a regular file"]]);
 });
 
 test("readOnce reads what is there; a path that does not exist is an error", async () => {
   const directory = watched();
   directory.write("web.yaml", manifest("web"));
-  const set = await once(directory);
+  const set = await directory.once();
   expect(podsOf(set)).toEqual(["web=busybox:1"]);
   const missing = watched({ path: "nothing" });
-  await expect(once(missing)).rejects.toThrow(`"${missing.path}" does not exist`);
+  await expect(missing.once()).rejects.toThrow(`"${missing.path}" does not exist`);
   const loop = watched({ path: "loop" });
   symlinkSync("loop", loop.path);
-  await expect(once(loop)).rejects.toThrow(`"${loop.path}" cannot be read`);
+  await expect(loop.once()).rejects.toThrow(`"${loop.path}" cannot be read`);
   expect([...missing.logger.lines, ...loop.logger.lines]).toEqual([]);
 });

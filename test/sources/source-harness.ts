@@ -4,6 +4,7 @@ import type { FileSystemId } from "../../src/base/files/mount-points.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import type { Clock } from "../../src/base/model/clock.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
+import type { FeedSource } from "../../src/sources/checkpoint-store.ts";
 import { FileSource } from "../../src/sources/file-source.ts";
 import { readManifests } from "../../src/sources/manifest-files.ts";
 import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
@@ -50,45 +51,19 @@ export interface WatchedOptions {
   path?: string;
 }
 
-/** A file source on a directory of its own (made unless `path` says otherwise), with every set it emitted. */
-export class WatchedDirectory {
-  readonly root: string;
-  readonly path: string;
+/** A source with every set it emitted. */
+export abstract class Watched {
   readonly logger = new RecordingLogger();
   readonly sets: SourceSet[] = [];
-  readonly source: FileSource;
-
-  /** @param root an empty directory, by its real path */
-  constructor(root: string, options: WatchedOptions = {}) {
-    this.root = root;
-    this.path = join(this.root, options.path ?? "manifests");
-    if (options.path === undefined) mkdirSync(this.path);
-    this.source = new FileSource({
-      path: this.path,
-      read: readFile,
-      readManifests,
-      clock: options.clock ?? new SystemClock(),
-      logger: this.logger,
-      // Only the watch can be as quick as the tests want it, unless a test is about the timer.
-      checkFrequencyMs: options.checkFrequencyMs ?? 3_600_000,
-      lastKnownGood: () => {
-        const texts = options.lastKnownGood?.();
-        return texts && { texts, ...(options.lastPlace ? { place: options.lastPlace } : {}) };
-      },
-    });
-  }
+  abstract readonly source: FeedSource;
 
   start(): this {
     this.source.start((set) => this.sets.push(set));
     return this;
   }
 
-  file(name: string): string {
-    return join(this.path, name);
-  }
-
-  write(name: string, text: string): void {
-    writeSettled(this.file(name), text);
+  once(): Promise<SourceSet> {
+    return this.source.readOnce!(new AbortController().signal);
   }
 
   get pods(): string[] {
@@ -112,5 +87,41 @@ export class WatchedDirectory {
     await until(`pods ${wanted}`, () => this.sets.length > 0 && this.pods.join(" ") === wanted, {
       details: () => `wanted at last: ${this.pods.join(" ")}\n${this.logger.lines.join("\n")}`,
     });
+  }
+}
+
+/** A file source on a directory of its own (made unless `path` says otherwise), with every set it emitted. */
+export class WatchedDirectory extends Watched {
+  readonly root: string;
+  readonly path: string;
+  readonly source: FileSource;
+
+  /** @param root an empty directory, by its real path */
+  constructor(root: string, options: WatchedOptions = {}) {
+    super();
+    this.root = root;
+    this.path = join(this.root, options.path ?? "manifests");
+    if (options.path === undefined) mkdirSync(this.path);
+    this.source = new FileSource({
+      path: this.path,
+      read: readFile,
+      readManifests,
+      clock: options.clock ?? new SystemClock(),
+      logger: this.logger,
+      // Only the watch can be as quick as the tests want it, unless a test is about the timer.
+      checkFrequencyMs: options.checkFrequencyMs ?? 3_600_000,
+      lastKnownGood: () => {
+        const texts = options.lastKnownGood?.();
+        return texts && { texts, ...(options.lastPlace ? { place: options.lastPlace } : {}) };
+      },
+    });
+  }
+
+  file(name: string): string {
+    return join(this.path, name);
+  }
+
+  write(name: string, text: string): void {
+    writeSettled(this.file(name), text);
   }
 }

@@ -6,15 +6,14 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../../src/config/option-table.ts";
-import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
+import type { Objects } from "../../src/sources/source-set.ts";
 import { UrlSource, type UrlSourceDeps } from "../../src/sources/url-source.ts";
 import { cleanUps } from "../support/clean-ups.ts";
-import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { type CertificateFiles, TestCertificates } from "../support/test-certificates.ts";
 import { httpServers, rawServers } from "../support/test-servers.ts";
 import { until } from "../support/until.ts";
-import { manifest, podsOf, readUrl } from "./source-harness.ts";
+import { manifest, podsOf, readUrl, Watched } from "./source-harness.ts";
 
 // Real files, programs and servers: on a busy machine each may take its time.
 setDefaultTimeout(60_000);
@@ -32,12 +31,11 @@ const serve = (...given: Parameters<typeof httpServer>): string => {
 const serveRaw = async (respond: (socket: Socket) => void): Promise<string> =>
   `http://127.0.0.1:${(await rawServer(respond)).port}`;
 
-class Watched {
-  readonly sets: SourceSet[] = [];
-  readonly logger = new RecordingLogger();
+class WatchedUrl extends Watched {
   readonly source: UrlSource;
 
   constructor(url: string, given: Partial<KubeletOptions & Omit<UrlSourceDeps, "options">> = {}) {
+    super();
     this.source = new UrlSource({
       url,
       options: { ...DEFAULT_KUBELET_OPTIONS, manifestUrlTimeoutMs: 5_000, httpCheckFrequencyMs: 10, ...given },
@@ -50,30 +48,6 @@ class Watched {
       ...given,
     });
     atTestEnd(() => this.source.stop());
-  }
-
-  start(): this {
-    this.source.start((set) => this.sets.push(set));
-    return this;
-  }
-
-  once(): Promise<SourceSet> {
-    return this.source.readOnce(new AbortController().signal);
-  }
-
-  get pods(): string[] {
-    return podsOf(this.sets.at(-1));
-  }
-
-  async wants(...pods: string[]): Promise<void> {
-    await until(`pods ${pods}`, () => this.sets.length > 0 && this.pods.join(" ") === pods.join(" "), {
-      details: () => this.logger.lines.join("\n"),
-    });
-  }
-
-  async polls(more: number): Promise<void> {
-    const { reads } = this.source.status();
-    await until("more polls", () => this.source.status().reads > reads + more);
   }
 }
 
@@ -91,7 +65,7 @@ describe("answers", () => {
     { what: "a PodList in JSON", body: list("a", "b"), want: ["a=busybox:1", "b=busybox:1"] },
     { what: "an empty PodList", body: list(), want: [] },
   ])("$what", async ({ body, want }) => {
-    const watched = new Watched(serve(() => new Response(body)));
+    const watched = new WatchedUrl(serve(() => new Response(body)));
     expect(podsOf(await watched.once())).toEqual([...want]);
   });
 
@@ -103,7 +77,7 @@ describe("answers", () => {
     { encoding: "br", pack: (body: Buffer) => brotliCompressSync(body) },
   ])("encoded by $encoding", async ({ encoding, pack }) => {
     const body = new Uint8Array(pack(Buffer.from(manifest("web"))));
-    const watched = new Watched(serve(() => new Response(body, { headers: { "Content-Encoding": encoding } })));
+    const watched = new WatchedUrl(serve(() => new Response(body, { headers: { "Content-Encoding": encoding } })));
     expect(podsOf(await watched.once())).toEqual(["web=busybox:1"]);
   });
 
@@ -112,8 +86,8 @@ describe("answers", () => {
     serve((request) => new Response(new URL(request.url).pathname === "/pods" ? manifest("web") : "no"), {
       unix: socket,
     });
-    expect(podsOf(await new Watched(`unix:${socket}:/pods`).once())).toEqual(["web=busybox:1"]);
-    expect(podsOf(await new Watched(`unix://${socket}:/pods`).once())).toEqual(["web=busybox:1"]);
+    expect(podsOf(await new WatchedUrl(`unix:${socket}:/pods`).once())).toEqual(["web=busybox:1"]);
+    expect(podsOf(await new WatchedUrl(`unix://${socket}:/pods`).once())).toEqual(["web=busybox:1"]);
   });
 
   test("as the metadata server of a cloud gives it, by its header", async () => {
@@ -125,10 +99,10 @@ describe("answers", () => {
     const attribute = `${url}/computeMetadata/v1/instance/attributes/google-container-manifest`;
     expect(
       podsOf(
-        await new Watched(attribute, { manifestUrlHeaders: [{ name: "Metadata-Flavor", value: "Google" }] }).once(),
+        await new WatchedUrl(attribute, { manifestUrlHeaders: [{ name: "Metadata-Flavor", value: "Google" }] }).once(),
       ),
     ).toEqual(["web=busybox:1"]);
-    await expect(new Watched(attribute).once()).rejects.toThrow("responded with 403 Forbidden");
+    await expect(new WatchedUrl(attribute).once()).rejects.toThrow("responded with 403 Forbidden");
   });
 });
 
@@ -145,7 +119,7 @@ test.each([
       found = request.headers.get("Metadata-Flavor");
       return new Response(manifest("web"));
     });
-    await new Watched(url, { proxyFor: () => proxy }).once();
+    await new WatchedUrl(url, { proxyFor: () => proxy }).once();
     expect(found).toBe(wanted);
   },
 );
@@ -190,9 +164,11 @@ describe("what is not a response leaves the pods alone", () => {
     async (_what, url, why) => {
       const known: Objects = readUrl(Buffer.from(manifest("web")), "x");
       const address = await url();
-      const watched = new Watched(address, { lastKnownGood: () => ({ texts: new Map([[address, known]]) }) }).start();
+      const watched = new WatchedUrl(address, {
+        lastKnownGood: () => ({ texts: new Map([[address, known]]) }),
+      }).start();
       await watched.wants("web=busybox:1");
-      await watched.polls(2);
+      await watched.readsMore(2);
       expect(watched.source.status().message).toContain(why);
       expect(watched.pods).toEqual(["web=busybox:1"]);
       // Said once, however often it was tried.
@@ -204,7 +180,7 @@ describe("what is not a response leaves the pods alone", () => {
   test("a server that stalls, before its head and in its body", async () => {
     for (const start of ["", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\napiVersion: v1\n"]) {
       const url = await serveRaw((socket) => void socket.write(start));
-      await expect(new Watched(url, { manifestUrlTimeoutMs: 100 }).once()).rejects.toThrow(
+      await expect(new WatchedUrl(url, { manifestUrlTimeoutMs: 100 }).once()).rejects.toThrow(
         "no complete response within 0.1 s",
       );
     }
@@ -221,14 +197,14 @@ describe("polling", () => {
     let body = manifest("web");
     let reads = 0;
     const url = serve(() => new Response(body));
-    const watched = new Watched(url, {
+    const watched = new WatchedUrl(url, {
       read: (bytes, name) => {
         reads++;
         return readUrl(bytes, name);
       },
     }).start();
     await watched.wants("web=busybox:1");
-    await watched.polls(3);
+    await watched.readsMore(3);
     expect(reads).toBe(1);
     expect(watched.sets).toHaveLength(1);
     body = manifest("web", "busybox:2");
@@ -245,9 +221,9 @@ describe("polling", () => {
       if (request.headers.get("if-none-match") === '"1"') return new Response(null, { status: 304 });
       return new Response(manifest("web"), { headers: { ETag: '"1"', "Last-Modified": modified } });
     });
-    const watched = new Watched(url).start();
+    const watched = new WatchedUrl(url).start();
     await watched.wants("web=busybox:1");
-    await watched.polls(2);
+    await watched.readsMore(2);
     expect(asked[0]).toEqual([null, null]);
     expect(asked.slice(1).every(([etag, since]) => etag === '"1"' && since === modified)).toBe(true);
     expect(watched.source.status()).toMatchObject({ state: "ok", pods: 1 });
@@ -256,7 +232,7 @@ describe("polling", () => {
   test("errors keep the last set, recovery is taken and said", async () => {
     let respond: () => Response = () => new Response(manifest("web"));
     const url = serve(() => respond());
-    const watched = new Watched(url).start();
+    const watched = new WatchedUrl(url).start();
     await watched.wants("web=busybox:1");
     respond = () => new Response("gone", { status: 503 });
     await until("the failure", () => watched.source.status().state === "failing");
@@ -271,7 +247,7 @@ describe("polling", () => {
   test("a bad pod of a list keeps its last good text, with the reason; the others change", async () => {
     let body = `${manifest("a")}---\n${manifest("b")}`;
     const url = serve(() => new Response(body));
-    const watched = new Watched(url).start();
+    const watched = new WatchedUrl(url).start();
     await watched.wants("a=busybox:1", "b=busybox:1");
     body = `${manifest("a", "busybox:2")}---\n${manifest("b", "5", "    imagePullPolicy: 7\n")}`;
     await watched.wants("a=busybox:2", "b=busybox:1");
@@ -280,7 +256,7 @@ describe("polling", () => {
   });
 
   test("nothing is emitted before the first response, and tries come sooner than usual until then", async () => {
-    const watched = new Watched("http://127.0.0.1:1/", { httpCheckFrequencyMs: 3_600_000 }).start();
+    const watched = new WatchedUrl("http://127.0.0.1:1/", { httpCheckFrequencyMs: 3_600_000 }).start();
     await until("a second try", () => watched.source.status().reads >= 2);
     expect(watched.sets).toEqual([]);
     expect(watched.source.status().state).toBe("failing");
@@ -304,7 +280,7 @@ describe("redirects", () => {
       note("away", request);
       return Response.redirect(`${home}/last`, 302);
     });
-    expect(podsOf(await new Watched(`${home}/start`, { manifestUrlHeaders }).once())).toEqual(["web=busybox:1"]);
+    expect(podsOf(await new WatchedUrl(`${home}/start`, { manifestUrlHeaders }).once())).toEqual(["web=busybox:1"]);
     expect(seen).toEqual([
       ["home/start", "Bearer s3cret"],
       ["home/second", "Bearer s3cret"],
@@ -319,8 +295,8 @@ describe("redirects", () => {
       seen.push(request.headers.get("authorization"));
       return new Response("no", { status: 401 });
     });
-    const watched = new Watched(`${url.replace("//", "//me:p%40ss@")}/x?token=s3cret`).start();
-    await watched.polls(1);
+    const watched = new WatchedUrl(`${url.replace("//", "//me:p%40ss@")}/x?token=s3cret`).start();
+    await watched.readsMore(1);
     expect(seen[0]).toBe(`Basic ${Buffer.from("me:p@ss").toString("base64")}`);
     const shown = JSON.stringify([watched.source.status(), watched.logger.lines, watched.source.name]);
     for (const secret of ["p%40ss", "p@ss", "s3cret"]) expect(shown).not.toContain(secret);
@@ -330,9 +306,9 @@ describe("redirects", () => {
 test("a mistake that comes back after it was mended is reported again", async () => {
   const bad = manifest("web").replace("image:", "imag:");
   let body = bad;
-  const watched = new Watched(serve(() => new Response(body))).start();
+  const watched = new WatchedUrl(serve(() => new Response(body))).start();
   const reports = () => watched.logger.lines.filter((line) => line.includes("imag")).length;
-  await watched.polls(1);
+  await watched.readsMore(1);
   const once = reports();
   expect(once).toBeGreaterThan(0);
   body = manifest("web");
@@ -340,7 +316,7 @@ test("a mistake that comes back after it was mended is reported again", async ()
   expect(reports()).toBe(once);
   body = bad;
   await until("the mistake to be reported again", () => reports() === 2 * once);
-  await watched.polls(1);
+  await watched.readsMore(1);
   expect(reports()).toBe(2 * once);
 });
 
@@ -360,17 +336,19 @@ describe("https", () => {
 
   test("an authority that is trusted by file, and one that is not", async () => {
     const url = serve(() => new Response(manifest("web")), { tls: identity() });
-    expect(podsOf(await new Watched(url, { manifestUrlCaFile: authority.certFile }).once())).toEqual(["web=busybox:1"]);
-    await expect(new Watched(url).once()).rejects.toThrow("--manifest-url-ca-file");
+    expect(podsOf(await new WatchedUrl(url, { manifestUrlCaFile: authority.certFile }).once())).toEqual([
+      "web=busybox:1",
+    ]);
+    await expect(new WatchedUrl(url).once()).rejects.toThrow("--manifest-url-ca-file");
     await expect(
-      new Watched(url.replace("127.0.0.1", "localhost"), { manifestUrlCaFile: authority.certFile }).once(),
+      new WatchedUrl(url.replace("127.0.0.1", "localhost"), { manifestUrlCaFile: authority.certFile }).once(),
     ).rejects.toThrow("another name");
   });
 
   test("a missing file of authorities is named", async () => {
-    await expect(new Watched("https://127.0.0.1:1/", { manifestUrlCaFile: "/nowhere/ca.pem" }).once()).rejects.toThrow(
-      '"/nowhere/ca.pem" cannot be read: ENOENT',
-    );
+    await expect(
+      new WatchedUrl("https://127.0.0.1:1/", { manifestUrlCaFile: "/nowhere/ca.pem" }).once(),
+    ).rejects.toThrow('"/nowhere/ca.pem" cannot be read: ENOENT');
   });
 
   test("a client certificate is shown where it is asked for", async () => {
@@ -393,8 +371,8 @@ describe("https", () => {
       manifestUrlClientCertFile: client.certFile,
       manifestUrlClientKeyFile: client.keyFile,
     };
-    expect(podsOf(await new Watched(url, files).once())).toEqual(["client=busybox:1"]);
-    expect(podsOf(await new Watched(url, { manifestUrlCaFile: authority.certFile }).once())).toEqual([
+    expect(podsOf(await new WatchedUrl(url, files).once())).toEqual(["client=busybox:1"]);
+    expect(podsOf(await new WatchedUrl(url, { manifestUrlCaFile: authority.certFile }).once())).toEqual([
       "unknown=busybox:1",
     ]);
   });
@@ -402,7 +380,7 @@ describe("https", () => {
   test("a redirect to plain http is refused", async () => {
     const plain = serve(() => new Response(manifest("web")));
     const url = serve(() => Response.redirect(plain, 302), { tls: identity() });
-    await expect(new Watched(url, { manifestUrlCaFile: authority.certFile }).once()).rejects.toThrow(
+    await expect(new WatchedUrl(url, { manifestUrlCaFile: authority.certFile }).once()).rejects.toThrow(
       "from https to plain http",
     );
   });
@@ -414,11 +392,11 @@ test("a proxy is used where the environment names one", async () => {
     asked.push(request.url);
     return new Response(manifest("web"));
   });
-  const watched = new Watched("http://manifests.example/pods", { proxyFor: () => proxy });
+  const watched = new WatchedUrl("http://manifests.example/pods", { proxyFor: () => proxy });
   expect(podsOf(await watched.once())).toEqual(["web=busybox:1"]);
   expect(asked).toHaveLength(1);
 });
 
 test("a URL that is none is refused", async () => {
-  await expect(new Watched("ftp://x/").once()).rejects.toThrow("no http:, https: or unix: URL");
+  await expect(new WatchedUrl("ftp://x/").once()).rejects.toThrow("no http:, https: or unix: URL");
 });

@@ -2,7 +2,7 @@ import type { PodUID } from "../../base/model/identity.ts";
 import { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import type { PodDiskUsage, PodUsage } from "../../plan/eviction.ts";
 import type { KubeletView } from "../../server/view.ts";
-import { containerDirectories, type DirectoryUsage, DiskUsage } from "../../stats/disk-usage.ts";
+import { containerDirectories, type DirectoryUsage, DiskUsage, podDirectories } from "../../stats/disk-usage.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { PodFacts } from "../../stats/pod-facts.ts";
 import type { NodeSample } from "../../stats/sampler.ts";
@@ -29,7 +29,7 @@ export function buildEvictionManager(parts: AssembledKubelet, view: KubeletView,
       readPods: () => toPodUsages(stats.sampler.sample("all")),
       askDisk: (uids) => {
         const pods = view.podFacts().filter(({ uid }) => uids.has(uid));
-        return toPodDiskUsages(pods, disk.ask(diskDirectories(pods)));
+        return toPodDiskUsages(pods, disk.ask(podDirectories(pods, ({ ephemeral }) => ephemeral)));
       },
       diskSettled: () => disk.settled(),
       reclaimImages: (signal) => imageGc.reclaim(signal),
@@ -48,7 +48,7 @@ export function buildEvictionManager(parts: AssembledKubelet, view: KubeletView,
 }
 
 /** Memory and processes by pod, of one sample. Pure. */
-export function toPodUsages({ pods }: Pick<NodeSample, "pods">): Map<PodUID, PodUsage> {
+function toPodUsages({ pods }: Pick<NodeSample, "pods">): Map<PodUID, PodUsage> {
   return new Map(
     pods.map(({ facts, cgroup, containers }): [PodUID, PodUsage] => [
       facts.uid,
@@ -62,15 +62,8 @@ export function toPodUsages({ pods }: Pick<NodeSample, "pods">): Map<PodUID, Pod
   );
 }
 
-/** Directories whose size decides whether a pod uses more of the disk than it may. */
-export const diskDirectories = (pods: readonly PodFacts[]): string[] =>
-  pods.flatMap(({ containers, volumes }) => [
-    ...containers.flatMap(containerDirectories),
-    ...volumes.filter(({ ephemeral }) => ephemeral).map(({ path }) => path),
-  ]);
-
 /** Disk usage by pod. What was measured before the pod was made (an earlier life of it) does not count. Pure. */
-export function toPodDiskUsages(
+function toPodDiskUsages(
   pods: readonly PodFacts[],
   measured: ReadonlyMap<string, DirectoryUsage>,
 ): Map<PodUID, PodDiskUsage> {

@@ -192,7 +192,7 @@ interface UsageReading {
 }
 
 /** Rates of what the kernel only counts, from one request of the node's view to the next. */
-export class MachineRates {
+class MachineRates {
   readonly #clock: Clock;
   readonly #proc: string;
   #cores: { atMs: number; times: CoreTimes[] } | undefined;

@@ -244,7 +244,7 @@ function toNodeUsage({ node }: Summary): NodeUsage {
 }
 
 /** Where a pod or a workload is written down, for the page: `file:line`, URL, `submitted`. Pure. */
-export function describeSource(
+function describeSource(
   { origin, sourceId }: { origin: string; sourceId?: string },
   location: ManifestLocation | undefined,
 ): string {
@@ -268,7 +268,7 @@ export const toUnreadSources = (sources: readonly SourceStatus[]): Rejection[] =
     }));
 
 /** Lines about the workloads of the manifests, sorted by kind and name. */
-export function toWorkloadRows(
+function toWorkloadRows(
   { objects = [], locations }: DesiredState,
   workloads: Pick<WorkloadReader, "statusOf">,
   now: Date,
@@ -298,7 +298,7 @@ function nextRunOf({ kind, object }: DesiredWorkload, status: object | undefined
 }
 
 /** The images of a pod that are kept up to date. Pure. */
-export function toImageUpdateRows(reports: readonly ImageUpdateReport[], pod: Pod): ImageUpdateRow[] {
+function toImageUpdateRows(reports: readonly ImageUpdateReport[], pod: Pod): ImageUpdateRow[] {
   const owner = updateOwnerOf(pod);
   return reports
     .filter((report) => report.owner === owner)

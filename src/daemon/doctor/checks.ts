@@ -5,7 +5,7 @@ import { OTHER_SERVICE_MANAGER } from "../install/install-files.ts";
 import type { MachineFacts } from "./gather-facts.ts";
 import type { ImageFacts } from "./gather-images.ts";
 
-export type CheckStatus = "ok" | "warn" | "fail";
+type CheckStatus = "ok" | "warn" | "fail";
 
 /** Outcome of one check. */
 export interface CheckResult {

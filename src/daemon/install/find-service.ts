@@ -34,7 +34,7 @@ export function serviceEnvironment(
 }
 
 /** State of a service, for a check. */
-export interface ServiceFacts {
+interface ServiceFacts {
   path: string;
   /** The unit is as this version writes it. */
   isCurrent: boolean;

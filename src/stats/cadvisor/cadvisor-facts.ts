@@ -118,7 +118,7 @@ function kept<T>(clock: Clock, maxAgeMs: number, read: () => T): () => T {
 
 /** Response of `/spec/`: cAdvisor's `info/v1.MachineInfo` as kubelet 1.20 prints it. Sizes are in bytes. */
 export type MachineInfo = ReturnType<typeof readMachineInfo>;
-export type MachineBasics = ReturnType<typeof readMachineBasics>;
+type MachineBasics = ReturnType<typeof readMachineBasics>;
 type CacheInfo = Record<"size" | "level", number> & { type: string };
 
 /** The machine as cAdvisor describes it, for `/spec/`. What the kernel does not report is 0 or "", as there. */
@@ -147,7 +147,7 @@ export function readMachineInfo(
 }
 
 /** The part of the machine that the Node object shows: a few reads, however many mounts and devices pods have made. */
-export function readMachineBasics(roots: MachineRoots = MACHINE_ROOTS) {
+function readMachineBasics(roots: MachineRoots = MACHINE_ROOTS) {
   const { proc, sys } = roots;
   return {
     num_cores: countThreads(sys) || countProcessors(readText(`${proc}/cpuinfo`) ?? ""),
@@ -329,7 +329,7 @@ function readNetworkDevices(directory: string) {
 }
 
 /** One mounted file system with a size worth reporting. */
-export interface MountedFilesystem {
+interface MountedFilesystem {
   /** Block device, the mount point of a tmpfs, or `overlay_0-28` with the numbers of an overlay. */
   device: string;
   mountPoint: string;
