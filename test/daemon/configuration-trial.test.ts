@@ -68,7 +68,7 @@ test("a configuration that stays healthy becomes the last known good one; then n
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("an end in order does not count against it", () => {
+test("a normal end of the process does not count against the configuration", () => {
   const { kept, trial } = world("new", { current: { ...configuration("new"), failedRuns: 1 } });
   expect(kept.current?.failedRuns).toBe(2);
   trial.stopped();

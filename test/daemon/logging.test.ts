@@ -56,7 +56,7 @@ test("control characters of others neither forge lines nor move the cursor", () 
   expect(lines).toEqual(['2026-01-02T03:04:05.678Z INFO  a\\nERROR forged\\x1b[2J\\x0d\\x9b x="b\\nc"\n']);
 });
 
-test("equal lines are not held back", () => {
+test("equal lines are all written", () => {
   const { logger, lines } = logged();
   for (let n = 0; n < 20; n++) logger.info("again");
   expect(lines).toHaveLength(20);
@@ -96,7 +96,7 @@ describe("--log-dir", () => {
     expect(readFileSync(join(dir, "kubelet-ts.log"), "utf8")).toContain("49\n");
   });
 
-  test("a directory that cannot be made is said once, and the terminal gets its lines", () => {
+  test("a directory that cannot be made is reported once, and the terminal gets its lines", () => {
     const base = tempDir();
     writeFileSync(join(base, "file"), "");
     const { logger, lines } = logged({ logDir: join(base, "file/logs") });

@@ -50,9 +50,9 @@ test.each([
   await applyProcessSettings({ ...OPTIONS, maxOpenFiles: wanted }, at.logger, at.host);
   expect(at.commands).toEqual([...commands]);
   expect(at.logger.lines.length).toBe(codes.at(-1) === 1 ? 1 : 0);
-}); // prettier-ignore
+});
 
-test("swap: said, or the end of it with --fail-swap-on", async () => {
+test("swap is logged, and is an error with --fail-swap-on", async () => {
   const { host, logger } = machine("1048576 1048576", SWAP_ON);
   await applyProcessSettings(OPTIONS, logger, host);
   expect(logger.lines).toEqual([

@@ -23,6 +23,6 @@ test("a file of another shape counts as none", () => {
   }
 });
 
-test("a root directory that cannot be written costs nothing", () => {
+test("a root directory that cannot be written is no error", () => {
   expect(() => writeRemovalSettings({ ...DEFAULT_KUBELET_OPTIONS, rootDir: "/proc/nowhere" })).not.toThrow();
 });

@@ -31,7 +31,7 @@ test("supervision continues, and the error is a line of the log", async () => {
   expect(out).toBe('{"message":"unexpected uncaughtException: thrown"}\ncontinues\n');
 });
 
-test("a full disk behind standard error neither stops nor occupies us", async () => {
+test("standard error on a full disk neither stops the process nor keeps it busy", async () => {
   const { out, code } = await run(
     `const { writeStderr } = await import(${JSON.stringify(join(SRC, "base/host/write-all.ts"))});
     logUnexpectedErrors({ error: writeStderr });

@@ -15,7 +15,7 @@ test("standard input is read to its end, whatever the pieces", async () => {
   expect(source.status()).toMatchObject({ name: "-", pods: 1 });
 });
 
-test("nothing, and too much, are errors", async () => {
+test("no input, and too much of it, are errors", async () => {
   await expect(new StdinSource(readFile, pieces()).readOnce(signal)).rejects.toThrow("empty");
   const much = async function* () {
     for (;;) yield new Uint8Array(1024 * 1024);

@@ -84,7 +84,7 @@ test("a pod that runs by an older text says why", () => {
 });
 
 test.each([
-  { what: "a source that has not spoken", sets: [setOf(["a", manifest("a")]), undefined], want: false },
+  { what: "a source that was not read yet", sets: [setOf(["a", manifest("a")]), undefined], want: false },
   { what: "a text that is unknown", sets: [{ ...setOf(), isComplete: false }], want: false },
   { what: "no source at all", sets: [], want: true },
 ])("$what: complete is $want", ({ sets, want }) => {

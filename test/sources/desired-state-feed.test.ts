@@ -25,7 +25,7 @@ const tempDir = tempDirs();
 const atTestEnd = cleanUps();
 const httpServer = httpServers();
 
-class Box {
+class Machine {
   readonly root = tempDir();
   readonly manifests = join(this.root, "manifests");
   readonly checkpoints = join(this.root, "state/checkpoints");
@@ -91,31 +91,31 @@ function serve(body: () => Response): { url: string; stop: () => Promise<void> }
   return { url: `http://127.0.0.1:${server.port}/pods`, stop: () => server.stop(true) };
 }
 
-/** The first life of a box with a server, which has ended. */
+/** A machine whose pods come from a server, and its first life, which has ended. */
 async function served(body: () => Response = () => new Response(manifest("web"))) {
-  const box = new Box();
+  const machine = new Machine();
   const { url, stop } = serve(body);
-  const first = box.boot({ manifestUrls: [url] }).start();
+  const first = machine.boot({ manifestUrls: [url] }).start();
   await first.wants("web=busybox:1");
   await first.feed.stop();
-  return { box, first, stop, options: { manifestUrls: [url] } };
+  return { machine, first, stop, options: { manifestUrls: [url] } };
 }
 
 test("without any source the state is empty and complete", () => {
-  const life = new Box().boot().start();
+  const life = new Machine().boot().start();
   expect(life.pods).toEqual([]);
   expect(life.info?.isComplete).toBe(true);
 });
 
-test("arguments, paths and URLs run together; duplicates are said once", async () => {
-  const box = new Box();
-  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
-  writeSettled(join(box.manifests, "b.yaml"), manifest("shared", "busybox:dir"));
-  writeSettled(join(box.root, "arg.yaml"), manifest("shared", "busybox:arg"));
+test("arguments, paths and URLs run together; duplicates are logged once", async () => {
+  const machine = new Machine();
+  writeSettled(join(machine.manifests, "a.yaml"), manifest("a"));
+  writeSettled(join(machine.manifests, "b.yaml"), manifest("shared", "busybox:dir"));
+  writeSettled(join(machine.root, "arg.yaml"), manifest("shared", "busybox:arg"));
   let response = manifest("web");
   const { url } = serve(() => new Response(response));
-  const life = box
-    .boot({ podManifestPaths: [box.manifests], manifestUrls: [url] }, [join(box.root, "arg.yaml")])
+  const life = machine
+    .boot({ podManifestPaths: [machine.manifests], manifestUrls: [url] }, [join(machine.root, "arg.yaml")])
     .start();
   expect(life.info?.isComplete).toBe(false);
   await life.wants("a=busybox:1", "shared=busybox:arg", "web=busybox:1");
@@ -130,12 +130,12 @@ test("arguments, paths and URLs run together; duplicates are said once", async (
   ]);
 });
 
-test("a box that boots without its server starts the pods it had, with their ConfigMaps, and reports it", async () => {
+test("a machine that boots without its server starts the pods of its checkpoint, with their Secrets, and reports it", async () => {
   const objects = `---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: v}\n`;
-  const { box, first, stop, options } = await served(() => new Response(manifest("web") + objects));
+  const { machine, first, stop, options } = await served(() => new Response(manifest("web") + objects));
   const before = first.state;
   await stop();
-  const second = box.boot(options).start();
+  const second = machine.boot(options).start();
   await second.wants("web=busybox:1");
   expect(second.state?.pods).toEqual(before!.pods);
   expect(second.state?.secrets).toEqual(before!.secrets);
@@ -144,43 +144,43 @@ test("a box that boots without its server starts the pods it had, with their Con
   expect(second.logger.lines.some((line) => line.startsWith("warn") && line.includes("last good response"))).toBe(true);
 });
 
-test("a server that never answers leaves the pods it had running after a while", async () => {
+test("pods of the checkpoint run when a server has not answered for some seconds", async () => {
   let isHanging = false;
   const respond = () => (isHanging ? (new Promise(() => {}) as never) : new Response(manifest("web")));
-  const { box, options } = await served(respond);
+  const { machine, options } = await served(respond);
   isHanging = true;
-  await box.boot(options).start().wants("web=busybox:1");
+  await machine.boot(options).start().wants("web=busybox:1");
 }, 20_000);
 
-test("an unreachable URL without checkpoint keeps the state incomplete: nothing may be swept away", async () => {
-  const life = new Box().boot({ manifestUrls: ["http://127.0.0.1:1/"] }).start();
+test("an unreachable URL without checkpoint keeps the state incomplete: no pod may be removed", async () => {
+  const life = new Machine().boot({ manifestUrls: ["http://127.0.0.1:1/"] }).start();
   await until("a try", () => life.feed.status()[0]!.state === "failing");
   expect(life.info).toBeUndefined();
 });
 
-test("a file broken while we were down falls back to its last good text; a removed one does not come back", async () => {
-  const box = new Box();
-  for (const name of ["a", "b", "c"]) writeSettled(join(box.manifests, `${name}.yaml`), manifest(name));
-  const first = box.boot({ podManifestPaths: [box.manifests] }).start();
+test("a file that became invalid between two runs falls back to its last good text; a removed one does not come back", async () => {
+  const machine = new Machine();
+  for (const name of ["a", "b", "c"]) writeSettled(join(machine.manifests, `${name}.yaml`), manifest(name));
+  const first = machine.boot({ podManifestPaths: [machine.manifests] }).start();
   await first.wants("a=busybox:1", "b=busybox:1", "c=busybox:1");
   await first.feed.stop();
-  writeSettled(join(box.manifests, "b.yaml"), "kind: [");
-  utimesSync(join(box.manifests, "b.yaml"), 1000, 1000);
-  unlinkSync(join(box.manifests, "c.yaml"));
-  const second = box.boot({ podManifestPaths: [box.manifests] }).start();
+  writeSettled(join(machine.manifests, "b.yaml"), "kind: [");
+  utimesSync(join(machine.manifests, "b.yaml"), 1000, 1000);
+  unlinkSync(join(machine.manifests, "c.yaml"));
+  const second = machine.boot({ podManifestPaths: [machine.manifests] }).start();
   await second.wants("a=busybox:1", "b=busybox:1");
   const [notices] = [...second.state!.notices!.values()];
   expect(notices![0]!.reason).toBe("InvalidManifest");
 });
 
 test("checkpoints hold secrets: they are private", async () => {
-  const box = new Box();
-  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
-  const first = box.boot({ podManifestPaths: [box.manifests] }).start();
+  const machine = new Machine();
+  writeSettled(join(machine.manifests, "a.yaml"), manifest("a"));
+  const first = machine.boot({ podManifestPaths: [machine.manifests] }).start();
   await first.feed.stop();
-  const [name] = readdirSync(box.checkpoints);
-  expect(statSync(box.checkpoints).mode & 0o777).toBe(0o700);
-  expect(statSync(join(box.checkpoints, name!)).mode & 0o777).toBe(0o600);
+  const [name] = readdirSync(machine.checkpoints);
+  expect(statSync(machine.checkpoints).mode & 0o777).toBe(0o700);
+  expect(statSync(join(machine.checkpoints, name!)).mode & 0o777).toBe(0o600);
   expect(name).toMatch(/^source-[\da-f]{32}\.json$/);
 });
 
@@ -191,39 +191,39 @@ test.each([
   { what: "empty", damage: () => "" },
   { what: "of another node", damage: (text: string) => text, node: "node2", warning: 'of node "node1": not used' },
 ])("a checkpoint that is $what is not used, with a warning", async ({ damage, node, warning = "are not used" }) => {
-  const { box, stop, options } = await served();
+  const { machine, stop, options } = await served();
   await stop();
-  const path = join(box.checkpoints, readdirSync(box.checkpoints)[0]!);
+  const path = join(machine.checkpoints, readdirSync(machine.checkpoints)[0]!);
   writeSettled(path, damage(readFileSync(path, "utf8")));
-  const second = box.boot(options, [], node).start();
+  const second = machine.boot(options, [], node).start();
   await until("the warning", () => second.logger.lines.some((line) => line.includes(warning)));
   expect(second.state).toBeUndefined();
 });
 
-test("a root directory that cannot be written is said once and stops nothing", async () => {
-  const box = new Box();
-  writeSettled(join(box.root, "state"), "a file where the directory should be");
-  const life = box.boot({ podManifestPaths: [box.manifests] }).start();
-  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
+test("a root directory that cannot be written is logged once and stops nothing", async () => {
+  const machine = new Machine();
+  writeSettled(join(machine.root, "state"), "a file where the directory should be");
+  const life = machine.boot({ podManifestPaths: [machine.manifests] }).start();
+  writeSettled(join(machine.manifests, "a.yaml"), manifest("a"));
   await life.wants("a=busybox:1");
-  writeSettled(join(box.manifests, "b.yaml"), manifest("b"));
+  writeSettled(join(machine.manifests, "b.yaml"), manifest("b"));
   await life.wants("a=busybox:1", "b=busybox:1");
   await life.feed.stop();
   expect(life.logger.lines.filter((line) => line.includes("Cannot store"))).toHaveLength(1);
-  rmSync(join(box.root, "state"));
+  rmSync(join(machine.root, "state"));
 });
 
-test("readOnce brings what can be read and names what cannot", async () => {
-  const box = new Box();
-  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
-  writeSettled(join(box.manifests, "bad.yaml"), "kind: [");
-  utimesSync(join(box.manifests, "bad.yaml"), 1000, 1000);
+test("readOnce returns what can be read and names what cannot", async () => {
+  const machine = new Machine();
+  writeSettled(join(machine.manifests, "a.yaml"), manifest("a"));
+  writeSettled(join(machine.manifests, "bad.yaml"), "kind: [");
+  utimesSync(join(machine.manifests, "bad.yaml"), 1000, 1000);
   const { url } = serve(() => new Response(manifest("web")));
-  const missing = join(box.root, "missing.yaml");
-  const life = box.boot({ runOnce: true }, [box.manifests, url, missing, "http://127.0.0.1:1/"]);
+  const missing = join(machine.root, "missing.yaml");
+  const life = machine.boot({ runOnce: true }, [machine.manifests, url, missing, "http://127.0.0.1:1/"]);
   const { state, findings, failures } = await life.feed.readOnce(new AbortController().signal);
   expect(podsOf(state)).toEqual(["a=busybox:1", "web=busybox:1"]);
-  expect(findings.map(({ file }) => file)).toEqual([join(box.manifests, "bad.yaml")]);
+  expect(findings.map(({ file }) => file)).toEqual([join(machine.manifests, "bad.yaml")]);
   expect(failures).toEqual([
     `"${missing}" does not exist`,
     "Manifests: http://127.0.0.1:1/ refuses the connection (ECONNREFUSED)",
@@ -236,49 +236,49 @@ describe("a pod whose source is not configured any more", () => {
 
   /** A life with pods a and b in the directory and c from a file, and the next one without the directory. */
   async function moved(next: Partial<KubeletOptions> = {}, manifests: readonly string[] = []) {
-    const box = new Box();
-    for (const name of ["a", "b"]) writeSettled(join(box.manifests, `${name}.yaml`), manifest(name));
-    writeSettled(join(box.root, "c.yaml"), manifest("c"));
-    const first = box.boot({ podManifestPaths: [box.manifests] }, [join(box.root, "c.yaml")]).start();
+    const machine = new Machine();
+    for (const name of ["a", "b"]) writeSettled(join(machine.manifests, `${name}.yaml`), manifest(name));
+    writeSettled(join(machine.root, "c.yaml"), manifest("c"));
+    const first = machine.boot({ podManifestPaths: [machine.manifests] }, [join(machine.root, "c.yaml")]).start();
     expect(first.pods).toEqual(["a=busybox:1", "b=busybox:1", "c=busybox:1"]);
     await first.feed.stop();
-    const second = box.boot(next, [join(box.root, "c.yaml"), ...manifests]).start();
-    return { box, first, second };
+    const second = machine.boot(next, [join(machine.root, "c.yaml"), ...manifests]).start();
+    return { machine, first, second };
   }
 
   test("keeps running from its checkpoint, and reports it", async () => {
-    const { box, first, second } = await moved();
+    const { machine, first, second } = await moved();
     expect(second.pods).toEqual(["a=busybox:1", "b=busybox:1", "c=busybox:1"]);
     expect(uidOf(second, "a")).toBe(uidOf(first, "a")!);
     expect(second.info?.isComplete).toBe(true);
     const notices = second.state!.notices!.get(uidOf(second, "a")!)!;
     expect(notices.map(({ reason }) => reason)).toEqual(["Unclaimed"]);
-    expect(notices[0]!.message).toContain(`its source ${box.manifests} is not configured any more`);
+    expect(notices[0]!.message).toContain(`its source ${machine.manifests} is not configured any more`);
     expect(notices[0]!.message).toContain("kubelet-ts delete pod a-node1 --namespace=default");
     expect(second.state!.notices!.has(uidOf(second, "c")!)).toBe(false);
-    expect(second.feed.status().at(-1)).toMatchObject({ name: box.manifests, state: "unclaimed", pods: 2 });
-    const warnings = second.logger.lines.filter((line) => line.startsWith("warn") && line.includes(box.manifests));
+    expect(second.feed.status().at(-1)).toMatchObject({ name: machine.manifests, state: "unclaimed", pods: 2 });
+    const warnings = second.logger.lines.filter((line) => line.startsWith("warn") && line.includes(machine.manifests));
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toContain("pod default/a-node1, pod default/b-node1");
     await second.feed.stop();
     // Nor does it end with a third start.
-    expect(box.boot().start().pods).toEqual(["a=busybox:1", "b=busybox:1", "c=busybox:1"]);
+    expect(machine.boot().start().pods).toEqual(["a=busybox:1", "b=busybox:1", "c=busybox:1"]);
   });
 
-  test("one wrong letter in a path costs nothing, and the right path takes the pods back", async () => {
-    const { box, first, second } = await moved({ podManifestPaths: ["/nowhere/manifets"] });
+  test("keeps running after a mistake in the path, and the right path takes it over again", async () => {
+    const { machine, first, second } = await moved({ podManifestPaths: ["/nowhere/manifets"] });
     expect(second.pods).toEqual(["a=busybox:1", "b=busybox:1", "c=busybox:1"]);
     expect(second.info?.isComplete).toBe(false);
     await second.feed.stop();
-    const third = box.boot({ podManifestPaths: [box.manifests] }).start();
+    const third = machine.boot({ podManifestPaths: [machine.manifests] }).start();
     expect(uidOf(third, "a")).toBe(uidOf(first, "a")!);
     expect(third.state!.notices?.has(uidOf(third, "a")!)).toBeFalsy();
-    rmSync(join(box.manifests, "a.yaml"));
+    rmSync(join(machine.manifests, "a.yaml"));
     await third.wants("b=busybox:1", "c=busybox:1");
   });
 
-  test("so does a workload", async () => {
-    const box = new Box();
+  test("keeps running as a workload too", async () => {
+    const machine = new Machine();
     const workload = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: d}
@@ -286,37 +286,37 @@ spec:
   selector: {matchLabels: {a: b}}
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: "busybox:1"}]}}
 `;
-    writeSettled(join(box.manifests, "d.yaml"), workload);
-    const first = box.boot({ podManifestPaths: [box.manifests] }).start();
+    writeSettled(join(machine.manifests, "d.yaml"), workload);
+    const first = machine.boot({ podManifestPaths: [machine.manifests] }).start();
     expect(first.state?.objects).toHaveLength(1);
     await first.feed.stop();
     for (let start = 0; start < 2; start++) {
-      const next = box.boot().start();
+      const next = machine.boot().start();
       expect(next.state?.objects?.map(({ object }) => object.metadata.name)).toEqual(["d"]);
       await next.feed.stop();
     }
-    const last = box.boot().start();
+    const last = machine.boot().start();
     expect(last.feed.forget("Deployment default/d")).toBe(true);
     expect(last.state?.objects ?? []).toEqual([]);
   });
 
   test("is taken over permanently by a source that describes a pod of its name", async () => {
-    const { box, second } = await moved();
+    const { machine, second } = await moved();
     await second.feed.stop();
-    const next = join(box.root, "next");
+    const next = join(machine.root, "next");
     mkdirSync(next);
     writeSettled(join(next, "a.yaml"), manifest("a", "busybox:2"));
-    const third = box.boot({ podManifestPaths: [next] }).start();
+    const third = machine.boot({ podManifestPaths: [next] }).start();
     expect(third.pods).toEqual(["a=busybox:2", "b=busybox:1", "c=busybox:1"]);
     expect(third.info?.duplicates).toEqual([]);
     rmSync(join(next, "a.yaml"));
     await third.wants("b=busybox:1", "c=busybox:1");
     await third.feed.stop();
-    expect(box.boot({ podManifestPaths: [next] }).start().pods).toEqual(["b=busybox:1", "c=busybox:1"]);
+    expect(machine.boot({ podManifestPaths: [next] }).start().pods).toEqual(["b=busybox:1", "c=busybox:1"]);
   });
 
   test("is removed by name", async () => {
-    const { box, second } = await moved({ podManifestPaths: [] });
+    const { machine, second } = await moved({ podManifestPaths: [] });
     expect(second.feed.forget("default/c-node1")).toBe(false);
     expect(second.feed.forget("default/b-node1")).toBe(true);
     expect(second.pods).toEqual(["a=busybox:1", "c=busybox:1"]);
@@ -325,68 +325,70 @@ spec:
     // Its source is known to want nothing: what a crash leaves of the pod is removed.
     expect(second.state!.completeSources!.size).toBe(2);
     await second.feed.stop();
-    const third = box.boot({}, [join(box.root, "c.yaml")]).start();
+    const third = machine.boot({}, [join(machine.root, "c.yaml")]).start();
     expect(third.pods).toEqual(["c=busybox:1"]);
     expect(third.state!.completeSources!.size).toBe(2);
     await third.feed.stop();
-    expect(readdirSync(box.checkpoints)).toHaveLength(1);
+    expect(readdirSync(machine.checkpoints)).toHaveLength(1);
   });
 });
 
-async function runOnce(box: Box, name: string, text: string): Promise<void> {
-  const path = join(box.root, name);
+async function runOnce(machine: Machine, name: string, text: string): Promise<void> {
+  const path = join(machine.root, name);
   writeSettled(path, text);
-  const { feed } = box.boot({ runOnce: true }, [path]);
+  const { feed } = machine.boot({ runOnce: true }, [path]);
   await feed.readOnce(new AbortController().signal);
   await feed.storeRunOnce();
   await feed.stop();
 }
 
 test("pods of --runonce: are supervised by a kubelet on the same root directory", async () => {
-  const box = new Box();
-  await runOnce(box, "web.yaml", `${manifest("web")}---\n${manifest("side")}`);
-  await runOnce(box, "db.yaml", manifest("db"));
-  await runOnce(box, "web.yaml", manifest("web", "busybox:2"));
-  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
-  const service = box.boot({ podManifestPaths: [box.manifests] }).start();
+  const machine = new Machine();
+  await runOnce(machine, "web.yaml", `${manifest("web")}---\n${manifest("side")}`);
+  await runOnce(machine, "db.yaml", manifest("db"));
+  await runOnce(machine, "web.yaml", manifest("web", "busybox:2"));
+  writeSettled(join(machine.manifests, "a.yaml"), manifest("a"));
+  const service = machine.boot({ podManifestPaths: [machine.manifests] }).start();
   // A run adds pods and replaces those of the same name; it removes none.
   expect(service.pods).toEqual(["a=busybox:1", "db=busybox:1", "side=busybox:1", "web=busybox:2"]);
   expect(service.state!.notices).toBeUndefined();
   expect(service.feed.status().at(-1)).toMatchObject({ name: "--runonce", state: "ok", pods: 3 });
   expect(service.feed.forget("default/db-node1")).toBe(true);
   await service.feed.stop();
-  const next = box.boot({ podManifestPaths: [box.manifests] }).start();
+  const next = machine.boot({ podManifestPaths: [machine.manifests] }).start();
   expect(next.pods).toEqual(["a=busybox:1", "side=busybox:1", "web=busybox:2"]);
 });
 
 test("refused manifests are listed with their place until they are good", async () => {
-  const box = new Box();
-  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
-  const life = box.boot({ podManifestPaths: [box.manifests] }).start();
+  const machine = new Machine();
+  writeSettled(join(machine.manifests, "a.yaml"), manifest("a"));
+  const life = machine.boot({ podManifestPaths: [machine.manifests] }).start();
   expect(life.feed.rejections()).toEqual([]);
-  writeSettled(join(box.manifests, "a.yaml"), manifest("a").replace("containers", "container"));
+  writeSettled(join(machine.manifests, "a.yaml"), manifest("a").replace("containers", "container"));
   await until("the rejection", () => life.feed.rejections().length > 0);
   expect(life.feed.rejections()[0]).toMatchObject({
-    source: box.manifests,
+    source: machine.manifests,
     kind: "file",
-    finding: { file: join(box.manifests, "a.yaml"), line: 5, column: 1 },
+    finding: { file: join(machine.manifests, "a.yaml"), line: 5, column: 1 },
     stalePods: ["default/a-node1"],
   });
-  writeSettled(join(box.manifests, "a.yaml"), manifest("a", "busybox:2"));
+  writeSettled(join(machine.manifests, "a.yaml"), manifest("a", "busybox:2"));
   await life.wants("a=busybox:2");
   expect(life.feed.rejections()).toEqual([]);
 });
 
 test("a single manifest that does not exist is refused, unless its pods are known", async () => {
-  const box = new Box();
-  const path = join(box.root, "web.yaml");
-  expect(() => box.boot({}, [path])).toThrow(`Manifest "${path}" does not exist; correct the path or create the file`);
+  const machine = new Machine();
+  const path = join(machine.root, "web.yaml");
+  expect(() => machine.boot({}, [path])).toThrow(
+    `Manifest "${path}" does not exist; correct the path or create the file`,
+  );
   // A directory may appear later.
-  expect(box.boot({ podManifestPaths: [join(box.root, "later")] }).start().pods).toEqual([]);
+  expect(machine.boot({ podManifestPaths: [join(machine.root, "later")] }).start().pods).toEqual([]);
   writeSettled(path, manifest("web"));
-  const first = box.boot({}, [path]).start();
+  const first = machine.boot({}, [path]).start();
   expect(first.pods).toEqual(["web=busybox:1"]);
   await first.feed.stop();
   unlinkSync(path);
-  expect(box.boot({}, [path]).start().pods).toEqual(["web=busybox:1"]);
+  expect(machine.boot({}, [path]).start().pods).toEqual(["web=busybox:1"]);
 });

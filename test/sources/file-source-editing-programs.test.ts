@@ -134,7 +134,7 @@ describe.skipIf(!has("git"))("git", () => {
   });
 });
 
-test("a hand that rewrites 20 manifests in a shell loop, over and over", async () => {
+test("20 manifests that a shell loop rewrites five times", async () => {
   const directory = new WatchedDirectory(tempDir());
   atTestEnd(() => directory.source.stop());
   directory.start();

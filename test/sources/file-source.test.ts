@@ -63,7 +63,7 @@ test("a new manifest, an edit in place and a removal are seen at once", async ()
   expect(directory.history).toEqual(["", "web=busybox:1", "web=busybox:2", ""]);
 });
 
-test("a path that is missing at the start says nothing until it is there", async () => {
+test("a path that is missing at the start emits nothing until it exists", async () => {
   const directory = watched({ path: "later" }).start();
   expect(directory.sets).toEqual([]);
   expect(directory.source.status()).toMatchObject({
@@ -140,7 +140,7 @@ test("a manifest that is a link whose target is missing keeps its pod", async ()
   await directory.wants();
 });
 
-test("a file that becomes a FIFO or a device keeps its pod and holds nothing up", async () => {
+test("a file that becomes a FIFO or a device keeps its pod and delays no other", async () => {
   const directory = started({ "web.yaml": manifest("web"), "other.yaml": manifest("other") }, { checkFrequencyMs: 10 });
   for (const [exchange, message] of [
     [() => Bun.spawnSync(["mkfifo", directory.file("web.yaml")]), "is not a regular file"],
@@ -155,7 +155,7 @@ test("a file that becomes a FIFO or a device keeps its pod and holds nothing up"
   }
 });
 
-test("a directory that is replaced by another one is watched on", async () => {
+test("a directory that is replaced by another one is still watched", async () => {
   const directory = watched().start();
   directory.write("a.yaml", manifest("a"));
   await directory.wants("a=busybox:1");
@@ -171,7 +171,7 @@ test("a directory that is replaced by another one is watched on", async () => {
   expect(directory.history.filter((line) => !line.includes("a="))).toEqual([""]);
 });
 
-test("a manifest path that is a symbolic link may be pointed elsewhere", async () => {
+test("a manifest path that is a symbolic link may get another target", async () => {
   const directory = watched({ path: "current" });
   for (const release of ["one", "two"]) {
     mkdirSync(join(directory.root, release));
@@ -248,7 +248,7 @@ test("files that editors, package managers and people leave next to manifests ar
   expect(directory.logger.lines.join("\n")).toContain(`"${directory.file("sub.yaml")}" (a directory)`);
 });
 
-test("one bad file disturbs no other, is reported once, and its pod stays as it was", async () => {
+test("one bad file affects no other, is reported once, and its pod stays as it was", async () => {
   const directory = started({ "good.yaml": manifest("good"), "web.yaml": manifest("web") }, { checkFrequencyMs: 20 });
   await directory.wants("good=busybox:1", "web=busybox:1");
   directory.write("web.yaml", manifest("web").slice(0, 60));
@@ -363,7 +363,7 @@ test("a file that is written again under another name is the same pod all the ti
   expect(directory.pods).toEqual([]);
 });
 
-test("rewriting the same bytes, touching and chmod are not news", async () => {
+test("rewriting the same bytes, touching and chmod are no change", async () => {
   const directory = started({ "web.yaml": manifest("web") }, { checkFrequencyMs: 10 });
   directory.write("web.yaml", manifest("web"));
   utimesSync(directory.file("web.yaml"), new Date(), new Date());
@@ -383,7 +383,7 @@ test("500 files at once, then all edited, then all removed", async () => {
   await directory.wants();
 });
 
-test("files count in byte order, so of two texts for one pod the first is known", async () => {
+test("files are ordered by the bytes of their names, so that the first of two texts for one pod is defined", async () => {
   const directory = watched();
   for (const name of ["b.yaml", "B.yaml", "10.yaml", "9.yaml", "é.yaml"])
     directory.write(name, manifest("x", `i:${name.length}`));
@@ -402,7 +402,7 @@ test("a file of 10 MiB is refused without being read", async () => {
   expect(directory.sets.at(-1)!.findings[0]!.message).toContain("too large");
 });
 
-test("an unreadable file keeps its pod and says why", async () => {
+test("an unreadable file keeps its pod and reports why", async () => {
   const directory = started({ "web.yaml": manifest("web") });
   // A link to itself: unreadable for root too.
   symlinkSync("web.yaml", directory.file("loop"));
@@ -450,7 +450,7 @@ test("a file whose text was never good has no last good text", () => {
   expect(directory.logger.lines.filter((line) => line.startsWith("warn"))).toEqual([]);
 });
 
-test("at start an unreadable directory falls back to the last good set, else says nothing", async () => {
+test("at start an unreadable directory falls back to the last good set, else emits nothing", async () => {
   const directory = watched({ path: "loop", lastKnownGood: () => new Map([["web.yaml", good]]) });
   symlinkSync("loop", directory.path);
   directory.start();
@@ -475,7 +475,7 @@ test("without any event the timer finds the change", async () => {
   expect(directory.pods).toEqual(["web=busybox:1"]);
 });
 
-test("a pipe is passed over in a directory, and an error where it was asked for", async () => {
+test("a pipe is skipped in a directory, and is an error as the path itself", async () => {
   const directory = watched();
   const pipe = directory.file("pipe.yaml");
   expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);

@@ -27,7 +27,7 @@ test.each([
     { CLAIM: text({ claims: ["c"] }), A },
   ],
   ["no pod of them is here", { A, B }, ["default/z"], { A, B }],
-  ["nor any pod", { SHARED }, ["default/z"], { SHARED }],
+  ["nor a pod at all", { SHARED }, ["default/z"], { SHARED }],
 ] as const)("%s", (_, before, keys, after) => {
   const left = withoutRunnables(new Map(Object.entries(before)), new Set(keys));
   expect(Object.fromEntries(left)).toEqual(after);

@@ -27,7 +27,7 @@ const serve = (...given: Parameters<typeof httpServer>): string => {
   return `${protocol}://127.0.0.1:${port}`;
 };
 
-/** A server that says exactly these bytes, whatever it is asked, and then hangs up (or not). */
+/** A server that responds with exactly these bytes to every request, and closes the connection or not. */
 const serveRaw = async (respond: (socket: Socket) => void): Promise<string> =>
   `http://127.0.0.1:${(await rawServer(respond)).port}`;
 
@@ -58,7 +58,7 @@ const list = (...names: string[]) =>
     items: names.map((name) => ({ metadata: { name }, spec: { containers: [{ name: "main", image: "busybox:1" }] } })),
   });
 
-describe("answers", () => {
+describe("responses", () => {
   test.each([
     { what: "a Pod in YAML", body: manifest("web"), want: ["web=busybox:1"] },
     { what: "several documents", body: `${manifest("a")}---\n${manifest("b")}`, want: ["a=busybox:1", "b=busybox:1"] },
@@ -171,7 +171,7 @@ describe("what is not a response leaves the pods alone", () => {
       await watched.readsMore(2);
       expect(watched.source.status().message).toContain(why);
       expect(watched.pods).toEqual(["web=busybox:1"]);
-      // Said once, however often it was tried.
+      // Logged once, however often it was tried.
       expect(watched.logger.lines.filter((line) => line.includes(why)).length).toBeLessThanOrEqual(2);
     },
     20_000,
@@ -213,7 +213,7 @@ describe("polling", () => {
     await watched.wants();
   });
 
-  test("ETag and Last-Modified are given back", async () => {
+  test("ETag and Last-Modified are sent back", async () => {
     const asked: (string | null)[][] = [];
     const modified = "Sat, 21 Nov 2026 05:00:00 GMT";
     const url = serve((request) => {
@@ -229,7 +229,7 @@ describe("polling", () => {
     expect(watched.source.status()).toMatchObject({ state: "ok", pods: 1 });
   });
 
-  test("errors keep the last set, recovery is taken and said", async () => {
+  test("errors keep the last set, the recovery is applied and logged", async () => {
     let respond: () => Response = () => new Response(manifest("web"));
     const url = serve(() => respond());
     const watched = new WatchedUrl(url).start();
@@ -266,7 +266,7 @@ describe("polling", () => {
 describe("redirects", () => {
   const manifestUrlHeaders = [{ name: "Authorization", value: "Bearer s3cret" }];
 
-  test("headers go along within the host, never to another one, not even back from there", async () => {
+  test("headers are sent within the host, never to another one, not even back from there", async () => {
     const seen: [string, string | null][] = [];
     const note = (where: string, request: Request) => seen.push([where, request.headers.get("authorization")]);
     const home = serve((request) => {
@@ -303,7 +303,7 @@ describe("redirects", () => {
   });
 });
 
-test("a mistake that comes back after it was mended is reported again", async () => {
+test("a mistake that comes back after it was corrected is reported again", async () => {
   const bad = manifest("web").replace("image:", "imag:");
   let body = bad;
   const watched = new WatchedUrl(serve(() => new Response(body))).start();
@@ -351,7 +351,7 @@ describe("https", () => {
     ).rejects.toThrow('"/nowhere/ca.pem" cannot be read: ENOENT');
   });
 
-  test("a client certificate is shown where it is asked for", async () => {
+  test("a client certificate is sent where it is requested", async () => {
     const listener = createTlsServer(
       { ...identity(), ca: authority.cert, requestCert: true, rejectUnauthorized: false },
       (socket) => {
@@ -397,6 +397,6 @@ test("a proxy is used where the environment names one", async () => {
   expect(asked).toHaveLength(1);
 });
 
-test("a URL that is none is refused", async () => {
+test("what is no URL of manifests is refused", async () => {
   await expect(new WatchedUrl("ftp://x/").once()).rejects.toThrow("no http:, https: or unix: URL");
 });

@@ -24,7 +24,7 @@ function setUp(scanMs = 0) {
   return { clock, scans, disk: new DiskUsage(clock, 60_000, new FileSlot(clock), measure) };
 }
 
-test("asking never waits; the next question has the answer", async () => {
+test("a request never waits; the next one has the result", async () => {
   const { disk, clock } = setUp();
   expect(disk.ask(["/a", "/a"]).size).toBe(0);
   await disk.settled();
@@ -69,7 +69,7 @@ const of = (usedBytes: number): FsCapacity => ({
   inodesFree: 0,
 });
 
-/** A file system whose answers are given by hand. */
+/** A file system that answers when the test resolves a promise. */
 function aWorld() {
   const clock = new FakeClock("2026-11-22T05:00:00Z");
   const asked: PromiseWithResolvers<FsCapacity | undefined>[] = [];
@@ -197,7 +197,7 @@ test.skipIf(!mounting.ok)("on an overlay of two disks files count, and mounts be
   writeFileSync(join(mounted, "other"), "x".repeat(1_000_000));
   const link = join(directory, "link");
   symlinkSync(directory, link);
-  // The subject of the test: else it would prove nothing.
+  // Without this the test would not show anything.
   expect(statSync(join(volume, "file")).dev).not.toBe(statSync(volume).dev);
 
   const linked = join(link, "root", "volume");

@@ -173,7 +173,7 @@ describe("the summary", () => {
     expect(flat.node.systemContainers).toBeUndefined();
   });
 
-  test("the first asker waits for rates, everybody else gets them at once", async () => {
+  test("the first request waits for rates, later ones get them at once", async () => {
     const { stats, clock } = setUp("cgroup-v2");
     const both = [1, 2].map(() => stats.summary(true));
     await clock.advance(299);
@@ -211,7 +211,7 @@ describe("the summary", () => {
     expect(availableBytes).toBe(536_870_912 - workingSetBytes!);
   });
 
-  test("images are asked for once a minute, and an engine that is away takes nothing along", async () => {
+  test("the engine is asked for its images once a minute; without an answer the summary lacks only them", async () => {
     let calls = 0;
     const readImageBytes = async () => {
       calls++;
@@ -273,7 +273,7 @@ describe("the machine", () => {
     expect(asked).toHaveLength(1);
   });
 
-  test("a machine with next to no information is described nevertheless", () => {
+  test("a machine that shows almost nothing of itself is described, too", () => {
     const directory = makeDirectory();
     const nothing = { proc: `${directory}/proc`, sys: `${directory}/sys`, etc: `${directory}/etc` };
     expect(readMachineInfo(nothing)).toMatchObject({
@@ -310,7 +310,7 @@ describe("cAdvisor's resources", () => {
     expect(JSON.stringify([...api.containers("/kubepods", { numStats: 0 })])).not.toContain("last-applied");
   });
 
-  test("a subtree by path, with who is below", () => {
+  test("a subtree by path, with the names below", () => {
     const { api } = setUp("cgroup-v2");
     const infos = [...api.containers("/kubepods.slice", { numStats: 1 })];
     expect(infos.map(({ name }) => name.split("/").at(-1))).toEqual([

@@ -82,7 +82,7 @@ test.each<[when: string, messages: string[], want: [pid: number, name: string, v
   expect(found).toEqual(want);
 });
 
-describe("what it means", () => {
+describe("the event of a kill", () => {
   const pods = [podOf("cgroup-v1")];
   const kill = { pid: 5, processName: "tail", victimCgroup: VICTIM, limitCgroup: VICTIM };
 

@@ -187,7 +187,7 @@ test("two samples make a rate, a counter that goes back makes none", async () =>
 test("a container that dies between two samples is left out", async () => {
   const { sampler, clock, cgroup, proc } = setUpOwn("cgroup-v2");
   expect(sampler.sample("all").pods[0]!.containers).toHaveLength(1);
-  // Long enough for the open files to be let go: those of a real cgroup fail when it goes, copies do not.
+  // Long enough for the open files to be closed: those of a real cgroup fail when it goes, copies do not.
   await clock.advance(200_000);
   rmSync(join(cgroup, CONTAINER_PATHS["cgroup-v2"]), { recursive: true });
   rmSync(join(proc, "1002"), { recursive: true });
@@ -213,7 +213,7 @@ test.each([
   expect(pod!.containers).toHaveLength(1);
 });
 
-test("within a second everybody sees the same sample, unless it lacks what is asked for", async () => {
+test("within a second all requests get the same sample, unless it lacks details", async () => {
   const { sampler, clock } = setUp("cgroup-v2");
   const first = sampler.sample("basics");
   await clock.advance(900);
@@ -225,7 +225,7 @@ test("within a second everybody sees the same sample, unless it lacks what is as
   expect(sampler.sample("basics")).not.toBe(all);
 });
 
-test("nothing runs before the first question, and nothing is left after the last", async () => {
+test("no timer runs before the first request, and none is left after the last", async () => {
   const { sampler, clock } = setUp("cgroup-v2");
   expect(clock.pendingTimers).toBe(0);
   sampler.sample("basics");
@@ -237,7 +237,7 @@ test("nothing runs before the first question, and nothing is left after the last
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("any cgroup can be asked for once, and one that is not there is not known", () => {
+test("any cgroup can be measured once; one that does not exist is undefined", () => {
   const { sampler } = setUp("cgroup-v2");
   expect(sampler.measureOnce("/kubepods.slice")?.stats.memory.usageBytes).toBe(160_432_128);
   expect(sampler.measureOnce("/nowhere.slice")).toBeUndefined();
@@ -258,14 +258,14 @@ test("processes are counted again when the container used CPU", async () => {
   expect(await fds()).toBe(4);
 });
 
-test("a sample holds on to none before it", async () => {
+test("a sample keeps no earlier one in memory", async () => {
   const { sampler, clock, cgroup } = setUpOwn("cgroup-v1");
   const usage = join(cgroup, "cpuacct", CONTAINER_PATHS["cgroup-v1"], "cpuacct.usage");
   const taken: WeakRef<object>[] = [];
   for (let index = 0; index < 40; index++) {
     writeFileSync(usage, `${1_000_000 * index}\n`);
     taken.push(new WeakRef(sampler.sampleNow("all").pods[0]!.containers[0]!.cgroup.stats));
-    // Cgroups that a job uses live to its end.
+    // Objects that a job of the event loop uses live until it ends.
     await clock.advance(15_000);
     await Bun.sleep(0);
   }

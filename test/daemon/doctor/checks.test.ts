@@ -213,7 +213,7 @@ describe("each check fails", () => {
 test.each([
   ["a binary for older processors runs without AVX2", { cpuFlags: ["sse2"], binaryTarget: "x64-baseline" }],
   [
-    "a bridge of Docker's own name is no other network",
+    "the engine's own bridge is no overlap",
     { ...engine({ bridge: "lan0", bridges: ["lan0"] }), routes: [{ subnet: "172.17.0.0/16", device: "lan0" }] },
   ],
   ["the root directory's disk holds no images", disk({ availableBytes: 12 * GIB })],

@@ -16,7 +16,7 @@ test.each([
   else expect(problem?.text).toMatch(expected);
 });
 
-test("the command that mends a service of a user names it", () => {
+test("the command that corrects a service of a user names it", () => {
   expect(explainState("systemd-user", { ...ACTIVE, ActiveState: "inactive" })?.fix).toBe(
     "systemctl --user start kubelet-ts",
   );

@@ -50,7 +50,7 @@ kubelet_pleg_discard_events 1
 `);
 });
 
-test("label values are escaped, odd numbers spelt out", () => {
+test("label values are escaped, special numbers are written as words", () => {
   const gauge = new Gauge("a", "A.", ["x"]);
   gauge.set(Number.POSITIVE_INFINITY, ['say "no"\n\\']);
   gauge.set(Number.NaN, ["nan"]);
