@@ -1,12 +1,10 @@
 import { readBoundedText } from "../base/files/bounded-read.ts";
 import { encryptionOf } from "../base/text/age-text.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import type { ManifestResult, ReadManifestOptions } from "../manifest/object-reading.ts";
 import { refuseManifest } from "../manifest/read-manifest.ts";
 
 const MAX_IDENTITY_BYTES = 64 * 1024;
-
-/** The encrypted text cannot be read; the message holds nothing of its content. */
-class DecryptionError extends Error {}
 
 /**
  * Decrypts a manifest with the identities of a file and reads it. Findings name the place of a mistake; those that would
@@ -23,8 +21,7 @@ export async function readEncryptedManifest(
   try {
     text = await decrypt(bytes, identityFile);
   } catch (error) {
-    if (error instanceof DecryptionError) return refuseManifest(how, error.message);
-    throw error;
+    return refuseManifest(how, messageOf(error));
   }
   const result = await read(text, how);
   for (const finding of [...result.findings, ...result.results.flatMap(({ findings }) => findings)]) {
@@ -33,6 +30,7 @@ export async function readEncryptedManifest(
   return result;
 }
 
+/** @throws Error whose message has nothing of the text */
 async function decrypt(bytes: Uint8Array, identityFile: string): Promise<Uint8Array> {
   const identities = readIdentities(identityFile);
   const { armor, Decrypter } = await import("age-encryption");
@@ -41,20 +39,20 @@ async function decrypt(bytes: Uint8Array, identityFile: string): Promise<Uint8Ar
     try {
       decrypter.addIdentity(identity);
     } catch {
-      throw new DecryptionError(`"${identityFile}" holds an identity that cannot be used: it takes AGE-SECRET-KEY-1…`);
+      throw new Error(`"${identityFile}" holds an identity that cannot be used: it takes AGE-SECRET-KEY-1…`);
     }
   }
   let file: Uint8Array;
   try {
     file = encryptionOf(bytes) === "armored" ? armor.decode(new TextDecoder().decode(bytes)) : bytes;
   } catch {
-    throw new DecryptionError("the armored text is damaged");
+    throw new Error("the armored text is damaged");
   }
   try {
     return await decrypter.decrypt(file);
   } catch (error) {
     const isOther = /no identity/i.test((error as Error).message);
-    throw new DecryptionError(
+    throw new Error(
       isOther
         ? `no identity of "${identityFile}" decrypts the file: encrypt it to the recipient of that identity (age -R)`
         : "the encrypted file is damaged",
@@ -71,6 +69,6 @@ function readIdentities(path: string): string[] {
     if (identities.length === 0) throw new Error("it holds no identity");
     return identities;
   } catch (error) {
-    throw new DecryptionError(`--manifest-identity-file "${path}" cannot be read: ${(error as Error).message}`);
+    throw new Error(`--manifest-identity-file "${path}" cannot be read: ${(error as Error).message}`);
   }
 }

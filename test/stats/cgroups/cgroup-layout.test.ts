@@ -16,46 +16,50 @@ const V1 = `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 const UNIFIED = "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
 const V2 = "31 22 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
 
-test("controllers that share a hierarchy are found in it", () => {
-  const layout = toCgroupLayout(parseCgroupMounts(V1), "");
-  expect(layout.mode).toBe("v1");
-  expect(layout.unified).toBeUndefined();
-  expect([...layout.controllers.keys()].sort()).toEqual(["cpu", "cpuacct", "memory"]);
-  expect(toCgroupDirectories(layout, "/kubepods").cpuacct).toEqual({
-    version: 1,
-    path: "/sys/fs/cgroup/cpu,cpuacct/kubepods",
-  });
+const ELSEWHERE = "50 22 0:27 / /mnt/cg\\040two rw - cgroup2 none rw\n";
+const PART = "60 31 0:30 /docker/abc /inside/memory rw - cgroup cgroup rw,memory\n";
+
+type Row = [
+  rule: string,
+  mountinfo: string,
+  unified: string,
+  cgroup: string,
+  controller: string,
+  path: string | undefined,
+];
+
+/** What is found of a controller for a cgroup; `unified`: the controllers of the v2 hierarchy. */
+test.each<Row>([
+  ["a controller that shares a hierarchy is found in it", V1, "", "/a", "cpuacct", "/sys/fs/cgroup/cpu,cpuacct/a"],
+  ["a hierarchy is found where it is mounted, anywhere", ELSEWHERE, "cpu memory io\n", "/", "memory", "/mnt/cg two"],
+  ["blkio is io there", ELSEWHERE, "cpu memory io\n", "/a", "blkio", "/mnt/cg two/a"],
+  ["a controller that is nowhere is absent", ELSEWHERE, "cpu memory io\n", "/", "hugetlb", undefined],
+  ["a hybrid machine keeps v1", V1 + UNIFIED, "hugetlb memory\n", "/a", "memory", "/sys/fs/cgroup/memory/a"],
+  ["only what v1 lacks comes of v2", V1 + UNIFIED, "hugetlb\n", "/a", "hugetlb", "/sys/fs/cgroup/unified/a"],
+  ["v1 alone has no unified hierarchy", V1, "", "/a", "unified", undefined],
+  ["of several mounts the one of the root is taken", PART + V1, "", "/a", "memory", "/sys/fs/cgroup/memory/a"],
+  ["in a container the mounted part is its cgroup", PART, "", "/docker/abc", "memory", "/inside/memory"],
+  ["and those below it", PART, "", "/docker/abc/kubepods", "memory", "/inside/memory/kubepods"],
+  ["not one whose name begins alike", PART, "", "/docker/abcd", "memory", "/inside/memory/docker/abcd"],
+  [
+    "without cgroups there is nothing",
+    "27 1 254:0 / / rw - ext4 /dev/vda rw\nnonsense\n",
+    "",
+    "/",
+    "memory",
+    undefined,
+  ],
+])("%s", (_, mountinfo, unified, cgroup, controller, path) => {
+  const directories = toCgroupDirectories(toCgroupLayout(parseCgroupMounts(mountinfo), unified), cgroup);
+  expect(directories[controller as keyof typeof directories]?.path).toBe(path as string);
 });
 
-test("without systemd the one hierarchy is found where it is mounted, anywhere", () => {
-  const elsewhere = "50 22 0:27 / /mnt/cg\\040two rw - cgroup2 none rw\n";
-  const layout = toCgroupLayout(parseCgroupMounts(elsewhere), "cpu memory io pids\n");
-  expect(layout.mode).toBe("v2");
-  expect(toCgroupDirectories(layout, "/").memory).toEqual({ version: 2, path: "/mnt/cg two" });
-  expect(toCgroupDirectories(layout, "/a").blkio).toEqual({ version: 2, path: "/mnt/cg two/a" });
-  expect(layout.controllers.has("hugetlb")).toBe(false);
-});
-
-test("a hybrid machine keeps its controllers in v1 and takes from v2 only what is nowhere else", () => {
-  const layout = toCgroupLayout(parseCgroupMounts(V1 + UNIFIED), "hugetlb\n");
-  expect(layout.mode).toBe("hybrid");
-  expect(layout.controllers.get("memory")?.version).toBe(1);
-  expect(layout.controllers.get("hugetlb")?.mountPoint).toBe("/sys/fs/cgroup/unified");
-  expect(layout.unified?.mountPoint).toBe("/sys/fs/cgroup/unified");
-});
-
-test("of several mounts of a hierarchy the one of its root is taken", () => {
-  const part = "60 31 0:30 /docker/abc /inside/memory rw - cgroup cgroup rw,memory\n";
-  const layout = toCgroupLayout(parseCgroupMounts(part + V1), "");
-  expect(layout.controllers.get("memory")?.mountPoint).toBe("/sys/fs/cgroup/memory");
-});
-
-test("in a container the mounted part represents its path", () => {
-  const part = "60 31 0:30 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
-  const layout = toCgroupLayout(parseCgroupMounts(part), "");
-  expect(toCgroupDirectories(layout, "/docker/abc/kubepods").memory?.path).toBe("/sys/fs/cgroup/memory/kubepods");
-  expect(toCgroupDirectories(layout, "/docker/abc").memory?.path).toBe("/sys/fs/cgroup/memory");
-  expect(toCgroupDirectories(layout, "/docker/abcd").memory?.path).toBe("/sys/fs/cgroup/memory/docker/abcd");
+test.each([
+  [V1, "v1"],
+  [V1 + UNIFIED, "hybrid"],
+  [V2, "v2"],
+])("the mode by %j is %s", (mountinfo, mode) => {
+  expect(toCgroupLayout(parseCgroupMounts(mountinfo), "cpu memory").mode).toBe(mode as never);
 });
 
 test("a process may be in another cgroup in each hierarchy", () => {
@@ -73,10 +77,4 @@ test("a v2 process is in one cgroup for all controllers", () => {
   const found = toProcessDirectories(layout, parseProcCgroup("0::/kubepods.slice/x.scope\n"));
   expect(found.cpuacct).toEqual({ version: 2, path: "/sys/fs/cgroup/kubepods.slice/x.scope" });
   expect(found.memory).toEqual(found.cpu!);
-});
-
-test("nothing is found in a mountinfo without cgroups", () => {
-  const layout = toCgroupLayout(parseCgroupMounts("27 1 254:0 / / rw - ext4 /dev/vda rw\nnonsense\n"), "");
-  expect([...layout.controllers]).toEqual([]);
-  expect(toCgroupDirectories(layout, "/")).toEqual({});
 });
