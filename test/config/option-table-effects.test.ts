@@ -60,7 +60,7 @@ real-cluster/cni | a pod has an address, host ports and names of the plugins' ne
 integration/node-object | reports what the machine has, what is set aside, and what it is short of | register-with-taints pods-per-core eviction-soft
 integration/oracle-restarts | 88-manifest-path-missing-or-file: a single file | pod-manifest-path
 integration/sources | refused pods say why and come in when there is room | max-pods
-daemon/process-settings | swap: said, or the end of it with --fail-swap-on | fail-swap-on
+daemon/process-settings | swap is logged, and is an error with --fail-swap-on | fail-swap-on
 daemon/process-settings | the OOM score is set and the limit of open files raised | max-open-files
 integration/shutdown | waits for pods, critical ones last; afterwards they run again | shutdown-grace-period shutdown-grace-period-critical-pods
 plan/node-shutdown | by priority, in whatever order they stand | shutdownGracePeriodByPodPriority

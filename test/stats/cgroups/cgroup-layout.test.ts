@@ -28,7 +28,7 @@ type Row = [
   path: string | undefined,
 ];
 
-/** What is found of a controller for a cgroup; `unified`: the controllers of the v2 hierarchy. */
+/** The directory of a controller for a cgroup. `unified`: the controllers of the v2 hierarchy. */
 test.each<Row>([
   ["a controller that shares a hierarchy is found in it", V1, "", "/a", "cpuacct", "/sys/fs/cgroup/cpu,cpuacct/a"],
   ["a hierarchy is found where it is mounted, anywhere", ELSEWHERE, "cpu memory io\n", "/", "memory", "/mnt/cg two"],
