@@ -180,7 +180,7 @@ export class DockerImages implements ImageEngine {
     const found = await this.#client.listImages({}, options);
     // Each layer once. Older engines cannot be asked for images alone and would measure every container and volume too;
     // there layers that images share count for each of them, which is upstream's figure (ImageStats of its runtime).
-    const bytes = this.#client.supports("1.42")
+    const bytes = (await this.#client.supports("1.42"))
       ? await this.#client.imagesBytes(options)
       : found.reduce((sum, { Size }) => sum + Size, 0);
     const images = found.map(({ Id, RepoDigests, RepoTags, Size, Created }) => ({

@@ -2,40 +2,38 @@ import * as v from "valibot";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { VolumeSchema } from "../../src/docker/engine/schemas.ts";
 
-const AnyResponse = v.object({});
-
 /** The Docker client with the calls that only tests make. */
 export class TestDocker extends DockerClient {
   async killContainer(id: string, signal: string): Promise<void> {
-    await this.command(`/containers/${id}/kill`, { signal }, {});
+    await this.send("POST", `/containers/${id}/kill`, { query: { signal } });
   }
 
   /** Waits until it has ended. */
   async waitContainer(id: string): Promise<{ exitCode: number }> {
     const schema = v.object({ StatusCode: v.number() });
-    const path = `/containers/${id}/wait`;
-    const { StatusCode } = await this.post(path, schema, undefined, { condition: "not-running" }, { timeoutMs: 0 });
+    const request = { query: { condition: "not-running" }, timeoutMs: 0 };
+    const { StatusCode } = await this.call("POST", `/containers/${id}/wait`, schema, request);
     return { exitCode: StatusCode };
   }
 
   async tagImage(reference: string, repo: string, tag: string): Promise<void> {
-    await this.command(`/images/${reference}/tag`, { repo, tag }, {});
+    await this.send("POST", `/images/${reference}/tag`, { query: { repo, tag } });
   }
 
   async listVolumes(filters: Readonly<Record<string, readonly string[]>>) {
     const schema = v.object({ Volumes: v.nullish(v.array(VolumeSchema), []) });
-    return (await this.get("/volumes", schema, { filters: JSON.stringify(filters) }, {})).Volumes;
+    return (await this.call("GET", "/volumes", schema, { query: { filters: JSON.stringify(filters) } })).Volumes;
   }
 
   async createNetwork(body: { Name: string; IPAM?: object | undefined }): Promise<void> {
-    await this.post("/networks/create", AnyResponse, { CheckDuplicate: true, ...body }, undefined, {});
+    await this.send("POST", "/networks/create", { json: { CheckDuplicate: true, ...body } });
   }
 
   async removeNetwork(name: string): Promise<void> {
-    await this.delete(`/networks/${name}`, {}, {});
+    await this.send("DELETE", `/networks/${name}`);
   }
 
   async disconnectNetwork(name: string, body: { Container: string; Force: boolean }): Promise<void> {
-    await this.command(`/networks/${name}/disconnect`, {}, {}, body);
+    await this.send("POST", `/networks/${name}/disconnect`, { json: body });
   }
 }

@@ -1,8 +1,7 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { BrokenPipeError } from "../../base/host/write-all.ts";
 import { parseDuration } from "../../base/text/duration.ts";
-import type { LogsOptions } from "../../docker/engine/container-calls.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import type { DockerClient, LogsOptions } from "../../docker/engine/docker-client.ts";
 import { DockerError, isNotFound } from "../../docker/engine/docker-error.ts";
 import { chooseContainers, choosePod, choosePods, findLogTarget, type LogTarget } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";

@@ -1,19 +1,36 @@
 import * as v from "valibot";
+import type { CommandResult } from "../../base/model/container-access.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
-import { ContainerCalls } from "./container-calls.ts";
-import { type Filters, filtersText, jsonLines, PING, segment, segments } from "./docker-connection.ts";
-import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
-import { endpointText } from "./endpoint.ts";
 import {
+  DockerConnection,
+  demultiplex,
+  type Filters,
+  filtersText,
+  jsonLines,
+  PING,
+  rawOutput,
+  segment,
+  segments,
+} from "./docker-connection.ts";
+import { DockerError, DockerProtocolError, DockerUnreachableError, isNotFound } from "./docker-error.ts";
+import { endpointText } from "./endpoint.ts";
+import { type ExecOptions, type OutputChunk, runExec } from "./exec.ts";
+import {
+  type ContainerInspect,
+  ContainerInspectSchema,
+  type ContainerSummary,
+  ContainerSummarySchema,
   DiskUsageSchema,
   type Distribution,
   DistributionSchema,
   type DockerNetwork,
   type DockerVolume,
   type EngineInfoResponse,
+  type ExecInspect,
+  ExecInspectSchema,
+  IdSchema,
   type ImageInspect,
   ImageInspectSchema,
-  ImageRemovedSchema,
   type ImageSummary,
   ImageSummarySchema,
   InfoSchema,
@@ -25,7 +42,26 @@ import {
   VolumeSchema,
   whole,
 } from "./schemas.ts";
-import type { CallOptions } from "./transport.ts";
+import type { CallOptions, HijackedConnection } from "./transport.ts";
+
+export interface LogsOptions extends CallOptions {
+  /** Both streams when neither is given. */
+  stdout?: boolean | undefined;
+  stderr?: boolean | undefined;
+  /** Number of last lines; absent = all. */
+  tail?: number | undefined;
+  /** Unix seconds, may have a fraction. */
+  since?: string | number | undefined;
+  /** Each line begins with an RFC 3339 time and a blank. */
+  timestamps?: boolean | undefined;
+  /** Continue until the container ends or the signal aborts. */
+  follow?: boolean | undefined;
+}
+
+interface TerminalSize {
+  width: number;
+  height: number;
+}
 
 interface PullOptions {
   auth?: RegistryAuth | undefined;
@@ -38,16 +74,20 @@ interface PullOptions {
 /** Deadline of a call that moves much data or waits for the kernel. */
 const LONG_CALL_MS = 10 * 60_000;
 const PULL_IDLE_MS = 60_000;
+/** Added to a stop's own time: the engine may need to unmount and to tear networks down. */
+const STOP_MARGIN_MS = 60_000;
+
+const AnyObjectSchema = v.record(v.string(), v.unknown());
 
 /**
  * One Docker engine. Every call ends: with a response, at its deadline, or with the caller's signal (it then
  * rejects with the signal's reason). Responses pass a schema.
  *
  * Every call throws DockerError (the engine said no), DockerUnreachableError (no engine responded) or DockerProtocolError
- * (the response makes no sense). Bun repeats a GET or DELETE whose pooled connection died; a POST is not repeated, it fails
- * as `connection-lost` with `mayHaveBeenDone`: check first, then repeat.
+ * (the response makes no sense). Bun repeats a GET or DELETE whose pooled connection died. A POST is not repeated: it fails
+ * as `connection-lost`: it may have been done, so check first, then repeat.
  */
-export class DockerClient extends ContainerCalls {
+export class DockerClient extends DockerConnection {
   // --- the engine ---
 
   /** Resolves or throws. Unversioned, so it works with any engine. */
@@ -56,12 +96,12 @@ export class DockerClient extends ContainerCalls {
   }
 
   info(options: CallOptions = {}): Promise<EngineInfoResponse> {
-    return this.get("/info", InfoSchema, undefined, options);
+    return this.call("GET", "/info", InfoSchema, options);
   }
 
   /** Bytes of all image layers. Before API 1.42 the engine measures every container and volume too: seconds on a big store. */
   async imagesBytes(options: CallOptions = {}): Promise<number> {
-    const usage = await this.get("/system/df", DiskUsageSchema, { type: "image" }, options);
+    const usage = await this.call("GET", "/system/df", DiskUsageSchema, { ...options, query: { type: "image" } });
     return (usage.ImageUsage ?? usage.ImagesUsage)?.TotalSize ?? usage.LayersSize;
   }
 
@@ -87,6 +127,198 @@ export class DockerClient extends ContainerCalls {
     throw new DockerUnreachableError("connection-lost", "GET /events", why);
   }
 
+  // --- containers, and commands run in them ---
+
+  /** Running ones only unless `all`. */
+  listContainers(
+    query: { all?: boolean; filters?: Filters | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<ContainerSummary[]> {
+    const parameters = { all: query.all, filters: filtersText(query.filters) };
+    return this.call("GET", "/containers/json", v.array(ContainerSummarySchema), { ...options, query: parameters });
+  }
+
+  /** @param id id, id prefix or name */
+  inspectContainer(id: string, options: CallOptions = {}): Promise<ContainerInspect> {
+    return this.call("GET", `/containers/${segment(id)}/json`, ContainerInspectSchema, options);
+  }
+
+  /** As the engine wrote it, for comparisons and diagnosis. */
+  inspectContainerRaw(id: string, options: CallOptions = {}): Promise<Record<string, unknown>> {
+    return this.call("GET", `/containers/${segment(id)}/json`, AnyObjectSchema, options);
+  }
+
+  /**
+   * Creates a container. `name` "" lets the engine choose. When the connection breaks before the response, the name is looked up
+   * before anything is repeated: a container with that name and all these labels is the one just created.
+   * @param body Config with HostConfig and NetworkingConfig.
+   * @throws DockerError 404 no such image, 409 the name is taken, 400 a bad body
+   */
+  async createContainer(
+    name: string,
+    body: Readonly<Record<string, unknown>>,
+    options: CallOptions = {},
+  ): Promise<{ Id: string }> {
+    const create = () => this.call("POST", "/containers/create", IdSchema, { ...options, query: { name }, json: body });
+    try {
+      return await create();
+    } catch (error) {
+      // Without a name there is nothing to look up by.
+      if (!(error instanceof DockerUnreachableError) || error.kind !== "connection-lost" || name === "") throw error;
+      try {
+        const found = await this.inspectContainer(name, options);
+        const wanted = Object.entries((body.Labels ?? {}) as Record<string, string>);
+        if (wanted.every(([key, value]) => found.Config.Labels[key] === value)) return { Id: found.Id };
+      } catch (lookup) {
+        if (isNotFound(lookup)) return create();
+      }
+      throw error;
+    }
+  }
+
+  /** Does nothing to one that runs. */
+  async startContainer(id: string, options: CallOptions = {}): Promise<void> {
+    await this.send("POST", `/containers/${segment(id)}/start`, options);
+  }
+
+  /** TERM (or `stop.signal`, from API 1.42), KILL after `timeoutSeconds`. Does nothing to one that has ended. */
+  async stopContainer(
+    id: string,
+    stop: { timeoutSeconds: number; signal?: string | undefined },
+    options: CallOptions = {},
+  ): Promise<void> {
+    const seconds = Math.max(0, Math.ceil(stop.timeoutSeconds));
+    const signal = (await this.supports("1.42", options)) ? stop.signal : undefined;
+    await this.send("POST", `/containers/${segment(id)}/stop`, {
+      timeoutMs: seconds * 1000 + STOP_MARGIN_MS,
+      ...options,
+      // 0 must be said: left out it means ten seconds.
+      query: { t: seconds, signal },
+    });
+  }
+
+  /** @param remove.force kill it first; `volumes` with its anonymous volumes */
+  async removeContainer(
+    id: string,
+    remove: { force?: boolean; volumes?: boolean } = {},
+    options: CallOptions = {},
+  ): Promise<void> {
+    const query = { force: remove.force, v: remove.volumes };
+    await this.send("DELETE", `/containers/${segment(id)}`, { ...options, query });
+  }
+
+  /** Changes resources of a living container. @param body Resources, e.g. `{ CpuShares: 512, Memory: 1 << 26 }` */
+  async updateContainer(id: string, body: Readonly<Record<string, unknown>>, options: CallOptions): Promise<void> {
+    await this.send("POST", `/containers/${segment(id)}/update`, { ...options, json: body });
+  }
+
+  /** The output of a container in pieces that are not lines, until its end or (followed) until the signal aborts. */
+  async *containerLogs(id: string, options: LogsOptions = {}): AsyncGenerator<OutputChunk> {
+    try {
+      yield* await this.openContainerLogs(id, options);
+    } catch (error) {
+      if (options.follow && options.signal?.aborted) return;
+      throw error;
+    }
+  }
+
+  /** Resolves when the response begins, so that a refusal rejects before the first piece is read. */
+  async openContainerLogs(id: string, options: LogsOptions = {}): Promise<AsyncIterable<OutputChunk>> {
+    const both = options.stdout === undefined && options.stderr === undefined;
+    const stream = await this.open({
+      method: "GET",
+      path: `/containers/${segment(id)}/logs`,
+      query: {
+        stdout: both || options.stdout,
+        stderr: both || options.stderr,
+        tail: options.tail,
+        since: options.since,
+        timestamps: options.timestamps,
+        follow: options.follow,
+      },
+      signal: options.signal,
+      timeoutMs: options.timeoutMs,
+    });
+    // Engines before API 1.42 do not say which of the two it is.
+    const type = stream.header("content-type") ?? "";
+    const tty = type.includes("multiplexed-stream")
+      ? false
+      : type.includes("raw-stream") || (await this.inspectContainer(id, options)).Config.Tty;
+    return tty ? rawOutput(stream.chunks) : demultiplex(stream.chunks);
+  }
+
+  /** A file or directory of a container as a tar archive. */
+  async getArchive(id: string, path: string, options: CallOptions = {}): Promise<AsyncIterable<Uint8Array>> {
+    const stream = await this.open({
+      ...options,
+      method: "GET",
+      path: `/containers/${segment(id)}/archive`,
+      query: { path },
+    });
+    return stream.chunks;
+  }
+
+  /** @returns the exec's id */
+  async execCreate(id: string, argv: readonly string[], options: ExecOptions & CallOptions = {}): Promise<string> {
+    const body = {
+      Cmd: argv,
+      AttachStdout: options.streams?.stdout ?? true,
+      AttachStderr: options.streams?.stderr ?? true,
+      ...(options.streams?.stdin ? { AttachStdin: true } : {}),
+      ...(options.streams?.tty ? { Tty: true } : {}),
+    };
+    const request = { signal: options.signal, json: body };
+    return (await this.call("POST", `/containers/${segment(id)}/exec`, IdSchema, request)).Id;
+  }
+
+  /** Starts it and yields its output, on its own connection. Leaving the loop does not end the process. */
+  async execStart(execId: string, options: CallOptions = {}): Promise<AsyncIterable<OutputChunk>> {
+    const path = `/exec/${segment(execId)}/start`;
+    const json = { Detach: false, Tty: false };
+    return demultiplex((await this.open({ timeoutMs: 0, ...options, method: "POST", path, json })).chunks);
+  }
+
+  /** Starts it and holds its streams. @param tty as it was created */
+  async execHold(execId: string, tty: boolean, options: CallOptions = {}): Promise<HijackedConnection> {
+    const path = await this.path(`/exec/${segment(execId)}/start`, options);
+    return this.transport.hijack({ ...options, method: "POST", path, json: { Detach: false, Tty: tty } });
+  }
+
+  /** @throws DockerError 409 when it has not started yet, or ended */
+  async execResize(execId: string, size: TerminalSize, options: CallOptions = {}): Promise<void> {
+    await this.send("POST", `/exec/${segment(execId)}/resize`, {
+      ...options,
+      query: { h: size.height, w: size.width },
+    });
+  }
+
+  /** Holds the streams of the container's own process, from now on. */
+  async attachContainer(
+    id: string,
+    streams: { stdin: boolean; stdout: boolean; stderr: boolean },
+    options: CallOptions = {},
+  ): Promise<HijackedConnection> {
+    const path = await this.path(`/containers/${segment(id)}/attach`, options);
+    const { stdin, stdout, stderr } = streams;
+    return this.transport.hijack({ ...options, method: "POST", path, query: { stream: true, stdin, stdout, stderr } });
+  }
+
+  async resizeContainer(id: string, size: TerminalSize, options: CallOptions = {}): Promise<void> {
+    await this.send("POST", `/containers/${segment(id)}/resize`, {
+      ...options,
+      query: { h: size.height, w: size.width },
+    });
+  }
+
+  execInspect(execId: string, options: CallOptions = {}): Promise<ExecInspect> {
+    return this.call("GET", `/exec/${segment(execId)}/json`, ExecInspectSchema, options);
+  }
+
+  /** Runs a command to its end. When its time has elapsed or the signal aborts, its processes are killed. */
+  exec(id: string, argv: readonly string[], options: ExecOptions = {}): Promise<CommandResult> {
+    return runExec(this, id, argv, options, this.schedule);
+  }
+
   // --- images ---
 
   /**
@@ -106,7 +338,7 @@ export class DockerClient extends ContainerCalls {
         method: "POST",
         path: "/images/create",
         query: pullQuery(reference),
-        ...(options.auth ? { headers: { "X-Registry-Auth": registryAuthHeader(options.auth) } } : {}),
+        headers: registryAuthHeaders(options.auth),
         signal: options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal,
         timeoutMs: 0,
       });
@@ -132,17 +364,11 @@ export class DockerClient extends ContainerCalls {
    * @returns names of the images, or ids of those without a name
    */
   async loadImage(archive: Bun.BodyInit, options: CallOptions = {}): Promise<string[]> {
-    const response = await this.transport.send({
-      timeoutMs: LONG_CALL_MS,
-      ...options,
-      method: "POST",
-      path: await this.path("/images/load", options),
-      query: { quiet: true },
-      body: archive,
-    });
+    const request = { timeoutMs: LONG_CALL_MS, ...options, query: { quiet: true }, body: archive };
+    const response = await this.send("POST", "/images/load", request);
     const loaded: string[] = [];
     const chunks = async function* () {
-      yield new TextEncoder().encode(response.text);
+      yield new TextEncoder().encode(response);
     };
     await readProgress(chunks(), "POST /images/load", (line) => {
       const name = loadedName(line);
@@ -153,28 +379,21 @@ export class DockerClient extends ContainerCalls {
 
   /** @throws DockerError 404 */
   inspectImage(reference: string, options: CallOptions = {}): Promise<ImageInspect> {
-    return this.get(`/images/${segments(reference)}/json`, ImageInspectSchema, undefined, options);
+    return this.call("GET", `/images/${segments(reference)}/json`, ImageInspectSchema, options);
   }
 
   /** Looks an image up in its registry through the engine, without pulling. @throws DockerError 401, 403, 404, 500 */
   async inspectDistribution(
     reference: string,
-    { auth, signal, timeoutMs }: CallOptions & { auth?: RegistryAuth | undefined } = {},
+    { auth, ...options }: CallOptions & { auth?: RegistryAuth | undefined },
   ): Promise<Distribution> {
-    const path = `/distribution/${segments(reference)}/json`;
-    const response = await this.transport.send({
-      signal,
-      timeoutMs,
-      method: "GET",
-      path: await this.path(path, { signal }),
-      ...(auth && { headers: { "X-Registry-Auth": registryAuthHeader(auth) } }),
-    });
-    return this.parse(DistributionSchema, response.text, `GET ${path}`);
+    const request = { ...options, headers: registryAuthHeaders(auth) };
+    return this.call("GET", `/distribution/${segments(reference)}/json`, DistributionSchema, request);
   }
 
   /** As the engine wrote it. @throws DockerError 404 */
   inspectImageRaw(reference: string, options: CallOptions = {}): Promise<Record<string, unknown>> {
-    return this.get(`/images/${segments(reference)}/json`, v.record(v.string(), v.unknown()), undefined, options);
+    return this.call("GET", `/images/${segments(reference)}/json`, AnyObjectSchema, options);
   }
 
   listImages(
@@ -182,14 +401,12 @@ export class DockerClient extends ContainerCalls {
     options: CallOptions = {},
   ): Promise<ImageSummary[]> {
     const parameters = { all: query.all, filters: filtersText(query.filters) };
-    return this.get("/images/json", v.array(ImageSummarySchema), parameters, options);
+    return this.call("GET", "/images/json", v.array(ImageSummarySchema), { ...options, query: parameters });
   }
 
-  /** @returns ids and names that went @throws DockerError 404; 409 a container uses it */
-  async removeImage(reference: string, remove: { force?: boolean } = {}, options: CallOptions = {}): Promise<string[]> {
-    const path = `/images/${segments(reference)}`;
-    const response = await this.delete(path, { force: remove.force }, options);
-    return this.parse(ImageRemovedSchema, response, `DELETE ${path}`).map((step) => step.Deleted || step.Untagged);
+  /** @throws DockerError 404; 409 a container uses it */
+  async removeImage(reference: string, remove: { force?: boolean } = {}, options: CallOptions = {}): Promise<void> {
+    await this.send("DELETE", `/images/${segments(reference)}`, { ...options, query: { force: remove.force } });
   }
 
   // --- volumes and networks ---
@@ -204,19 +421,19 @@ export class DockerClient extends ContainerCalls {
     },
     options: CallOptions = {},
   ): Promise<DockerVolume> {
-    return this.post("/volumes/create", VolumeSchema, body, undefined, options);
+    return this.call("POST", "/volumes/create", VolumeSchema, { ...options, json: body });
   }
 
   inspectVolume(name: string, options: CallOptions = {}): Promise<DockerVolume> {
-    return this.get(`/volumes/${segment(name)}`, VolumeSchema, undefined, options);
+    return this.call("GET", `/volumes/${segment(name)}`, VolumeSchema, options);
   }
 
   async removeVolume(name: string, options: CallOptions = {}): Promise<void> {
-    await this.delete(`/volumes/${segment(name)}`, {}, options);
+    await this.send("DELETE", `/volumes/${segment(name)}`, options);
   }
 
   listNetworks(options: CallOptions = {}): Promise<DockerNetwork[]> {
-    return this.get("/networks", v.array(NetworkSchema), undefined, options);
+    return this.call("GET", "/networks", v.array(NetworkSchema), options);
   }
 }
 
@@ -284,8 +501,11 @@ export function parseEvent(line: string): DockerEvent {
 }
 
 /** base64 for URLs, padded: without the padding the engine reads no credentials at all, and says nothing. */
-export const registryAuthHeader = (auth: RegistryAuth): string =>
-  Buffer.from(JSON.stringify(auth)).toString("base64").replaceAll("+", "-").replaceAll("/", "_");
+export function registryAuthHeaders(auth: RegistryAuth | undefined): Record<string, string> {
+  if (!auth) return {};
+  const text = Buffer.from(JSON.stringify(auth)).toString("base64");
+  return { "X-Registry-Auth": text.replaceAll("+", "-").replaceAll("/", "_") };
+}
 
 /** Reads the progress of a pull or a load to its end. @throws DockerError for an error inside the stream */
 export async function readProgress(

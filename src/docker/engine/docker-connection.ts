@@ -6,14 +6,7 @@ import { DockerError, DockerProtocolError, DockerUnreachableError } from "./dock
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
 import { type KillExecProcesses, killExecProcesses, type OutputChunk } from "./exec.ts";
 import { VersionSchema } from "./schemas.ts";
-import {
-  type CallOptions,
-  type DockerRequest,
-  DockerTransport,
-  type QueryValue,
-  realSchedule,
-  type Schedule,
-} from "./transport.ts";
+import { type CallOptions, type DockerRequest, DockerTransport, realSchedule, type Schedule } from "./transport.ts";
 
 interface DockerClientOptions {
   /** `Clock.schedule`, for deadlines; the real timer when absent. */
@@ -45,9 +38,9 @@ export class DockerConnection {
     return this.#apiVersion;
   }
 
-  /** Whether the negotiated API is at least `version`, e.g. `supports("1.44")`. False before `connect`. */
-  supports(version: string): boolean {
-    return this.#apiVersion !== undefined && apiAtLeast(this.#apiVersion, version);
+  /** Whether the negotiated API is at least `version`, e.g. `supports("1.44")`. */
+  async supports(version: string, options: CallOptions = {}): Promise<boolean> {
+    return apiAtLeast(await this.#agreed(options), version);
   }
 
   /**
@@ -74,53 +67,29 @@ export class DockerConnection {
     return signal ? unlessAborted(shared, signal) : shared;
   }
 
-  /** `/v1.41` and the path, after negotiation if there was none yet. */
+  /** The negotiated version, after negotiation if there was none yet. */
+  async #agreed(options: CallOptions): Promise<string> {
+    return this.#apiVersion ?? (await this.engine(options)).apiVersion;
+  }
+
+  /** `/v1.41` and the path. */
   protected async path(path: string, options: CallOptions): Promise<string> {
-    return `/v${this.#apiVersion ?? (await this.engine(options)).apiVersion}${path}`;
+    return `/v${await this.#agreed(options)}${path}`;
   }
 
-  protected async get<const S extends v.GenericSchema>(
+  /** A call whose response is read whole and checked. */
+  protected async call<const S extends v.GenericSchema>(
+    method: DockerRequest["method"],
     path: string,
     schema: S,
-    query: Readonly<Record<string, QueryValue>> | undefined,
-    options: CallOptions,
+    request: Call = {},
   ): Promise<v.InferOutput<S>> {
-    const { signal, timeoutMs } = options;
-    const full = await this.path(path, options);
-    const response = await this.transport.send({ signal, timeoutMs, method: "GET", path: full, query });
-    return this.parse(schema, response.text, `GET ${path}`);
+    return this.parse(schema, await this.send(method, path, request), `${method} ${path}`);
   }
 
-  protected async post<const S extends v.GenericSchema>(
-    path: string,
-    schema: S,
-    json: unknown,
-    query: Readonly<Record<string, QueryValue>> | undefined,
-    options: CallOptions,
-  ): Promise<v.InferOutput<S>> {
-    const full = await this.path(path, options);
-    const response = await this.transport.send({ ...options, method: "POST", path: full, query, json });
-    return this.parse(schema, response.text, `POST ${path}`);
-  }
-
-  /** A POST whose result is its status. */
-  protected async command(
-    path: string,
-    query: Readonly<Record<string, QueryValue>>,
-    options: CallOptions,
-    json?: unknown,
-  ): Promise<number> {
-    const full = await this.path(path, options);
-    return (await this.transport.send({ ...options, method: "POST", path: full, query, json })).status;
-  }
-
-  protected async delete(
-    path: string,
-    query: Readonly<Record<string, QueryValue>>,
-    options: CallOptions,
-  ): Promise<string> {
-    const full = await this.path(path, options);
-    return (await this.transport.send({ ...options, method: "DELETE", path: full, query })).text;
+  /** @returns the text of the response */
+  protected async send(method: DockerRequest["method"], path: string, request: Call = {}): Promise<string> {
+    return (await this.transport.send({ ...request, method, path: await this.path(path, request) })).text;
   }
 
   protected async open(request: DockerRequest) {
@@ -140,6 +109,9 @@ export class DockerConnection {
     throw new DockerProtocolError(operation, `${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
   }
 }
+
+/** What a call sends besides its method and path. */
+type Call = Omit<DockerRequest, "method" | "path">;
 
 /** Docker's filters: `{ label: ["a=b", "c"], status: ["running"] }`; within a key any (labels: all) must match. */
 export type Filters = Readonly<Record<string, readonly string[]>>;

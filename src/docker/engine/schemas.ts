@@ -97,12 +97,6 @@ export const ContainerInspectSchema = v.object({
 });
 export type ContainerInspect = v.InferOutput<typeof ContainerInspectSchema>;
 
-/** `Warnings` are for users, e.g. `Your kernel does not support swap limit capabilities`. */
-export const ContainerCreatedSchema = v.object({ Id: v.string(), Warnings: listOf(v.string()) });
-export type ContainerCreated = v.InferOutput<typeof ContainerCreatedSchema>;
-
-export const ContainerUpdatedSchema = v.object({ Warnings: listOf(v.string()) });
-
 export const IdSchema = v.object({ Id: v.string() });
 
 /** `GET /exec/<id>/json`. */
@@ -142,11 +136,8 @@ export const ImageInspectSchema = v.object({
   Id: v.string(),
   RepoTags: listOf(v.string()),
   RepoDigests: listOf(v.string()),
-  /** RFC 3339; absent for an image without date. */
-  Created: text,
   /** As Go names it: amd64, arm64. */
   Architecture: text,
-  Os: text,
   Size: whole,
   /** Digests of the unpacked layers, lowest first: the same in every image store, unlike the id. */
   RootFS: v.nullish(v.object({ Layers: listOf(v.string()) }), { Layers: [] }),
@@ -156,14 +147,10 @@ export type ImageInspect = v.InferOutput<typeof ImageInspectSchema>;
 
 /** `GET /distribution/<name>/json`. */
 export const DistributionSchema = v.object({
-  Descriptor: v.object({ digest: v.string() }),
   /** One for an image without an index. `unknown` are attestations. */
   Platforms: listOf(v.object({ architecture: text, os: text })),
 });
 export type Distribution = v.InferOutput<typeof DistributionSchema>;
-
-/** The steps of `DELETE /images/<name>`. */
-export const ImageRemovedSchema = v.array(v.object({ Untagged: text, Deleted: text }));
 
 /** One line of a pull or a load (`JSONMessage`). `error` comes last, although the response began with 200. */
 export const ProgressLineSchema = v.object({
@@ -243,10 +230,7 @@ export type DockerVolume = v.InferOutput<typeof VolumeSchema>;
 export const NetworkSchema = v.object({
   Id: v.string(),
   Name: text,
-  /** bridge, host, none, overlay, macvlan, … */
-  Driver: text,
-  IPAM: v.nullish(v.object({ Config: listOf(v.object({ Subnet: text, Gateway: text })) }), { Config: [] }),
-  Labels: textMap,
+  IPAM: v.nullish(v.object({ Config: listOf(v.object({ Subnet: text })) }), { Config: [] }),
   Options: textMap,
 });
 export type DockerNetwork = v.InferOutput<typeof NetworkSchema>;

@@ -36,7 +36,7 @@ export type QueryValue = string | number | boolean | undefined;
 export interface DockerRequest extends CallOptions {
   /** Largest response that is read whole; default: the transport's. */
   maxResponseBytes?: number;
-  method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
+  method: "GET" | "POST" | "DELETE";
   /** With its version, as sent: `/v1.41/containers/json`. Segments are already encoded. */
   path: string;
   /** `false`, `undefined` and "" are left out. */
@@ -49,7 +49,6 @@ export interface DockerRequest extends CallOptions {
 }
 
 interface DockerResponse {
-  status: number;
   /** Lower-case names. */
   header(name: string): string | undefined;
   text: string;
@@ -109,7 +108,7 @@ export class DockerTransport {
       try {
         const response = await this.#fetch(request, operation, deadline.signal, ++this.#sending <= MAX_POOLED);
         const text = await collectText(response.body, request.maxResponseBytes ?? this.#maxResponseBytes, operation);
-        return { status: response.status, header: (name) => response.headers.get(name) ?? undefined, text };
+        return { header: (name) => response.headers.get(name) ?? undefined, text };
       } finally {
         this.#sending--;
         deadline.end();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { loadedName, pullQuery, readProgress, registryAuthHeader } from "../../../src/docker/engine/docker-client.ts";
+import { loadedName, pullQuery, readProgress, registryAuthHeaders } from "../../../src/docker/engine/docker-client.ts";
 import { DockerError, DockerProtocolError } from "../../../src/docker/engine/docker-error.ts";
 import type { ProgressLine } from "../../../src/docker/engine/schemas.ts";
 
@@ -55,7 +55,7 @@ test("names of loaded images", () => {
 });
 
 test("credentials travel as padded base64url of JSON", () => {
-  const header = registryAuthHeader({ username: "u", password: "p>?p?" });
+  const header = registryAuthHeaders({ username: "u", password: "p>?p?" })["X-Registry-Auth"]!;
   expect(header).not.toMatch(/[+/]/);
   expect(header.length % 4).toBe(0);
   expect(JSON.parse(Buffer.from(header, "base64url").toString())).toEqual({ username: "u", password: "p>?p?" });
