@@ -110,9 +110,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
     parts.feed.start();
     parts.kubelet.start();
     if (service.isWanted) parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));
-    const { images } = parts.engine;
-    for (const loop of [images, parts.imageGc, eviction, new MemoryReclaimer({ clock }), shutdown])
-      void loop?.run(stop);
+    for (const loop of [parts.imageGc, eviction, new MemoryReclaimer({ clock }), shutdown]) void loop?.run(stop);
     await aborted(stop);
     await shutdown?.beforeExit();
   }

@@ -45,7 +45,6 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
   await parts.connect(stop);
   await parts.feed.storeRunOnce();
   await parts.preload(stop);
-  void parts.engine.images.run(stop);
   const outcomes = await startAndWait(parts, read.state, report, stop);
   const results = await explainFailures(outcomes, parts.engine.containers, recorder, stop);
   report.finish(options.output === "text" ? results : []);

@@ -1,18 +1,19 @@
 import { join } from "node:path";
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { ContainerEngine, Owner } from "../base/model/container-engine.ts";
+import type { ContainerEngine, EngineVolume, Owner, VolumeEngine } from "../base/model/container-engine.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { DockerContainers } from "./docker-containers.ts";
 import { DockerImages } from "./docker-images.ts";
 import { DockerPods, type DockerPodsDeps } from "./docker-pods.ts";
-import { DockerVolumes } from "./docker-volumes.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
+import { known } from "./engine/docker-error.ts";
 import type { EngineInfoResponse } from "./engine/schemas.ts";
 import { type EnginePod, listEnginePods } from "./engine-pods.ts";
 import { preloadImages } from "./image-preload.ts";
+import { ownershipLabels, toOwnershipFilter } from "./labels.ts";
 import { ensurePauseImage } from "./pause-image.ts";
 import type { InsecureRegistries } from "./registry-client.ts";
 
@@ -132,6 +133,74 @@ export class DockerEngine implements ContainerEngine {
   /** Reads the facts again after a reconnection: the engine may have another version or cgroup driver. */
   async #refresh(signal: AbortSignal): Promise<void> {
     if (this.#info) this.#info = await readEngineInfo(this.#client, this.#info.negativeOomScores, signal);
+  }
+}
+
+/** On a container that exists only to read its image. */
+const EXPORT_LABEL = "kubelet-ts.io/export";
+
+/** Docker volumes and images as pod volumes need them. */
+export class DockerVolumes implements VolumeEngine {
+  readonly #client: DockerClient;
+  readonly #owner: Owner;
+
+  constructor({ client, owner }: { client: DockerClient; owner: Owner }) {
+    this.#client = client;
+    this.#owner = owner;
+  }
+
+  /** Removes the containers for reading images that an earlier process left behind. */
+  async removeLeftovers(signal: AbortSignal): Promise<void> {
+    const filters = { label: [...toOwnershipFilter(this.#owner), EXPORT_LABEL] };
+    for (const { Id } of await this.#client.listContainers({ all: true, filters }, { signal })) {
+      await this.#client.removeContainer(Id, { force: true }, { signal });
+    }
+  }
+
+  apiVersion(): string {
+    return this.#client.apiVersion ?? "1.24";
+  }
+
+  async createVolume(
+    volume: { name: string; driver: "local"; options: Record<string, string>; labels: Record<string, string> },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { name, driver, options } = volume;
+    const Labels = { ...ownershipLabels(this.#owner), ...volume.labels };
+    await this.#client.createVolume({ Name: name, Driver: driver, DriverOpts: options, Labels }, { signal });
+  }
+
+  async inspectVolume(name: string, signal: AbortSignal): Promise<EngineVolume | undefined> {
+    const found = await known(this.#client.inspectVolume(name, { signal }));
+    if (!found) return undefined;
+    const { Name, Driver, Mountpoint, Options, Labels } = found;
+    return { name: Name, driver: Driver, mountpoint: Mountpoint, options: Options, labels: Labels };
+  }
+
+  async removeVolume(name: string, signal: AbortSignal): Promise<void> {
+    await known(this.#client.removeVolume(name, { signal }));
+  }
+
+  /** Exports an image through a container that is never started. */
+  async exportImage(imageId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const Labels = { ...ownershipLabels(this.#owner), [EXPORT_LABEL]: "1" };
+    const { Id } = await this.#client.createContainer("", { Image: imageId, Cmd: ["/none"], Labels }, { signal });
+    const remove = () => this.#client.removeContainer(Id, { force: true });
+    try {
+      const chunks = await this.#client.getArchive(Id, "/", { signal });
+      return new Response(andThen(chunks, remove)).body as ReadableStream<Uint8Array>;
+    } catch (error) {
+      await remove();
+      throw error;
+    }
+  }
+}
+
+async function* andThen(chunks: AsyncIterable<Uint8Array>, end: () => Promise<void>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
+  } finally {
+    await end();
   }
 }
 

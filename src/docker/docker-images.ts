@@ -39,8 +39,6 @@ export interface StoredImage {
 /** Maximum age of a listed store: images change seldom, and a client that asks every second must cost nothing. */
 const STORE_AGE_MS = 60_000;
 const STORE_TIMEOUT_MS = 30_000;
-const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 5000;
 
 interface DockerImagesDeps {
   client: DockerClient;
@@ -51,17 +49,13 @@ interface DockerImagesDeps {
   pauseOverride: string;
 }
 
-/** The images of an engine. Properties are remembered while its events are heard: any image event drops everything. */
+/** The images of an engine. */
 export class DockerImages implements ImageEngine {
   readonly #client: DockerClient;
   readonly #owner: Owner;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #pauseKey: string | undefined;
-  readonly #known = new Map<string, ImageInfo>();
-  #listening = false;
-  /** Counts drops: a response that was under way at a drop is not remembered. */
-  #generation = 0;
   #lastStore: { store: ImageStore; atMs: number } | undefined;
   #listing: Promise<ImageStore> | undefined;
 
@@ -75,15 +69,9 @@ export class DockerImages implements ImageEngine {
 
   async imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined> {
     const ref = applyDefaultTag(image);
-    const known = this.#known.get(ref);
-    if (known) return known;
-    const generation = this.#generation;
     try {
-      const info = await this.#inspect(ref, signal);
-      if (this.#listening && generation === this.#generation) this.#known.set(ref, info);
-      return info;
+      return await this.#inspect(ref, signal);
     } catch (error) {
-      // Absence is never cached: it is looked up just before a pull, and is cheap compared with it.
       if (isNotFound(error)) return undefined;
       if (!(error instanceof DockerError)) throw error;
       // Newer grammar reads `UPPER/x` as a registry and a name; older engines refuse it.
@@ -115,7 +103,6 @@ export class DockerImages implements ImageEngine {
             onProgress?.(sum);
           },
         });
-        this.forget(ref);
         return await this.#inspect(ref, signal);
       } catch (error) {
         signal.throwIfAborted();
@@ -126,43 +113,6 @@ export class DockerImages implements ImageEngine {
       }
     }
     throw toPullRefusal(errors);
-  }
-
-  forget(ref: string): void {
-    this.#generation++;
-    this.#known.delete(ref);
-  }
-
-  /** Listens, and connects again when the engine was unreachable, until the signal aborts. */
-  async run(signal: AbortSignal): Promise<void> {
-    let pauseMs = FIRST_PAUSE_MS;
-    while (!signal.aborted) {
-      try {
-        const onOpen = () => {
-          pauseMs = FIRST_PAUSE_MS;
-          this.#drop();
-          this.#listening = true;
-        };
-        for await (const _event of this.#client.events({ filters: { type: ["image"] }, signal, onOpen })) this.#drop();
-      } catch (error) {
-        this.#logger.debug("Image events are not heard", {
-          why: messageOf(error),
-        });
-      }
-      this.#listening = false;
-      this.#drop();
-      try {
-        await this.#clock.sleep(pauseMs, signal);
-      } catch {
-        return;
-      }
-      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
-    }
-  }
-
-  #drop(): void {
-    this.#generation++;
-    this.#known.clear();
   }
 
   /** All images, listed on demand, at most once a minute; concurrent callers share one request. @throws what the client throws */

@@ -46,7 +46,7 @@ interface RuntimeNode {
 interface RuntimeParts {
   pods: PodEngine;
   sandboxes: PodSandboxes;
-  images: Pick<ImageManager, "ensureImage" | "forget">;
+  images: Pick<ImageManager, "ensureImage">;
   volumes: PodVolumeQueue;
   files: PodFiles;
   hooks: PodHookRunner;
@@ -134,7 +134,7 @@ export class PodRuntimeManager implements PodServices {
     onCreated: (id: ContainerId) => void,
     signal: AbortSignal,
   ): Promise<ContainerId> {
-    const { pods, logLinks, images, volumes, cgroups } = this.#parts;
+    const { pods, logLinks, volumes, cgroups } = this.#parts;
     const { recorder } = this.#node;
     const { pod, container, restartCount } = request;
     const fieldPath = containerFieldPath(pod.spec, container.name);
@@ -144,11 +144,7 @@ export class PodRuntimeManager implements PodServices {
     await cgroups.ensureChanged(pod);
     const body = await this.#toContainerRequest(request, image, signal);
     const start = async () => {
-      const id = await pods.createContainer(body, signal).catch((error: unknown) => {
-        // The image may have been removed since it was pulled: check it again next time.
-        images.forget(pinImage(container, request.imagePins).image ?? "");
-        throw error;
-      });
+      const id = await pods.createContainer(body, signal);
       onCreated(id);
       const record = (reason: string, message: string) =>
         recorder.record(podRefOf(pod), { type: "Normal", reason, message, fieldPath });

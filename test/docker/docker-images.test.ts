@@ -1,11 +1,10 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { PullProgress, registryProblem } from "../../src/docker/docker-images.ts";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import type { ProgressLine } from "../../src/docker/engine/schemas.ts";
 import { someDockerImages } from "../support/docker-engine.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FakeDaemon } from "../support/fake-daemon.ts";
-import { until } from "../support/until.ts";
 
 const LIST = [
   { Id: "sha256:a", RepoTags: ["web:1"], RepoDigests: ["web@sha256:d"], Created: 1, Size: 700 },
@@ -68,59 +67,6 @@ test("an error of the engine is returned, and the next caller asks again", async
   using _ = daemon;
   await expect(images.inventory()).rejects.toThrow("no store");
   expect(await images.inventory()).toEqual({ bytes: 0, images: [] });
-});
-
-describe("what is remembered", () => {
-  /** An engine with one image, and its answers to an inspection. */
-  function withImage() {
-    const engine = { inspected: 0, say: (_: string) => {}, listening: Promise.withResolvers<void>() };
-    const daemon = new FakeDaemon({
-      routes: {
-        "GET /images/app:1/json": () => {
-          engine.inspected++;
-          return Response.json({ Id: "sha256:x" });
-        },
-        "GET /events": () =>
-          new Response(
-            new ReadableStream({
-              start: (controller) => {
-                engine.say = (text) => controller.enqueue(new TextEncoder().encode(text));
-                // Headers go out with the first byte.
-                engine.say("\n");
-                engine.listening.resolve();
-              },
-            }),
-          ),
-      },
-    });
-    const images = someDockerImages(new DockerClient({ kind: "unix", path: daemon.socketPath }), new FakeClock());
-    const asks = async () => {
-      const before = engine.inspected;
-      await images.imageStatus("app:1");
-      return engine.inspected > before;
-    };
-    return { engine, daemon, images, asks };
-  }
-
-  test("nothing, while the engine's events are not heard", async () => {
-    const { daemon, asks } = withImage();
-    using _ = daemon;
-    expect([await asks(), await asks()]).toEqual([true, true]);
-  });
-
-  test("everything until an image event", async () => {
-    const { engine, daemon, images, asks } = withImage();
-    using _ = daemon;
-    const stop = new AbortController();
-    void images.run(stop.signal);
-    await engine.listening.promise;
-    await until("an answer to be remembered", async () => !(await asks()));
-    engine.say('{"Type":"image","Action":"untag","Actor":{"ID":"sha256:x"},"time":1}\n');
-    await until("it to be inspected again", asks);
-    images.forget("app:1");
-    expect(await asks()).toBe(true);
-    stop.abort();
-  });
 });
 
 test.each([

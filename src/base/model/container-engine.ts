@@ -278,8 +278,6 @@ export interface ImageEngine {
   imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined>;
   /** @param ref with tag or digest @throws ImageRefusal; the signal's reason */
   pull(ref: string, request: PullRequest, signal: AbortSignal): Promise<ImageInfo>;
-  /** The engine has no such image for a create: it is inspected again next time. */
-  forget(ref: string): void;
   list(signal: AbortSignal): Promise<EngineImage[]>;
   /**
    * Removes an image with all its names. Never by force: the engine refuses while any container uses it.

@@ -52,8 +52,7 @@ export interface MountPoint {
   ImageOptions?: { Subpath?: string };
 }
 
-/** The part of HostConfig that `POST /containers/{id}/update` changes in a running container. */
-interface ContainerResources {
+export interface HostConfig {
   CpuShares?: number;
   /** Microseconds. */
   CpuPeriod?: number;
@@ -65,9 +64,6 @@ interface ContainerResources {
   MemorySwap?: number;
   /** 0 and -1 mean unlimited. */
   PidsLimit?: number;
-}
-
-export interface HostConfig extends ContainerResources {
   Binds?: string[];
   Mounts?: MountPoint[];
   LogConfig?: LogConfig;

@@ -110,7 +110,7 @@ export class DockerConnection {
   }
 }
 
-/** What a call sends besides its method and path. */
+/** Everything of a request besides its method and path. */
 type Call = Omit<DockerRequest, "method" | "path">;
 
 /** Docker's filters: `{ label: ["a=b", "c"], status: ["running"] }`; within a key any (labels: all) must match. */

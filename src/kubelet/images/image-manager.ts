@@ -31,7 +31,7 @@ interface Credentials {
 }
 
 export interface ImageManagerOptions extends Pick<PullRequest, "onProgress"> {
-  images: Pick<ImageEngine, "imageStatus" | "pull" | "forget">;
+  images: Pick<ImageEngine, "imageStatus" | "pull">;
   clock: Clock;
   logger: Logger;
   /** Gets every event about images; callers of `ensureImage` record none. */
@@ -102,11 +102,6 @@ export class ImageManager {
     request.report("Normal", "Pulled", `Container image ${quoted(image)} already present on machine`);
     this.#uses.emit(present);
     return present;
-  }
-
-  /** The engine has no such image for a create: the next caller inspects the image again. */
-  forget(image: string): void {
-    this.#options.images.forget(image);
   }
 
   /** Pulls outside any pod (the sandbox's image), with the machine's credentials and without back-off. */

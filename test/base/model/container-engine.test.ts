@@ -18,7 +18,6 @@ function someImages(): ImageEngine {
     list: async () => [listed as Partial<EngineImage> as EngineImage],
     remove: async () => true,
     pull: () => Promise.reject(new Error("no registry")),
-    forget: () => {},
   };
 }
 
