@@ -92,24 +92,24 @@ export class Field<T = unknown> {
   /** A field of a struct. */
   field<K extends keyof NonNullable<T> & string>(name: K): Field<Member<T, K>> {
     const value = (this.value as Record<string, unknown> | undefined)?.[name] as Member<T, K>;
-    const path = this.path.child(name);
-    return new Field(value, path, this.errors, this.at === this.path ? path : this.at.child(name));
+    return this.#below(value, (path) => path.child(name));
   }
 
   /** The items of a list; none where it is absent. */
   items(): Field<Item<T>>[] {
     const list = (this.value ?? []) as readonly Item<T>[];
-    return list.map((item, index) => {
-      const path = this.path.index(index);
-      return new Field(item, path, this.errors, this.at === this.path ? path : this.at.index(index));
-    });
+    return list.map((item, index) => this.#below(item, (path) => path.index(index)));
   }
 
   /** A value of a map with user-defined keys. */
   entry(key: string): Field<Entry<T>> {
     const value = (this.value as Record<string, Entry<T>>)[key]!;
-    const path = this.path.key(key);
-    return new Field(value, path, this.errors, this.at === this.path ? path : this.at.key(key));
+    return this.#below(value, (path) => path.key(key));
+  }
+
+  #below<V>(value: V, step: (path: FieldPath) => FieldPath): Field<V> {
+    const path = step(this.path);
+    return new Field(value, path, this.errors, this.at === this.path ? path : step(this.at));
   }
 
   /** The values of a map with user-defined keys. */

@@ -160,9 +160,8 @@ export class ObjectReading {
    * @returns whether every value fits its field, or is taken for one that does
    */
   addDecodeIssues(issues: DecodeIssue[], isSecret: (field: string) => boolean = () => false): boolean {
-    const { strictness = "strict", source } = this.context.options;
-    // Clients of the API get its verdict.
-    const isForgiving = strictness === "standard" && source !== "api";
+    const { strictness = "strict" } = this.context.options;
+    const isForgiving = this.acceptsPodman;
     const isMismatch = (issue: DecodeIssue) => isTypeIssue(issue) && !(isForgiving && issue.kind !== "type");
     for (const issue of issues) {
       const message = isSecret(issue.path.toString()) ? issue.discreet : issue.message;

@@ -89,9 +89,7 @@ function readType(
   const { path } = reading;
   const isTypedItem = kind === "" && apiVersion === "" && defaultKind !== "";
   reading.kind = isTypedItem ? defaultKind : kind;
-  if (isTypedItem) {
-    return { kind: defaultKind, apiVersion: isObjectKind(defaultKind) ? versionsOf(defaultKind)[0] : "v1" };
-  }
+  if (isTypedItem) return { kind: defaultKind, apiVersion: servedVersionsOf(defaultKind)[0] ?? "v1" };
   const foreign = describeForeignFormat(node) ?? describeUnknownObject(node);
   if (foreign) {
     reading.add("unsupported", "error", path, foreign);
@@ -100,8 +98,10 @@ function readType(
   }
   if (kind === "") reading.refuse(path.child("kind"), "is required, e.g. kind: Pod");
   if (apiVersion === "") {
-    const current = isObjectKind(kind) ? versionsOf(kind)[0] : "v1";
-    if (reading.acceptsPodman && (isObjectKind(kind) || CORE_KINDS.includes(kind))) {
+    // Of the kind itself, not of a list of its kind.
+    const served = kind.endsWith("List") && !CORE_KINDS.includes(kind) ? [] : servedVersionsOf(kind);
+    const current = served[0] ?? "v1";
+    if (reading.acceptsPodman && served.length > 0) {
       reading.addDeviation(path.child("apiVersion"), `is missing, which Kubernetes requires: it is read as ${current}`);
       return { kind, apiVersion: current };
     }
@@ -109,25 +109,26 @@ function readType(
   }
   if (kind === "" || apiVersion === "") return undefined;
   const version = apiVersion.replace(/^\//, "");
-  const objectKind = kind.endsWith("List") ? kind.slice(0, -4) : kind;
-  const isCoreKind = version === "v1" && CORE_KINDS.includes(kind);
-  const isHandled = isObjectKind(objectKind) && versionsOf(objectKind).includes(version);
-  if (isCoreKind || isHandled) return { kind, apiVersion: version };
-  if (reading.acceptsPodman && isObjectKind(objectKind) && SERVED_VERSIONS.has(version)) {
-    const [current] = versionsOf(objectKind);
-    reading.addDeviation(
-      path.child("apiVersion"),
-      `${kind} is not of ${version} in Kubernetes: it is read as ${current}`,
-    );
+  const served = servedVersionsOf(kind);
+  if (served.includes(version)) return { kind, apiVersion: version };
+  const [current] = served;
+  if (reading.acceptsPodman && current !== undefined && SERVED_VERSIONS.has(version)) {
+    const message = `${kind} is not of ${version} in Kubernetes: it is read as ${current}`;
+    reading.addDeviation(path.child("apiVersion"), message);
     return { kind, apiVersion: current };
-  }
-  if (reading.acceptsPodman && CORE_KINDS.includes(kind) && SERVED_VERSIONS.has(version)) {
-    reading.addDeviation(path.child("apiVersion"), `${kind} is not of ${version} in Kubernetes: it is read as v1`);
-    return { kind, apiVersion: "v1" };
   }
   refuseType(kind, version, reading);
   return undefined;
 }
+
+/** Versions in which a kind, or a list of its objects, can be written, the current one first; none for kinds that are not read. */
+function servedVersionsOf(kind: string): readonly string[] {
+  if (CORE_KINDS.includes(kind)) return ["v1"];
+  const objectKind = itemKindOf(kind);
+  return isObjectKind(objectKind) ? versionsOf(objectKind) : [];
+}
+
+const itemKindOf = (kind: string) => (kind.endsWith("List") ? kind.slice(0, -4) : kind);
 
 /** @returns "" when absent, undefined when it is not a string. */
 function typeField(node: MapNode, name: string, reading: ObjectReading): string | undefined {
@@ -321,8 +322,8 @@ const LIST_KINDS: Readonly<Record<string, string>> = {
 /** Kind of the items of a typed list such as DeploymentList; undefined when it is no such list. */
 function listedKind(kind: string): string | undefined {
   if (Object.hasOwn(LIST_KINDS, kind)) return LIST_KINDS[kind]!;
-  const item = kind.endsWith("List") ? kind.slice(0, -4) : "";
-  return isObjectKind(item) ? item : undefined;
+  const item = itemKindOf(kind);
+  return item !== kind && isObjectKind(item) ? item : undefined;
 }
 
 /** Kinds of the group `""` that are read. */
@@ -338,13 +339,13 @@ function refuseType(kind: string, version: string, reading: ObjectReading): void
     reading.valid = false;
     return;
   }
-  const objectKind = kind.endsWith("List") ? kind.slice(0, -4) : kind;
   const supported = `Pod, ConfigMap, Secret and List (of v1), ${OBJECT_KINDS.join(", ")} can be used here`;
   const say = (at: string, found: string, hint = "") =>
     reading.add("unsupported", "error", reading.path.child(at), `${found} is not supported: ${supported}${hint}`);
   const nearest = nearestName(kind, [...CORE_KINDS, ...OBJECT_KINDS]);
-  if (isObjectKind(objectKind)) say("apiVersion", `${kind} of ${version}`, `; write ${versionsOf(objectKind)[0]}`);
-  else if (CORE_KINDS.includes(kind)) say("apiVersion", `${kind} of ${version}`);
+  const [current] = servedVersionsOf(kind);
+  const isCore = CORE_KINDS.includes(kind);
+  if (current !== undefined) say("apiVersion", `${kind} of ${version}`, isCore ? "" : `; write ${current}`);
   else if (version !== "v1") say("kind", `${kind} of ${version}`);
   else say("kind", `"${kind}"`, nearest === undefined ? "" : `; did you mean "${nearest}"?`);
   // The kubelet accepts Pods only.

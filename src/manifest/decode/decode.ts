@@ -115,7 +115,7 @@ function zeroValue(shape: Shape): unknown {
     case "map":
       return Object.create(null);
     case "scalar":
-      return zeroScalar(shape);
+      return ZERO_SCALARS[shape.scalar]();
   }
 }
 
@@ -370,26 +370,19 @@ function decodeScalar(node: SourceNode, shape: ScalarShape): ScalarResult {
   }
 }
 
-/** Zero value of items of lists and of required fields. */
-function zeroScalar(shape: ScalarShape): unknown {
-  switch (shape.scalar) {
-    case "bool":
-      return false;
-    case "int32":
-    case "int64":
-    case "float64":
-    case "intOrString":
-      return 0;
-    case "quantity":
-      return "0";
-    case "time":
-      return null;
-    case "raw":
-      return {};
-    default:
-      return "";
-  }
-}
+/** Zero values of items of lists and of required fields. */
+const ZERO_SCALARS: Readonly<Record<ScalarShape["scalar"], () => unknown>> = {
+  string: () => "",
+  bool: () => false,
+  int32: () => 0,
+  int64: () => 0,
+  float64: () => 0,
+  intOrString: () => 0,
+  quantity: () => "0",
+  time: () => null,
+  bytes: () => "",
+  raw: () => ({}),
+};
 
 function decodeInteger(node: SourceNode, type: "int32" | "int64", pointer: boolean): ScalarResult {
   if (node.kind !== "number" || !INTEGER.test(node.json)) return { expected: "a whole number" };

@@ -27,18 +27,17 @@ const LABEL_MESSAGE =
 const SUBDOMAIN_MESSAGE =
   "must consist of lower case letters, digits, '-' or '.', and begin and end with a letter or digit (a DNS subdomain)";
 
-export function checkDnsLabel(value: string): string[] {
-  return [...tooLong(value, 63), ...(LABEL.test(value) ? [] : [LABEL_MESSAGE])];
-}
+const formatOf = (limit: number, pattern: RegExp, message: string) => (value: string) => [
+  ...tooLong(value, limit),
+  ...(pattern.test(value) ? [] : [message]),
+];
 
-export function checkDnsSubdomain(value: string): string[] {
-  return [...tooLong(value, 253), ...(SUBDOMAIN.test(value) ? [] : [SUBDOMAIN_MESSAGE])];
-}
+export const checkDnsLabel = formatOf(63, LABEL, LABEL_MESSAGE);
+
+export const checkDnsSubdomain = formatOf(253, SUBDOMAIN, SUBDOMAIN_MESSAGE);
 
 /** A search domain: a subdomain whose parts may contain underscores. */
-export function checkSearchDomain(value: string): string[] {
-  return [...tooLong(value, 253), ...(SEARCH_DOMAIN.test(value) ? [] : [SUBDOMAIN_MESSAGE])];
-}
+export const checkSearchDomain = formatOf(253, SEARCH_DOMAIN, SUBDOMAIN_MESSAGE);
 
 /** {@link checkDnsSubdomain} for a prefix of names, which may end with a dash. */
 export function checkDnsSubdomainPrefix(value: string): string[] {
@@ -65,12 +64,11 @@ export function checkQualifiedName(value: string): string[] {
   return messages;
 }
 
-export function checkLabelValue(value: string): string[] {
-  if (LABEL_VALUE.test(value)) return tooLong(value, 63);
-  const format =
-    "must be empty, or consist of letters, digits, '-', '_' or '.', and begin and end with a letter or digit";
-  return [...tooLong(value, 63), format];
-}
+export const checkLabelValue = formatOf(
+  63,
+  LABEL_VALUE,
+  "must be empty, or consist of letters, digits, '-', '_' or '.', and begin and end with a letter or digit",
+);
 
 /** Since Kubernetes 1.34: printable ASCII characters except `=`. */
 export function checkEnvName(value: string): string[] {
