@@ -400,8 +400,7 @@ function computeUnassignedRequest(pod: Pod): number {
 }
 
 /** A negative score needs CAP_SYS_RESOURCE; where the kernel refuses it, 0 is the closest there is. */
-export const clampOomScoreAdj = (score: number, engine: EngineInfo) =>
-  engine.negativeOomScores ? score : Math.max(0, score);
+const clampOomScoreAdj = (score: number, engine: EngineInfo) => (engine.negativeOomScores ? score : Math.max(0, score));
 
 /**
  * `nvidia.com/gpu: 2` becomes what `docker run --gpus 2` sends; any other `vendor/class: n` takes the first n CDI

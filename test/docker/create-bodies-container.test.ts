@@ -7,6 +7,8 @@ import { aContainerRequest, aPod, ENGINE, type Json, OWNER } from "./mapping-req
 const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<ContainerRequest> = {}) =>
   toContainerCreateBody(aContainerRequest(aPod(pod), over), OWNER) as unknown as Json & { HostConfig: Json };
 
+// The recorded containers (create-bodies-oracle.test.ts) cover the fields that Kubernetes 1.20 has.
+
 test("a container that says nothing", () => {
   expect(bodyOf({})).toEqual({
     Image: "sha256:image",
@@ -35,26 +37,7 @@ test("a container that says nothing", () => {
 });
 
 test.each<[string, Json, Json]>([
-  ["workingDir", { workingDir: "/w" }, { WorkingDir: "/w" }],
-  ["tty", { tty: true }, { Tty: true }],
-  ["stdin", { stdin: true }, { OpenStdin: true }],
-  ["stdin and stdinOnce", { stdin: true, stdinOnce: true }, { OpenStdin: true, StdinOnce: true }],
-  ["lifecycle.stopSignal", { lifecycle: { stopSignal: "SIGUSR1" } }, { StopSignal: "SIGUSR1" }],
-  ["securityContext.runAsUser", { securityContext: { runAsUser: 7 } }, { User: "7" }],
-  ["securityContext.runAsGroup", { securityContext: { runAsGroup: 8 } }, { User: "0:8" }],
-])("field of the container: %s", (_, container, want) => {
-  expect(bodyOf({ container })).toMatchObject(want);
-});
-
-test.each<[string, Json, Json]>([
-  ["privileged", { securityContext: { privileged: true } }, { Privileged: true }],
-  ["readOnlyRootFilesystem", { securityContext: { readOnlyRootFilesystem: true } }, { ReadonlyRootfs: true }],
-  [
-    "capabilities",
-    { securityContext: { capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } } },
-    { CapAdd: ["NET_ADMIN"], CapDrop: ["ALL"] },
-  ],
-  ["no escalation", { securityContext: { allowPrivilegeEscalation: false } }, { SecurityOpt: ["no-new-privileges"] }],
+  ["capabilities", { securityContext: { capabilities: { drop: ["ALL"] } } }, { CapDrop: ["ALL"] }],
   ["procMount: Unmasked", { securityContext: { procMount: "Unmasked" } }, { MaskedPaths: [], ReadonlyPaths: [] }],
   [
     "resources",
@@ -68,17 +51,6 @@ test.each<[string, Json, Json]>([
   ],
 ])("field of the container → HostConfig: %s", (_, container, want) => {
   expect(bodyOf({ container }).HostConfig).toMatchObject(want);
-});
-
-test.each<[string, Json, Json]>([
-  ["hostNetwork", { hostNetwork: true }, { NetworkMode: "container:sandbox", UTSMode: "host" }],
-  ["hostPID", { hostPID: true }, { PidMode: "host" }],
-  ["hostIPC: the sandbox has it", { hostIPC: true }, { IpcMode: "container:sandbox" }],
-  ["shareProcessNamespace", { shareProcessNamespace: true }, { PidMode: "container:sandbox" }],
-  ["groups", { securityContext: { fsGroup: 3, supplementalGroups: [4, 5] } }, { GroupAdd: ["3", "4", "5"] }],
-  ["priorityClassName system-node-critical", { priorityClassName: "system-node-critical" }, { OomScoreAdj: -997 }],
-])("field of the pod → HostConfig of its containers: %s", (_, spec, want) => {
-  expect(bodyOf({ spec }).HostConfig).toMatchObject(want);
 });
 
 describe("setting → HostConfig", () => {
@@ -106,14 +78,8 @@ describe("setting → HostConfig", () => {
   });
 });
 
-test("env, command and args are passed on as expanded", () => {
-  const body = bodyOf({}, { env: [{ name: "A", value: "1=2" }], command: ["run"], args: ["-x", ""] });
-  expect(body).toMatchObject({ Env: ["A=1=2"], Entrypoint: ["run"], Cmd: ["-x", ""] });
-});
-
-test("empty command and args leave the image's", () => {
-  const body = bodyOf({}, { command: [], args: [] });
-  expect(body).not.toContainAnyKeys(["Entrypoint", "Cmd"]);
+test("a signal of its own stops it", () => {
+  expect(bodyOf({ container: { lifecycle: { stopSignal: "SIGUSR1" } } })).toMatchObject({ StopSignal: "SIGUSR1" });
 });
 
 const bind = (over: Partial<Mount> = {}): Mount => ({
@@ -129,11 +95,6 @@ describe("mounts", () => {
   const claim = { type: "volume", source: "claim" } as const;
   const ifPossible = { readOnly: true, recursiveReadOnly: "IfPossible" } as const;
   test.each<[string, Mount, string]>([
-    ["a host path", bind(), "/s:/t"],
-    ["read-only", bind({ readOnly: true }), "/s:/t:ro"],
-    ["HostToContainer", bind(slave), "/s:/t:rslave"],
-    ["Bidirectional", bind({ propagation: "Bidirectional" }), "/s:/t:rshared"],
-    ["read-only and HostToContainer", bind({ readOnly: true, ...slave }), "/s:/t:ro,rslave"],
     ["files of the pod's own, without SELinux", bind({ relabel: true }), "/s:/t"],
     ["a relative mountPath", bind({ target: "data" }), "/s:/data"],
     ["a named volume", bind(claim), "claim:/t:nocopy"],
@@ -202,15 +163,6 @@ describe("mounts", () => {
     expect(bodyOf({}, { mounts: [bind(ifPossible)], engine: NEW }).HostConfig).toMatchObject({ Binds: ["/s:/t:ro"] });
     const ofThePod = bind({ readOnly: true, relabel: true });
     expect(bodyOf({}, { mounts: [ofThePod], engine: NEW }).HostConfig).toMatchObject({ Binds: ["/s:/t:ro"] });
-  });
-
-  test("volumeMounts, then /etc/hosts, then the termination log", () => {
-    const paths = { hostsFile: "/p/etc-hosts", terminationLogFile: "/p/log", seccompRoot: "", podLogsDir: "" };
-    expect(bodyOf({}, { mounts: [bind()], paths }).HostConfig.Binds).toEqual([
-      "/s:/t",
-      "/p/etc-hosts:/etc/hosts",
-      "/p/log:/dev/termination-log",
-    ]);
   });
 
   test("a volume at /etc/hosts takes the place of the managed file", () => {

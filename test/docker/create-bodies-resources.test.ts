@@ -1,10 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import {
-  clampOomScoreAdj,
-  computeDeviceRequests,
-  computeOomScoreAdj,
-  toUpdateBody,
-} from "../../src/docker/create-bodies.ts";
+import { computeDeviceRequests, computeOomScoreAdj, toUpdateBody } from "../../src/docker/create-bodies.ts";
 import { aPod, ENGINE, type Json } from "./mapping-requests.ts";
 
 describe("OOM score", () => {
@@ -50,13 +45,6 @@ describe("OOM score", () => {
     expect(scoreOf(spec, "side")).toBe(500);
     expect(scoreOf(spec, "init")).toBe(999);
   });
-
-  test("a kernel that refuses negative scores gets 0", () => {
-    const poor = { ...ENGINE, negativeOomScores: false };
-    expect([clampOomScoreAdj(-997, poor), clampOomScoreAdj(900, poor), clampOomScoreAdj(-997, ENGINE)]).toEqual([
-      0, 900, -997,
-    ]);
-  });
 });
 
 describe("devices", () => {
@@ -68,12 +56,6 @@ describe("devices", () => {
   const found = ["nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all", "acme.com/fpga=a"];
 
   test.each<[string, Json, string[] | undefined, Json[]]>([
-    [
-      "a GPU by the engine's GPU driver",
-      { "nvidia.com/gpu": "1" },
-      undefined,
-      [{ Driver: "", Count: 1, Capabilities: [["gpu"]] }],
-    ],
     [
       "a GPU by CDI where the engine found any",
       { "nvidia.com/gpu": "2" },

@@ -3,7 +3,6 @@ import {
   DockerConfigError,
   lookUpCredentials,
   parseDockerConfig,
-  parseLegacyDockerConfig,
   registryKey,
   registryMatches,
 } from "../../../src/docker/engine/docker-config.ts";
@@ -31,20 +30,6 @@ test("auths in all their forms", () => {
     { registry: "d.io", auth: { registrytoken: "bearer" } },
     // e.io says nothing: a helper has it.
     { registry: "f.io", auth: { username: "user", password: "pass" } },
-  ]);
-});
-
-test("helpers", () => {
-  expect(parseDockerConfig('{"credsStore":"pass","credHelpers":{"r.io":"ecr-login"}}')).toEqual({
-    entries: [],
-    credsStore: "pass",
-    credHelpers: { "r.io": "ecr-login" },
-  });
-});
-
-test("the old format has the registries at the top", () => {
-  expect(parseLegacyDockerConfig(JSON.stringify({ "r.io": { auth: base64("u:p") } })).entries).toEqual([
-    { registry: "r.io", auth: { username: "u", password: "p" } },
   ]);
 });
 
