@@ -98,7 +98,7 @@ function readType(
   }
   if (kind === "") reading.refuse(path.child("kind"), "is required, e.g. kind: Pod");
   if (apiVersion === "") {
-    // Of the kind itself, not of a list of its kind.
+    // A list of a kind needs its apiVersion: only the kind itself has a version without it.
     const served = kind.endsWith("List") && !CORE_KINDS.includes(kind) ? [] : servedVersionsOf(kind);
     const current = served[0] ?? "v1";
     if (reading.acceptsPodman && served.length > 0) {
