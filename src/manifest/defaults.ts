@@ -73,7 +73,7 @@ function roundUpToMilli(list: ResourceList): void {
 }
 
 /** `Always` for the tag `latest` and for neither tag nor digest; otherwise, and for malformed names, `IfNotPresent`. */
-export function defaultPullPolicy(image: string): "Always" | "IfNotPresent" {
+function defaultPullPolicy(image: string): "Always" | "IfNotPresent" {
   try {
     return parseImageReference(image).tag === "latest" ? "Always" : "IfNotPresent";
   } catch (error) {
