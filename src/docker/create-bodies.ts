@@ -192,11 +192,11 @@ function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
   }
 }
 
-/** `recursiveReadOnly: Disabled` has to be said: since API 1.44 whole trees are read-only by default. */
+/** Since API 1.44 whole trees are read-only by default, so `recursiveReadOnly: Disabled` must be sent. */
 const isTopReadOnly = ({ type, readOnly, recursiveReadOnly, relabel }: Mount, engine: EngineInfo) =>
   type === "bind" && readOnly && recursiveReadOnly === undefined && !relabel && isApiAtLeast(engine, "1.44");
 
-/** Binds, as dockershim, where that form can say it; it cannot when a path has a colon (and the other has no `Z`). */
+/** `Binds` is used where it is enough, as by dockershim; a path with a colon needs `Mounts`, which has no label `Z`. */
 const needsMountPoint = (mount: Mount, engine: EngineInfo) =>
   mount.type === "image" ||
   (mount.type === "volume" && mount.subPath !== undefined) ||
@@ -218,9 +218,7 @@ export function computeMounts(mounts: readonly Mount[], engine: EngineInfo): { B
 type CgroupSettings = Pick<KubeletOptions, "cgroupRoot" | "cgroupsPerQos">;
 type LogSettings = Pick<KubeletOptions, "containerLogMaxSizeBytes" | "containerLogMaxFiles">;
 
-/**
- * Docker's `CgroupParent` of everything in a pod; undefined lets the engine choose.
- */
+/** Docker's `CgroupParent` of everything in a pod; undefined lets the engine choose. */
 function computeCgroupParent(pod: Pod, engine: EngineInfo, settings: CgroupSettings): string | undefined {
   if (!settings.cgroupsPerQos) return settings.cgroupRoot || undefined;
   const name = toPodCgroupName(pod.metadata.uid ?? "", computeQosClass(pod));
@@ -311,7 +309,7 @@ export function toSandboxCreateBody(request: SandboxRequest, owner: Owner): Cont
       PortBindings,
       ...(dns && {
         Dns: dns.nameservers,
-        // Without any, the engine would take the node's; a lone dot is its way to say none.
+        // Without any, the engine would take those of the node; it reads a single dot as none.
         DnsSearch: dns.searches.length > 0 ? dns.searches : ["."],
         DnsOptions: dns.options,
       }),

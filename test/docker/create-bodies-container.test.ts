@@ -9,7 +9,7 @@ const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<ContainerRequest>
 
 // The recorded containers (create-bodies-oracle.test.ts) cover the fields that Kubernetes 1.20 has.
 
-test("a container that says nothing", () => {
+test("a container without settings", () => {
   expect(bodyOf({})).toEqual({
     Image: "sha256:image",
     User: "0",

@@ -7,7 +7,7 @@ import { toContainerCreateBody, toSandboxCreateBody } from "../../src/docker/cre
 import type { ContainerCreateBody } from "../../src/docker/engine/container-create-body.ts";
 import { toContainerName, toSandboxName } from "../../src/docker/labels.ts";
 import { aContainerRequest, aSandboxRequest, ENGINE, type Json, OWNER } from "./mapping-requests.ts";
-import { CASES, type Inspected, normalise, withoutNothing } from "./oracle-cases.ts";
+import { CASES, type Inspected, normalize, withoutNothing } from "./oracle-cases.ts";
 
 /** The images of the oracle, as far as an engine lays them under what it is sent. */
 const IMAGES: Record<string, { user: string; config: Json }> = {
@@ -86,7 +86,7 @@ describe.each(CASES)("$name", ({ recorded }) => {
     const ours = toInspect(body, { Entrypoint: ["/pause"] });
     // With the host's network the engine fills in the host's name.
     if (pod.spec.hostNetwork) ours.Config.Hostname = sandbox!.Config.Hostname;
-    expect(normalise(ours, pod)).toEqual(normalise(structuredClone(sandbox!), pod));
+    expect(normalize(ours, pod)).toEqual(normalize(structuredClone(sandbox!), pod));
     const attempt = Number(sandbox!.Name.slice(sandbox!.Name.lastIndexOf("_") + 1));
     expect(`/${toSandboxName(pod, attempt)}`).toBe(sandbox!.Name);
   });
@@ -126,7 +126,7 @@ describe.each(CASES)("$name", ({ recorded }) => {
       const ours = toInspect(body, image.config);
       // In the network of another container the engine fills in that one's name.
       ours.Config.Hostname = inspect.Config.Hostname;
-      expect(normalise(ours, pod)).toEqual(normalise(structuredClone(inspect), pod));
+      expect(normalize(ours, pod)).toEqual(normalize(structuredClone(inspect), pod));
       expect(`/${toContainerName(pod, name, 0)}`).toBe(inspect.Name);
     });
   }

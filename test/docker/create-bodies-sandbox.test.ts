@@ -8,7 +8,7 @@ const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<SandboxRequest> =
 
 // The recorded sandboxes (create-bodies-oracle.test.ts) cover the fields that Kubernetes 1.20 has.
 
-test("a pod that says nothing", () => {
+test("a pod without settings", () => {
   expect(bodyOf({})).toEqual({
     Image: "pause:1",
     Hostname: "web-node1",
@@ -58,7 +58,7 @@ describe("DNS", () => {
     });
   });
 
-  test("no search domain is said by a dot, or the engine takes the node's", () => {
+  test("without a search domain a dot is sent, or the engine takes those of the node", () => {
     const dns = { nameservers: ["10.0.0.10"], searches: [], options: [] };
     expect(bodyOf({}, { dns }).HostConfig.DnsSearch).toEqual(["."]);
   });

@@ -71,7 +71,7 @@ export const withoutNothing = (part: Json): Json =>
 const ENGINE_MASKED_PATHS = 10;
 
 /** One side of the comparison without the intended differences. */
-export function normalise(side: Inspected, pod: Pod): Inspected {
+export function normalize(side: Inspected, pod: Pod): Inspected {
   for (const remove of Object.values(INTENDED_DIFFERENCES)) remove(side, pod);
   const { Config, HostConfig } = side;
   // The health check of the image keeps its numbers with NONE.

@@ -77,7 +77,7 @@ describe("the image", () => {
     await expect(ensurePauseImage(clientOf(daemon))).rejects.toThrow("as something else");
   });
 
-  test("a machine of another kind is reported what to do", async () => {
+  test("on a machine of another kind the error says what to do", async () => {
     using daemon = engine("riscv64", {});
     await expect(ensurePauseImage(clientOf(daemon))).rejects.toThrow("--pod-infra-container-image");
   });
@@ -108,7 +108,7 @@ describe("the image", () => {
     );
   });
 
-  test("is recognised by its label", () => {
+  test("is recognized by its label", () => {
     expect(isAnyPauseImage({ "kubelet-ts.io/pause": "1" })).toBe(true);
     expect(isAnyPauseImage({})).toBe(false);
   });

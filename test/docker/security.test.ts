@@ -79,7 +79,7 @@ describe("SecurityOpt", () => {
   const localhost = { "/root-dir/seccomp/a/deny.json": `${PROFILE}\n` };
 
   test.each<[string, Parameters<typeof optionsOf>, string[]]>([
-    ["nothing said: the engine's default profile", [{}], []],
+    ["without a profile: the default of the engine", [{}], []],
     ["RuntimeDefault", [own(seccomp("RuntimeDefault")), { seccompDefault: false }], []],
     ["Localhost, byte for byte", [own(seccomp("Localhost", "a/deny.json")), {}, localhost], [`seccomp=${PROFILE}`]],
     [

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { type Pod, PodSchema } from "../../src/base/api/pod.ts";
 import { LABEL } from "../../src/docker/labels.ts";
-import { CASES, type Inspected, normalise, ORACLE, type Recorded, withoutNothing } from "../docker/oracle-cases.ts";
+import { CASES, type Inspected, normalize, ORACLE, type Recorded, withoutNothing } from "../docker/oracle-cases.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { TestNode } from "../support/test-node.ts";
 
@@ -50,7 +50,7 @@ function withoutNoise({ Config, HostConfig }: Inspected): void {
 }
 
 function toComparable(side: Inspected, pod: Pod, isSandbox: boolean): Inspected {
-  const copy = normalise(structuredClone(side), pod);
+  const copy = normalize(structuredClone(side), pod);
   for (const remove of Object.values(INTENDED_AT_RUN_TIME)) remove(copy, isSandbox);
   withoutNoise(copy);
   return withoutAttempt(copy);

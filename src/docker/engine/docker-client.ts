@@ -83,8 +83,8 @@ const AnyObjectSchema = v.record(v.string(), v.unknown());
  * One Docker engine. Every call ends: with a response, at its deadline, or with the caller's signal (it then
  * rejects with the signal's reason). Responses pass a schema.
  *
- * Every call throws DockerError (the engine said no), DockerUnreachableError (no engine responded) or DockerProtocolError
- * (the response makes no sense). Bun repeats a GET or DELETE whose pooled connection died. A POST is not repeated: it fails
+ * Every call throws DockerError (the engine refused), DockerUnreachableError (no engine responded) or DockerProtocolError
+ * (the response has another shape). Bun repeats a GET or DELETE whose pooled connection died. A POST is not repeated: it fails
  * as `connection-lost`: it may have been done, so check first, then repeat.
  */
 export class DockerClient extends DockerConnection {
@@ -192,7 +192,7 @@ export class DockerClient extends DockerConnection {
     await this.send("POST", `/containers/${segment(id)}/stop`, {
       timeoutMs: seconds * 1000 + STOP_MARGIN_MS,
       ...options,
-      // 0 must be said: left out it means ten seconds.
+      // 0 must be sent: without a time the engine waits for ten seconds.
       query: { t: seconds, signal },
     });
   }

@@ -206,7 +206,7 @@ const HEADER_BYTES = 8;
 
 /**
  * Takes Docker's multiplexed stream apart: frames of `[stream, 0, 0, 0, length]` and payload, yielded as it arrives.
- * @throws Error for a header that is none: the container has a TTY
+ * @throws Error where no header is: the container has a TTY
  */
 export async function* demultiplex(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<OutputChunk> {
   const header = new Uint8Array(HEADER_BYTES);

@@ -428,7 +428,7 @@ export class HijackedConnection {
     try {
       for await (const chunk of this.#socket) yield chunk as Uint8Array;
     } catch {
-      // Cut: what could be read has been read.
+      // The connection broke: everything that arrived has been read.
     }
   }
 

@@ -26,7 +26,7 @@ test.each([
   ["resourceClaims: [{name: c, resourceClaimName: x}]", "resourceClaims"],
   [`volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: ${CLAIM}}}}]`, "volumes[0].ephemeral"],
   [`${device}\n  ${claim}`, "initContainers[0].volumeDevices"],
-])("cannot be done here: an error, and the pod does not run, but Kubernetes would take it: %s", (spec, field) => {
+])("not supported here: an error, and the pod does not run, but it is valid in Kubernetes: %s", (spec, field) => {
   const { results, pods } = read(`  ${spec}\n`);
   const errors = results[0]!.findings.filter((finding) => finding.severity === "error");
   expect(errors).toMatchObject([{ code: "unsupported", field: `spec.${field}` }]);
@@ -41,7 +41,7 @@ test.each([
   ["preemptionPolicy: Never", "preemptionPolicy"],
   ["readinessGates: [{conditionType: x/y}]", "readinessGates"],
   ["priorityClassName: high", "priorityClassName"],
-])("means nothing here: a warning, and the pod runs: %s", (spec, field) => {
+])("has no effect here: a warning, and the pod runs: %s", (spec, field) => {
   const { findings, pods } = read(`  ${spec}\n`);
   expect(findings).toMatchObject([{ code: "ignored", severity: "warning", field: `spec.${field}` }]);
   expect(pods).toHaveLength(1);
@@ -62,9 +62,9 @@ test.each([
   "  priorityClassName: system-node-critical\n",
   "  enableServiceLinks: false\n",
   "  os: {name: linux}\n",
-])("not worth a word: %s", (spec) => expect(read(spec).findings).toEqual([]));
+])("no finding: %s", (spec) => expect(read(spec).findings).toEqual([]));
 
-test("an extended resource is accepted, and said to have no effect", () => {
+test("an extended resource is accepted with a warning that it has no effect", () => {
   const { findings } = readResources("{limits: {example.com/dongle: 1}}");
   expect(findings).toMatchObject([{ code: "ignored", field: "spec.containers[0].resources.limits" }]);
 });
@@ -113,7 +113,7 @@ test("of the pod as a whole, too", () => {
   expect(findings).toMatchObject([{ severity: "warning", field: "spec.resources.limits[memory]" }]);
 });
 
-test.each(["{limits: {cpu: 100m, memory: 1.1Mi}}", "{requests: {memory: 0}}"])("%s: not worth a word", (resources) =>
+test.each(["{limits: {cpu: 100m, memory: 1.1Mi}}", "{requests: {memory: 0}}"])("%s: no finding", (resources) =>
   expect(readResources(resources).findings).toEqual([]),
 );
 

@@ -104,7 +104,7 @@ test("labels that do not match the selector are shown", () => {
 test.each([
   ["volumeMode", "Block", "mount it with volumeMounts"],
   ["storageClassName", "fast", "no class makes volumes here"],
-])("a claim is told what it gets: %s: %s", (field, value, says) => {
+])("a finding says what a claim gets: %s: %s", (field, value, says) => {
   const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
   const claim = (more: object) =>
     read({ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "c" }, spec: { ...spec, ...more } });
@@ -122,7 +122,7 @@ test.each([
   ["a rolling update of a host port", { template: template(port) }, "spec.strategy", "host port 8080"],
   ["replicas of a host port", { replicas: 2, template: template(port) }, "spec.replicas", "one of them gets it"],
   ["replicas that keep apart", { replicas: 3, template: template(apart) }, "spec.replicas", "all 3 run on it"],
-])("what one node cannot do is said: %s", (_what, spec, field, says) => {
+])("a finding says what one node cannot do: %s", (_what, spec, field, says) => {
   const { objects, findings } = read(workload("Deployment", spec));
   expect(objects).toHaveLength(1);
   const found = findings.find((finding) => finding.field === field);
