@@ -50,7 +50,7 @@ export class DockerEngine implements ContainerEngine {
     this.#options = options;
     this.#client = client;
     const onReconnect = (signal: AbortSignal) => this.#refresh(signal);
-    this.pods = new DockerPods({ client, owner, clock, random: Math.random, onReconnect, ...options.pods });
+    this.pods = new DockerPods({ client, owner, clock, onReconnect, ...options.pods });
     this.containers = new DockerContainers(client, (ms, callback) => clock.schedule(ms, callback));
     const pauseOverride = options.options.podInfraContainerImage;
     this.images = new DockerImages({ client, owner, clock, logger, pauseOverride });

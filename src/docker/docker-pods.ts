@@ -34,7 +34,6 @@ export interface DockerPodsDeps {
   client: DockerClient;
   owner: Owner;
   clock: Clock;
-  random: () => number;
   /** Addresses of the sandboxes that plugins attached. */
   networks?: Pick<PodNetworks, "ipsOf">;
   /** Called when an engine that was unreachable responds again, before anything else is asked. */
@@ -202,7 +201,7 @@ export class DockerPods implements PodEngine {
         throw error;
       }
       if (isOurs) await this.remove(holder.Id, signal);
-      const nextName = holder && !isOurs ? toConflictFreeName(name, this.#deps.random) : name;
+      const nextName = holder && !isOurs ? toConflictFreeName(name) : name;
       return (await this.#client.createContainer(nextName, fields, { signal })).Id;
     }
   }

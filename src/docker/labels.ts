@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type { Container, ContainerPort, Pod } from "../base/api/pod.ts";
 import type { Owner } from "../base/model/container-engine.ts";
 
@@ -142,8 +142,5 @@ export function toContainerName(pod: Pod, containerName: string, attempt: number
 /** `k8s_POD_<pod>_<namespace>_<uid>_<attempt>`. */
 export const toSandboxName = (pod: Pod, attempt: number) => toContainerName(pod, SANDBOX_CONTAINER_NAME, attempt);
 
-/** The name to take when another program has `name`: `<name>_<8 hex>`. @param random in [0, 1) */
-export function toConflictFreeName(name: string, random: () => number): string {
-  const suffix = Math.floor(random() * 2 ** 32);
-  return `${name}_${suffix.toString(16).padStart(8, "0")}`;
-}
+/** The name to take when another program has `name`: `<name>_<8 random hex digits>`. */
+export const toConflictFreeName = (name: string) => `${name}_${randomBytes(4).toString("hex")}`;

@@ -19,8 +19,6 @@ interface RegistryClientOptions {
   insecureRegistries: (signal: AbortSignal) => Promise<InsecureRegistries>;
   proxyFor: (url: URL) => string | undefined;
   files: Pick<TextFiles, "readDirectory">;
-  /** Certificates for each registry, as the engine reads them. */
-  certsDir?: string;
 }
 
 const TIMEOUT_MS = 30_000;
@@ -141,7 +139,7 @@ export class RegistryClient {
 
   /** The CAs of `/etc/docker/certs.d/<registry>`, if it has any. */
   async #trustOf(domain: string): Promise<Endpoint["tls"]> {
-    const directory = join(this.#options.certsDir ?? "/etc/docker/certs.d", domain);
+    const directory = join("/etc/docker/certs.d", domain);
     const found = await this.#options.files.readDirectory(directory, [".crt"], SYSTEM_FILE_BYTES).catch(() => []);
     const ca = found.flatMap(({ text }) => text ?? []);
     return ca.length > 0 ? { ca } : {};

@@ -17,7 +17,6 @@ const client = () =>
     insecureRegistries: async () => ({ hosts: [], cidrs: [] }),
     proxyFor: () => undefined,
     files: LOCAL_TEXT_FILES,
-    certsDir: "/nowhere",
   });
 
 const digestOf = (address: string, auths: RegistryAuth[] = []) =>

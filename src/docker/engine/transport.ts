@@ -34,7 +34,7 @@ export interface CallOptions {
 export type QueryValue = string | number | boolean | undefined;
 
 export interface DockerRequest extends CallOptions {
-  /** Largest response that is read whole; default: the transport's. */
+  /** Largest response that is read whole. Default 64 MiB. */
   maxResponseBytes?: number;
   method: "GET" | "POST" | "DELETE";
   /** With its version, as sent: `/v1.41/containers/json`. Segments are already encoded. */
@@ -81,21 +81,14 @@ export class DockerTransport {
   readonly endpoint: DockerEndpoint;
   readonly #schedule: Schedule;
   readonly #timeoutMs: number;
-  readonly #maxResponseBytes: number;
   /** Calls in work that are read whole. */
   #sending = 0;
   #tls: { ca: string; cert: string; key: string; rejectUnauthorized: boolean } | undefined;
 
-  constructor(
-    endpoint: DockerEndpoint,
-    schedule: Schedule = realSchedule,
-    timeoutMs = DEFAULT_TIMEOUT_MS,
-    maxResponseBytes = MAX_RESPONSE_BYTES,
-  ) {
+  constructor(endpoint: DockerEndpoint, schedule: Schedule = realSchedule, timeoutMs = DEFAULT_TIMEOUT_MS) {
     this.endpoint = endpoint;
     this.#schedule = schedule;
     this.#timeoutMs = timeoutMs;
-    this.#maxResponseBytes = maxResponseBytes;
   }
 
   /**
@@ -107,7 +100,7 @@ export class DockerTransport {
     return this.#explained(request, deadline, async (operation) => {
       try {
         const response = await this.#fetch(request, operation, deadline.signal, ++this.#sending <= MAX_POOLED);
-        const text = await collectText(response.body, request.maxResponseBytes ?? this.#maxResponseBytes, operation);
+        const text = await collectText(response.body, request.maxResponseBytes ?? MAX_RESPONSE_BYTES, operation);
         return { header: (name) => response.headers.get(name) ?? undefined, text };
       } finally {
         this.#sending--;

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { DockerProtocolError } from "../../../src/docker/engine/docker-error.ts";
-import { DockerTransport, realSchedule } from "../../../src/docker/engine/transport.ts";
+import { DockerTransport } from "../../../src/docker/engine/transport.ts";
 import { RawDaemon } from "../../support/fake-daemon.ts";
 
 const MAX_BYTES = 1024 * 1024;
-const transportTo = (path: string) => new DockerTransport({ kind: "unix", path }, realSchedule, 30_000, MAX_BYTES);
-const REQUEST = { method: "GET", path: "/v1.41/containers/json" } as const;
+const transportTo = (path: string) => new DockerTransport({ kind: "unix", path });
+const REQUEST = { method: "GET", path: "/v1.41/containers/json", maxResponseBytes: MAX_BYTES } as const;
 
 /** An engine that writes an answer without end, for as long as it is read. */
 const endless = (head: string, sent: { bytes: number }) =>
