@@ -254,7 +254,6 @@ export class PodRuntimeManager implements PodServices {
       ...(serviceEnvironmentOf && { readServiceEnvironment: () => serviceEnvironmentOf(pod) }),
       readEnvFile: inputs.readEnvFile,
     });
-    if (resolved.missing) throw new PodStepError(resolved.missing.reason, resolved.missing.message);
     for (const warning of resolved.warnings) recorder.record(podRefOf(pod), warning);
     const { command, args } = expandCommand(container, resolved.env);
     const mounts = await volumes.mountsFor(pod, container, resolved.env, signal);

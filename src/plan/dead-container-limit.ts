@@ -50,7 +50,7 @@ export function computeSurplusDead(
   nowMs: number,
 ): DeadContainer[] {
   if (policy.maxInAll < 0 || dead.length <= policy.maxInAll) return [];
-  let surplus = dead.length - policy.maxInAll;
+  const surplus = dead.length - policy.maxInAll;
   const oldestFirst = dead
     .filter(({ isNeeded, exitedAtMs }) => !isNeeded && nowMs - exitedAtMs >= policy.minTtlMs)
     .sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
@@ -59,16 +59,12 @@ export function computeSurplusDead(
   const going = new Set<DeadContainer>();
   for (const container of oldestFirst) {
     const count = kept.get(keyOf(container)) ?? 0;
-    if (surplus === 0 || count <= share) continue;
+    if (going.size === surplus || count <= share) continue;
     going.add(container);
     kept.set(keyOf(container), count - 1);
-    surplus--;
   }
   for (const container of oldestFirst) {
-    if (surplus === 0) break;
-    if (going.has(container)) continue;
-    going.add(container);
-    surplus--;
+    if (going.size < surplus) going.add(container);
   }
   return [...going];
 }

@@ -29,52 +29,35 @@ export interface EnvironmentFacts {
   readEnvFile?(volumeName: string, path: string): string | undefined;
 }
 
-/** Why a container cannot be created now. Waiting reason and message of its status; retried with the next sync. */
-interface EnvironmentProblem {
-  reason: "CreateContainerConfigError";
-  message: string;
+interface ResolvedEnvironment {
+  /** Each name once, in the order the names first appeared. */
+  env: EnvironmentVariable[];
+  /** `InvalidEnvironmentVariableNames`, to be recorded once per container start. */
+  warnings: PodEvent[];
 }
 
-type ResolvedEnvironment =
-  | {
-      /** Each name once, in the order the names first appeared. */
-      env: EnvironmentVariable[];
-      /** `InvalidEnvironmentVariableNames`, to be recorded once per container start. */
-      warnings: PodEvent[];
-      missing?: undefined;
-    }
-  | { missing: EnvironmentProblem; env?: undefined };
-
-/** Ends the evaluation. */
-class Unresolved extends PodStepError {
-  constructor(message: string) {
-    super("CreateContainerConfigError", message);
-  }
-}
+/** A container cannot be created now; the next sync tries it again. */
+const unresolved = (message: string) => new PodStepError("CreateContainerConfigError", message);
 
 /**
  * `envFrom`, then `env` over it. A value may refer to earlier ones; the last of equal names wins; an optional reference
  * that leads nowhere leaves its variable out. Source: upstream's `makeEnvironmentVariables`.
+ * @throws PodStepError CreateContainerConfigError for a reference that leads nowhere
  */
 export function resolveEnvironment(pod: Pod, container: Container, facts: EnvironmentFacts): ResolvedEnvironment {
   const values = new Map<string, string>();
   const warnings: PodEvent[] = [];
-  try {
-    const services = readServices(facts);
-    importWholeObjects(pod, container, facts, values, warnings);
-    for (const variable of container.env ?? []) {
-      const value = variable.value
-        ? expand(variable.value, (name) => values.get(name) ?? services.get(name))
-        : variable.valueFrom
-          ? resolveSource(variable.valueFrom, pod, container, facts)
-          : "";
-      if (value !== undefined) values.set(variable.name, value);
-    }
-    for (const [name, value] of services) if (!values.has(name)) values.set(name, value);
-  } catch (error) {
-    if (!(error instanceof Unresolved)) throw error;
-    return { missing: { reason: "CreateContainerConfigError", message: error.message } };
+  const services = readServices(facts);
+  importWholeObjects(pod, container, facts, values, warnings);
+  for (const variable of container.env ?? []) {
+    const value = variable.value
+      ? expand(variable.value, (name) => values.get(name) ?? services.get(name))
+      : variable.valueFrom
+        ? resolveSource(variable.valueFrom, pod, container, facts)
+        : "";
+    if (value !== undefined) values.set(variable.name, value);
   }
+  for (const [name, value] of services) if (!values.has(name)) values.set(name, value);
   return { env: [...values].map(([name, value]) => ({ name, value })), warnings };
 }
 
@@ -95,7 +78,7 @@ function readServices({ readServiceEnvironment }: EnvironmentFacts): ReadonlyMap
   try {
     return readServiceEnvironment?.() ?? new Map();
   } catch (error) {
-    throw new Unresolved((error as Error).message);
+    throw unresolved((error as Error).message);
   }
 }
 
@@ -154,7 +137,7 @@ function resolveSource(
     if (data && value === undefined && !optional) {
       const fullName = `${namespaceOf(pod)}/${name}`;
       const secret = kind === "Secret" ? facts.objects.secrets.get(fullName) : undefined;
-      throw new Unresolved(describeMissingKey(secret, key, `${kind} ${fullName}`));
+      throw unresolved(describeMissingKey(secret, key, `${kind} ${fullName}`));
     }
     return value;
   }
@@ -165,29 +148,29 @@ function resolveFileKey(selector: FileKeySelector, pod: Pod, facts: EnvironmentF
   const { volumeName, path, key, optional } = selector;
   const where = `file "${path}" of volume "${volumeName}"`;
   const volume = pod.spec.volumes?.find((candidate) => candidate.name === volumeName);
-  if (!volume) throw new Unresolved(`cannot find the volume "${volumeName}" referenced by FileKeyRef`);
+  if (!volume) throw unresolved(`cannot find the volume "${volumeName}" referenced by FileKeyRef`);
   let text: string | undefined;
   try {
     text = facts.readEnvFile?.(volumeName, path);
   } catch (error) {
-    throw new Unresolved(`couldn't read ${where}: ${messageOf(error)}`);
+    throw unresolved(`couldn't read ${where}: ${messageOf(error)}`);
   }
   if (text === undefined) {
     if (optional) return undefined;
-    throw new Unresolved(`couldn't find ${where}`);
+    throw unresolved(`couldn't find ${where}`);
   }
   if (Buffer.byteLength(text) > ENV_FILE_LIMIT_BYTES) {
-    throw new Unresolved(`couldn't parse ${where}: larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
+    throw unresolved(`couldn't parse ${where}: larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
   }
   const parsed = parseEnvFile(text);
-  if ("problem" in parsed) throw new Unresolved(`couldn't parse ${where}: ${parsed.problem}`);
+  if ("problem" in parsed) throw unresolved(`couldn't parse ${where}: ${parsed.problem}`);
   const value = parsed.values.get(key);
-  if (value === undefined && !optional) throw new Unresolved(`environment variable key "${key}" not found in ${where}`);
+  if (value === undefined && !optional) throw unresolved(`environment variable key "${key}" not found in ${where}`);
   return value;
 }
 
 function unwrap(result: { value: string } | { problem: string }): string {
-  if ("problem" in result) throw new Unresolved(result.problem);
+  if ("problem" in result) throw unresolved(result.problem);
   return result.value;
 }
 
@@ -200,7 +183,7 @@ function findData(
   { objects: { configMaps, secrets } }: EnvironmentFacts,
 ): Map<string, string> | undefined {
   const found = (kind === "ConfigMap" ? configMaps : secrets).get(`${namespaceOf(pod)}/${name}`);
-  if (!found && !optional) throw new Unresolved(`${kind.toLowerCase()} "${name}" not found`);
+  if (!found && !optional) throw unresolved(`${kind.toLowerCase()} "${name}" not found`);
   const entries = Object.entries(found?.data ?? {});
   return found && new Map(kind === "ConfigMap" ? entries : entries.map(([key, value]) => [key, decodeBase64(value)]));
 }
@@ -261,7 +244,7 @@ export function expand(text: string, lookup: (name: string) => string | undefine
     const value = name === undefined ? "$" : (lookup(name) ?? found);
     length += value.length - found.length;
     if (length > MAX_EXPANDED_LENGTH) {
-      throw new Unresolved(`"${text.slice(0, 40)}" would become longer than ${MAX_EXPANDED_LENGTH} characters`);
+      throw unresolved(`"${text.slice(0, 40)}" would become longer than ${MAX_EXPANDED_LENGTH} characters`);
     }
     return value;
   });

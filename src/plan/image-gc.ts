@@ -48,18 +48,16 @@ export function computeImageGc(
     .filter(({ lastUsedMs }) => nowMs - lastUsedMs >= policy.minimumTtlMs)
     .sort((a, b) => a.lastUsedMs - b.lastUsedMs || (a.id < b.id ? -1 : 1));
   const isTooOld = ({ lastUsedMs }: UnusedImage) => policy.maximumAgeMs > 0 && nowMs - lastUsedMs > policy.maximumAgeMs;
-  const removals = removable.filter(isTooOld).map(({ id }): ImageRemoval => ({ id, why: "age" }));
+  const tooOld = removable.filter(isTooOld);
+  const removals = tooOld.map(({ id }): ImageRemoval => ({ id, why: "age" }));
   const usedPercent = disk && computeUsedPercent(disk);
   if (!disk || usedPercent === undefined || !isOverHigh(usedPercent, policy)) {
     return { removals, usedPercent, missingBytes: 0 };
   }
   let missingBytes = (disk.capacityBytes * (100 - policy.lowThresholdPercent)) / 100 - disk.availableBytes;
-  for (const image of removable) {
-    if (isTooOld(image)) missingBytes -= image.sizeBytes;
-  }
-  for (const image of removable) {
+  for (const { sizeBytes } of tooOld) missingBytes -= sizeBytes;
+  for (const image of removable.filter((it) => !isTooOld(it))) {
     if (missingBytes <= 0) break;
-    if (isTooOld(image)) continue;
     removals.push({ id: image.id, why: "disk" });
     missingBytes -= image.sizeBytes;
   }

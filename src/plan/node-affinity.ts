@@ -3,30 +3,23 @@ import { meetsRequirement } from "../base/api/selectors.ts";
 
 type Requirement = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
 
+const machineLabels = (nodeName: string, architecture: string) => ({
+  "beta.kubernetes.io/arch": architecture,
+  "beta.kubernetes.io/os": "linux",
+  "kubernetes.io/arch": architecture,
+  "kubernetes.io/hostname": nodeName,
+  "kubernetes.io/os": "linux",
+});
+
 /** Labels of every node: they say what the machine is. All others are given to it and say what it is for. */
-export const MACHINE_LABELS: ReadonlySet<string> = new Set([
-  "beta.kubernetes.io/arch",
-  "beta.kubernetes.io/os",
-  "kubernetes.io/arch",
-  "kubernetes.io/hostname",
-  "kubernetes.io/os",
-]);
+export const MACHINE_LABELS: ReadonlySet<string> = new Set(Object.keys(machineLabels("", "")));
 
 /** Labels every node has, and those it was given. Source: the kubelet's initial node labels. */
-export function computeNodeLabels(
+export const computeNodeLabels = (
   nodeName: string,
   architecture: string,
   given: Readonly<Record<string, string>>,
-): Record<string, string> {
-  return {
-    "beta.kubernetes.io/arch": architecture,
-    "beta.kubernetes.io/os": "linux",
-    "kubernetes.io/arch": architecture,
-    "kubernetes.io/hostname": nodeName,
-    "kubernetes.io/os": "linux",
-    ...given,
-  };
-}
+): Record<string, string> => ({ ...machineLabels(nodeName, architecture), ...given });
 
 /** Compares nodeSelector and required node affinity. Source: upstream's PodMatchesNodeSelectorAndAffinityTerms. */
 export function matchesNode(pod: Pod, nodeName: string, labels: Readonly<Record<string, string>>): boolean {
@@ -46,8 +39,8 @@ export function matchesOnlyNode(
   labels: Readonly<Record<string, string>>,
 ): { matches: boolean; ignored: string[] } {
   if (matchesNode(pod, nodeName, labels)) return { matches: true, ignored: [] };
-  if (Object.keys(labels).some((key) => !MACHINE_LABELS.has(key))) return { matches: false, ignored: [] };
   const isGiven = (key: string) => !MACHINE_LABELS.has(key);
+  if (Object.keys(labels).some(isGiven)) return { matches: false, ignored: [] };
   const { nodeSelector = {}, affinity } = pod.spec;
   const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   const selected = Object.entries(nodeSelector);

@@ -5,6 +5,7 @@ import { type ContainerId, type ContainerSnapshot, isTerminated } from "../base/
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
 import type { PodEnd } from "./pod-plan.ts";
+import { CRITICAL_PRIORITY, computePodPriority } from "./pod-resources.ts";
 import { endsOnlyOnSuccess } from "./restart-policy.ts";
 
 /** Upstream's status of a pod that a shutdown of the machine ends. Source: nodeshutdown. */
@@ -73,16 +74,3 @@ export function findMisleadingExits(
     (it) => shutdownTerminated.has(it.id) && isTerminated(it) && it.exitCode === 0 && endsOnlyOnSuccess(spec, it.name),
   );
 }
-
-/** Source: upstream's SystemCriticalPriority: pods of this priority and above are critical. */
-const CRITICAL_PRIORITY = 2_000_000_000;
-
-/** The classes every cluster has; others cannot be defined. Source: scheduling's SystemPriorityClasses. */
-const CLASS_PRIORITIES: ReadonlyMap<string, number> = new Map([
-  ["system-cluster-critical", CRITICAL_PRIORITY],
-  ["system-node-critical", CRITICAL_PRIORITY + 1000],
-]);
-
-/** `spec.priority`, else the value of its priority class, else 0. */
-export const computePodPriority = ({ spec }: Pod): number =>
-  spec.priority ?? CLASS_PRIORITIES.get(spec.priorityClassName ?? "") ?? 0;

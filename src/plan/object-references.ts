@@ -39,22 +39,17 @@ export function resolvePullSecrets(
 
 /** Sources of a volume's files; empty for every volume but configMap, secret and projected. */
 export function volumeReferences(pod: Pod, volume: Volume): ObjectReference[] {
-  const keysOf = (items: readonly { key: string }[] | undefined) =>
-    items && items.length > 0 ? { keys: items.map(({ key }) => key) } : {};
-  if (volume.configMap) {
-    const { name, items } = volume.configMap;
-    return [{ kind: "ConfigMap", fullName: fullNameOf(pod, name), ...keysOf(items) }];
-  }
-  if (volume.secret) {
-    const { secretName, items } = volume.secret;
-    return [{ kind: "Secret", fullName: fullNameOf(pod, secretName), ...keysOf(items) }];
-  }
-  return (volume.projected?.sources ?? []).flatMap(({ configMap, secret }): ObjectReference[] => [
-    ...(configMap
-      ? [{ kind: "ConfigMap", fullName: fullNameOf(pod, configMap.name), ...keysOf(configMap.items) } as const]
-      : []),
-    ...(secret ? [{ kind: "Secret", fullName: fullNameOf(pod, secret.name), ...keysOf(secret.items) } as const] : []),
-  ]);
+  const { configMap, secret, projected } = volume;
+  const sources = projected?.sources ?? [{ configMap, secret: secret && { ...secret, name: secret.secretName } }];
+  return sources.flatMap((source) =>
+    (["configMap", "secret"] as const).flatMap((field): ObjectReference[] => {
+      const found = source[field];
+      if (!found) return [];
+      const keys = (found.items ?? []).map(({ key }) => key);
+      const kind = field === "configMap" ? "ConfigMap" : "Secret";
+      return [{ kind, fullName: fullNameOf(pod, found.name), ...(keys.length > 0 && { keys }) }];
+    }),
+  );
 }
 
 /** Everything a pod uses, of all its containers, its volumes and its image pull secrets; each object once. */

@@ -1,5 +1,5 @@
 import type { Pod, QOSClass } from "../base/api/pod.ts";
-import { quantityToWhole } from "../base/api/quantity.ts";
+import { formatBytes, quantityToWhole } from "../base/api/quantity.ts";
 import type { CgroupPlan, CgroupWrite } from "../base/model/cgroup-plan.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
@@ -82,10 +82,7 @@ export type PodCgroupSettings = Pick<
 /** `hugepages-2Mi` is `2MB` in the kernel's file names, which count in powers of two as well. */
 export function toHugePageSizeName(resourceName: string): string {
   const bytes = quantityToWhole(resourceName.slice("hugepages-".length));
-  const units = ["B", "KB", "MB", "GB", "TB"];
-  let [size, unit] = [bytes, 0];
-  while (size >= 1024 && size % 1024 === 0 && unit < units.length - 1) [size, unit] = [size / 1024, unit + 1];
-  return `${size}${units[unit]}`;
+  return `${formatBytes(bytes).replace("i", "")}B`;
 }
 
 /**

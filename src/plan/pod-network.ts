@@ -3,6 +3,7 @@ import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
 import type { ContainerPort, Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
+import { isSidecar } from "./restart-policy.ts";
 
 /** Predefined networks of every engine; they have no DNS. */
 const BUILT_IN_NETWORKS = new Set(["default", "bridge", "none", "host"]);
@@ -63,8 +64,9 @@ export interface HostPort {
 
 /** Ports of the node that a pod takes, each once: of containers and sidecars, in the order of the manifest. */
 export function computeHostPorts({ spec }: Pod): HostPort[] {
-  const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === "Always");
-  const ports = [...spec.containers, ...sidecars].flatMap(({ ports = [] }) => ports);
+  const ports = [...spec.containers, ...(spec.initContainers ?? []).filter(isSidecar)].flatMap(
+    ({ ports = [] }) => ports,
+  );
   const taken = ports.flatMap(({ hostIP = "", hostPort = 0, protocol, containerPort }) =>
     hostPort > 0 ? [{ hostIP, hostPort, protocol, containerPort }] : [],
   );

@@ -4,6 +4,7 @@ import type { NodeInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { ContainerLimits } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
+import { isSidecar } from "./restart-policy.ts";
 
 /** Thousandths of a CPU that a list names; 0 when it does not. */
 export const cpuMillisOf = (list: ResourceList | undefined) => quantityToMilli(list?.cpu ?? "0");
@@ -14,8 +15,6 @@ export const memoryBytesOf = (list: ResourceList | undefined) => quantityToWhole
 /** Names of the huge page sizes in a list, e.g. `hugepages-2Mi`. */
 export const hugePageNamesOf = (list: ResourceList | undefined) =>
   Object.keys(list ?? {}).filter((name) => name.startsWith("hugepages-"));
-
-const isRestartable = (container: Container) => container.restartPolicy === "Always";
 
 /**
  * Total of one resource: the sum of what runs at the same time, or more while an init container runs with the sidecars
@@ -35,8 +34,8 @@ export function computePodTotal(
   let sidecars = 0;
   let highestInit = 0;
   for (const container of initContainers) {
-    if (isRestartable(container)) sidecars += needOf(container);
-    highestInit = Math.max(highestInit, sidecars + (isRestartable(container) ? 0 : needOf(container)));
+    if (isSidecar(container)) sidecars += needOf(container);
+    highestInit = Math.max(highestInit, sidecars + (isSidecar(container) ? 0 : needOf(container)));
   }
   const running = containers.reduce((sum, container) => sum + needOf(container), sidecars);
   const total = Math.max(running, highestInit);
@@ -63,10 +62,21 @@ export function computeQosClass({ spec }: Pod): QOSClass {
 const namesAny = ({ requests, limits }: ResourceRequirements) =>
   COMPUTE_RESOURCES.some((amountIn) => amountIn(requests) > 0 || amountIn(limits) > 0);
 
-const CRITICAL_PRIORITY_CLASSES = new Set(["system-node-critical", "system-cluster-critical"]);
+/** Source: upstream's SystemCriticalPriority: pods of this priority and above are critical. */
+export const CRITICAL_PRIORITY = 2_000_000_000;
+
+/** The classes every cluster has; others cannot be defined. Source: scheduling's SystemPriorityClasses. */
+const CLASS_PRIORITIES: ReadonlyMap<string, number> = new Map([
+  ["system-cluster-critical", CRITICAL_PRIORITY],
+  ["system-node-critical", CRITICAL_PRIORITY + 1000],
+]);
+
+/** `spec.priority`, else the value of its priority class, else 0. */
+export const computePodPriority = ({ spec }: Pod): number =>
+  spec.priority ?? CLASS_PRIORITIES.get(spec.priorityClassName ?? "") ?? 0;
 
 /** Decided by priority class: upstream calls every static pod critical, which would leave nothing to evict here. */
-export const isCriticalPod = ({ spec }: Pod) => CRITICAL_PRIORITY_CLASSES.has(spec.priorityClassName ?? "");
+export const isCriticalPod = ({ spec }: Pod) => CLASS_PRIORITIES.has(spec.priorityClassName ?? "");
 
 /** The smallest weight the kernel takes, also what a container without a CPU request gets. */
 export const MIN_CPU_SHARES = 2;

@@ -1,10 +1,6 @@
 import { expect, test } from "bun:test";
-import {
-  computePodPriority,
-  computeShutdownGroups,
-  computeShutdownPeriods,
-  totalShutdownSeconds,
-} from "../../src/plan/node-shutdown.ts";
+import { computeShutdownGroups, computeShutdownPeriods, totalShutdownSeconds } from "../../src/plan/node-shutdown.ts";
+import { computePodPriority } from "../../src/plan/pod-resources.ts";
 import { aPod } from "../support/builders.ts";
 
 const options = {

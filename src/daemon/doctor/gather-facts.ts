@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
 import { readKeptNamesIfReadable } from "../../base/host/node-name.ts";
-import { findPortHolder, hasListener } from "../../base/host/port-holder.ts";
+import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import { listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
@@ -285,7 +285,7 @@ function readPorts(options: KubeletOptions): PortFacts[] {
   return wanted
     .filter(([, port]) => port !== 0)
     .map(([flag, port]): PortFacts => {
-      if (!hasListener(port)) return { flag, port, state: "free", holder: "" };
+      if (!hasSocket("TCP", port)) return { flag, port, state: "free", holder: "" };
       const holder = findPortHolder(port);
       if (holder === undefined) {
         const mayBeOwn = instance === "unreadable" || (instance !== undefined && process.getuid?.() !== 0);

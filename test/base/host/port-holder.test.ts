@@ -1,25 +1,11 @@
 import { expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { createConnection, createServer, type Socket } from "node:net";
-import {
-  findPortHolder,
-  findSocketUser,
-  parseListeners,
-  parseSocketUsers,
-} from "../../../src/base/host/port-holder.ts";
+import { join } from "node:path";
+import { findPortHolder, findSocketUser } from "../../../src/base/host/port-holder.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
 
-const TABLE = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 00000000:280F 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0000 100 0 0 10 0
-   1: 0100007F:280F 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 222 1 0000 100 0 0 10 0
-   2: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 333 1 0000 100 0 0 10 0
-`;
-
-test.each([
-  [10255, ["111"]],
-  [8080, ["333"]],
-  [80, []],
-])("sockets that listen on port %p", (port, inodes) => {
-  expect(parseListeners(TABLE, port)).toEqual(inodes);
-});
+const tempDir = tempDirs();
 
 test("the process that listens on a port is named", async () => {
   const server = createServer();
@@ -42,13 +28,17 @@ const CONNECTIONS = `  sl  local_address rem_address   st tx_queue rx_queue tr t
 `;
 
 test.each([
-  [40_000, 4194, [1000]],
+  [40_000, 4194, 1000],
   // A closed connection is shown as root's.
-  [40_001, 4194, [1001]],
-  [4194, 40_000, [0]],
-  [40_002, 4194, []],
-])("users of connections from port %p to port %p", (from, to, users) => {
-  expect(parseSocketUsers(CONNECTIONS, from, to)).toEqual(users);
+  [40_001, 4194, 1001],
+  [4194, 40_000, 0],
+  [40_002, 4194, undefined],
+  [4194, 0, undefined],
+])("the user of the connection from port %p to port %p", (from, to, user) => {
+  const proc = tempDir();
+  mkdirSync(join(proc, "net"));
+  writeFileSync(join(proc, "net/tcp"), CONNECTIONS);
+  expect(findSocketUser(from, to, proc)).toBe(user);
 });
 
 test("the user of a connection of this machine", async () => {
