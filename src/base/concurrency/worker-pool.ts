@@ -53,9 +53,20 @@ interface Task {
   options: TaskOptions;
   resolve: (value: never) => void;
   reject: (error: Error) => void;
+  /** `slow`: it runs for longer than {@link SLOW_MS}. `hung`: it timed out and still runs. */
+  state: "active" | "slow" | "hung";
+  cancelTimers: () => void;
 }
 
-/** The task did not end in time. Its thread may hang forever, in a file system that does not response. */
+/** A thread with the task that it runs. */
+interface PoolWorker {
+  thread: PoolThread;
+  task: Task | undefined;
+  /** Cancels the end of an idle thread. */
+  cancelEnd: () => void;
+}
+
+/** The task did not end in time. Its thread may hang forever, in a file system that does not respond. */
 export class TaskTimeoutError extends Error {
   override readonly name = "TaskTimeoutError";
 }
@@ -67,14 +78,11 @@ export class TaskTimeoutError extends Error {
 export class WorkerPool {
   readonly #deps: WorkerPoolDeps;
   readonly #queue: Task[] = [];
-  readonly #idle: { thread: PoolThread; cancelEnd: () => void; run: (task: Task) => void }[] = [];
-  /** Keys of tasks that timed out and still run. */
-  readonly #hung = new KeyCounts();
-  /** Keys of tasks that run for longer than {@link SLOW_MS}, hung ones among them. */
-  readonly #slow = new KeyCounts();
+  /** Tasks that have a thread. */
+  readonly #running = new Set<Task>();
+  readonly #idle: PoolWorker[] = [];
   /** Called when a task has ended or was abandoned. */
   readonly #onIdle = new Set<() => void>();
-  #active = 0;
   #nextId = 1;
 
   constructor(deps: WorkerPoolDeps) {
@@ -83,102 +91,103 @@ export class WorkerPool {
 
   /** @throws TaskTimeoutError, or an Error with message and code of what the task threw */
   run<T>(task: string, args: readonly unknown[], options: TaskOptions): Promise<T> {
-    if (this.#hung.has(options.key)) return Promise.reject(new TaskTimeoutError(EARLIER_HANGS));
+    const hung = this.#running.values().filter(({ state }) => state === "hung");
+    if (hung.some((other) => other.options.key === options.key)) {
+      return Promise.reject(new TaskTimeoutError(EARLIER_HANGS));
+    }
     if (this.hungCount >= MAX_SLOW) return Promise.reject(new TaskTimeoutError(ALL_HANG));
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const request = { id: this.#nextId++, task, args };
-    this.#queue.push({ request, options, resolve: resolve as (value: never) => void, reject });
+    const settle = { resolve: resolve as (value: never) => void, reject };
+    this.#queue.push({ request, options, ...settle, state: "active", cancelTimers: () => {} });
     this.#startNext();
     return promise;
   }
 
   /** Threads that timed out and did not come back. */
   get hungCount(): number {
-    return this.#hung.total;
+    return this.#count("hung");
   }
 
   /** Resolves when no task waits or runs, except for those that hang. */
   async settled(): Promise<void> {
-    while (this.#queue.length > 0 || this.#active + this.#slow.total > this.hungCount) {
+    while (this.#queue.length > 0 || this.#running.size > this.hungCount) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#onIdle.add(resolve);
       await promise;
     }
   }
 
+  #count(state: Task["state"]): number {
+    return [...this.#running].filter((task) => task.state === state).length;
+  }
+
   #startNext(): void {
-    while (this.#active < MAX_ACTIVE && this.#slow.total < MAX_SLOW) {
-      const index = this.#queue.findIndex(({ options }) => !this.#slow.has(options.key));
+    for (;;) {
+      const active = this.#count("active");
+      if (active >= MAX_ACTIVE || this.#running.size - active >= MAX_SLOW) return;
+      const slowKeys = new Set([...this.#running].filter((it) => it.state !== "active").map((it) => it.options.key));
+      const index = this.#queue.findIndex(({ options }) => !slowKeys.has(options.key));
       const [task] = index < 0 ? [] : this.#queue.splice(index, 1);
       if (!task) return;
-      const idle = this.#idle.pop();
-      idle?.cancelEnd();
-      (idle?.run ?? this.#newThread())(task);
+      const worker = this.#idle.pop() ?? this.#newWorker();
+      worker.cancelEnd();
+      this.#begin(worker, task);
     }
   }
 
-  #newThread(): (task: Task) => void {
-    const { clock } = this.#deps;
-    const thread = this.#deps.startThread();
-    let current: { task: Task; release: () => void; cancel: () => void; isHung: boolean } | undefined;
-    const end = (settle: (task: Task) => void, isAlive: boolean) => {
-      const done = current;
-      if (!done) return;
-      current = undefined;
-      done.cancel();
-      if (done.isHung) this.#hung.remove(done.task.options.key);
-      else settle(done.task);
-      if (isAlive && !done.isHung) {
-        const entry = {
-          thread,
-          run,
-          cancelEnd: clock.schedule(IDLE_MS, () => {
-            this.#idle.splice(this.#idle.indexOf(entry), 1);
-            thread.terminate();
-          }),
-        };
-        this.#idle.push(entry);
-      } else thread.terminate();
-      done.release();
-    };
-    const run = (task: Task) => {
-      const { key, timeoutMs } = task.options;
-      this.#active++;
-      let state: "active" | "slow" = "active";
-      const cancelSlow = clock.schedule(SLOW_MS, () => {
-        state = "slow";
-        this.#slow.add(key);
-        this.#active--;
-        this.#startNext();
-      });
-      const release = () => {
-        if (state === "slow") this.#slow.remove(key);
-        else this.#active--;
-        this.#startNext();
-        this.#wakeSettled();
-      };
-      const cancelTimeout = clock.schedule(timeoutMs, () => {
-        if (current?.task !== task) return;
-        current.isHung = true;
-        this.#hung.add(key);
-        task.reject(new TaskTimeoutError(`no answer within ${timeoutMs / 1000} s`));
-        this.#refuseWaiting(key);
-        this.#wakeSettled();
-      });
-      const cancel = () => {
-        cancelSlow();
-        cancelTimeout();
-      };
-      current = { task, release, cancel, isHung: false };
-      thread.postMessage(task.request);
-    };
-    thread.onResponse((response) => {
-      if (response.id !== current?.task.request.id) return;
-      if (response.ok) end(({ resolve }) => resolve(response.value as never), true);
-      else end(({ reject }) => reject(toError(response.error)), true);
+  #newWorker(): PoolWorker {
+    const worker: PoolWorker = { thread: this.#deps.startThread(), task: undefined, cancelEnd: () => {} };
+    worker.thread.onResponse((response) => {
+      const { task } = worker;
+      if (response.id !== task?.request.id) return;
+      if (response.ok) task.resolve(response.value as never);
+      else task.reject(toError(response.error));
+      this.#end(worker, task, task.state !== "hung");
     });
-    thread.onError((message) => end(({ reject }) => reject(new Error(message)), false));
-    return run;
+    worker.thread.onError((message) => {
+      worker.task?.reject(new Error(message));
+      if (worker.task) this.#end(worker, worker.task, false);
+    });
+    return worker;
+  }
+
+  #begin(worker: PoolWorker, task: Task): void {
+    const { clock } = this.#deps;
+    const { key, timeoutMs } = task.options;
+    worker.task = task;
+    this.#running.add(task);
+    const cancelSlow = clock.schedule(SLOW_MS, () => {
+      if (task.state === "active") task.state = "slow";
+      this.#startNext();
+    });
+    const cancelTimeout = clock.schedule(timeoutMs, () => {
+      task.state = "hung";
+      task.reject(new TaskTimeoutError(`no answer within ${timeoutMs / 1000} s`));
+      this.#refuseWaiting(key);
+      this.#startNext();
+      this.#wakeSettled();
+    });
+    task.cancelTimers = () => {
+      cancelSlow();
+      cancelTimeout();
+    };
+    worker.thread.postMessage(task.request);
+  }
+
+  #end(worker: PoolWorker, task: Task, isUsable: boolean): void {
+    worker.task = undefined;
+    this.#running.delete(task);
+    task.cancelTimers();
+    if (isUsable) {
+      worker.cancelEnd = this.#deps.clock.schedule(IDLE_MS, () => {
+        this.#idle.splice(this.#idle.indexOf(worker), 1);
+        worker.thread.terminate();
+      });
+      this.#idle.push(worker);
+    } else worker.thread.terminate();
+    this.#startNext();
+    this.#wakeSettled();
   }
 
   #wakeSettled(): void {
@@ -198,32 +207,6 @@ export class WorkerPool {
 
 const ALL_HANG = `${MAX_SLOW} operations wait for file systems that do not respond`;
 const EARLIER_HANGS = "the file system does not respond (an earlier attempt still waits)";
-
-/** How often each key is in use. */
-class KeyCounts {
-  readonly #counts = new Map<string, number>();
-  #total = 0;
-
-  get total(): number {
-    return this.#total;
-  }
-
-  has(key: string): boolean {
-    return this.#counts.has(key);
-  }
-
-  add(key: string): void {
-    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
-    this.#total++;
-  }
-
-  remove(key: string): void {
-    const left = (this.#counts.get(key) ?? 0) - 1;
-    if (left > 0) this.#counts.set(key, left);
-    else this.#counts.delete(key);
-    this.#total--;
-  }
-}
 
 function toError({ message, code, name }: { message: string; code?: string; name?: string }): Error {
   const error = new Error(message);
