@@ -4,7 +4,6 @@ import {
   findSymptoms,
   judgeTrial,
   type KnownConfigurations,
-  MAX_FAILED_RUNS,
   type TrialHealth,
 } from "../../src/plan/config-trial.ts";
 
@@ -17,74 +16,31 @@ const tried = (id: string, failedRuns: number, rejected?: string) => ({
 
 describe("configuration of a start", () => {
   const good = configuration("good");
-  const cases: [string, KnownConfigurations, string, string[], unknown][] = [
-    ["the first one is on trial", {}, "new", [], ["assigned", true, 1]],
-    ["a new one is on trial", { current: tried("good", 0), lastKnownGood: good }, "new", [], ["assigned", true, 1]],
-    ["each start counts", { current: tried("new", 1), lastKnownGood: good }, "new", [], ["assigned", true, 2]],
-    [
-      "after three runs that did not end in order the last known good one is used",
-      { current: tried("new", MAX_FAILED_RUNS), lastKnownGood: good },
-      "new",
-      [],
-      ["last-known-good", "kubelet-ts ended 3 times without being stopped while it was on trial"],
-    ],
-    [
-      "it stays so until the files change",
-      { current: tried("new", 0, "pressure"), lastKnownGood: good },
-      "new",
-      [],
-      ["last-known-good", "pressure"],
-    ],
-    [
-      "a changed file is tried again",
-      { current: tried("new", 0, "pressure"), lastKnownGood: good },
-      "newer",
-      [],
-      ["assigned", true, 1],
-    ],
-    [
-      "the last known good one is not on trial",
-      { current: tried("new", 2), lastKnownGood: good },
-      "good",
-      [],
-      ["assigned", false, 0],
-    ],
-    ["without a last known good one it continues", { current: tried("new", 9) }, "new", [], ["assigned", true, 10]],
-    [
-      "an invalid one is not used",
-      { lastKnownGood: good },
-      "bad",
-      ["no such field"],
-      ["last-known-good", "no such field"],
-    ],
-    [
-      "an invalid one ends the start when there is no other",
-      { current: tried("x", 0) },
-      "bad",
-      ["no such field"],
-      ["none"],
-    ],
-    [
-      "flags that contradict the last known good one end the start",
-      { lastKnownGood: good },
-      "good",
-      ["bad flag"],
-      ["none"],
-    ],
-  ];
-  test.each(cases)("%s", (_title, known, id, errors, expected) => {
+  const after = (...current: Parameters<typeof tried>) => ({ current: tried(...current), lastKnownGood: good });
+  const ENDED = "kubelet-ts ended 3 times without being stopped while it was on trial";
+  test.each<[title: string, KnownConfigurations, id: string, want: string, ...errors: string[]]>([
+    ["the first one is on trial", {}, "new", "on trial, run 1"],
+    ["a new one is on trial", after("good", 0), "new", "on trial, run 1"],
+    ["each start counts", after("new", 1), "new", "on trial, run 2"],
+    ["after three runs that did not end in order the last known good one is used", after("new", 3), "new", ENDED],
+    ["it stays so until the files change", after("new", 0, "pressure"), "new", "pressure"],
+    ["a changed file is tried again", after("new", 0, "pressure"), "newer", "on trial, run 1"],
+    ["the last known good one is not on trial", after("new", 2), "good", "assigned"],
+    ["without a last known good one it continues", { current: tried("new", 9) }, "new", "on trial, run 10"],
+    ["an invalid one is not used", { lastKnownGood: good }, "bad", "no such field", "no such field"],
+    ["an invalid one ends the start when there is no other", { current: tried("x", 0) }, "bad", "none", "no field"],
+    ["flags that contradict the last known good one end the start", { lastKnownGood: good }, "good", "none", "flag"],
+  ])("%s", (_title, known, id, want, ...errors) => {
     const decision = decideStart(known, configuration(id), errors);
-    const shown =
-      decision.use === "assigned"
-        ? [decision.use, decision.isOnTrial, decision.tried.failedRuns]
-        : decision.use === "none"
-          ? [decision.use]
-          : [decision.use, decision.error];
-    expect(shown).toEqual(expected as typeof shown);
+    if (decision.use === "last-known-good") expect(decision.error).toBe(want);
+    else if (decision.use === "none") expect(want).toBe("none");
+    else expect(decision.isOnTrial ? `on trial, run ${decision.tried.failedRuns}` : decision.use).toBe(want);
+    // The files of a configuration that cannot be used are not written down as tried.
+    expect("tried" in decision).toBe(errors.length === 0);
   });
 
-  test("the files of an invalid configuration are not written down as tried", () => {
-    expect(decideStart({ lastKnownGood: good }, configuration("bad"), ["wrong"])).not.toHaveProperty("tried");
+  test("a configuration that is not on trial has no failed runs", () => {
+    expect(decideStart(after("new", 2), good, [])).toMatchObject({ tried: { failedRuns: 0 } });
   });
 });
 

@@ -5,56 +5,23 @@ import { aPod } from "../support/builders.ts";
 
 const CORDON = { since: new Date("2026-01-02T03:04:05Z"), assigned: new Set(["earlier"]) };
 
-const ownedBy = (kind: string) => [{ apiVersion: "apps/v1", kind, name: "web", uid: "w", controller: true }];
-const tolerating = (toleration: object) => ({ tolerations: [toleration] }) as Partial<Pod["spec"]>;
+const owned = (kind: string) =>
+  aPod({}, { ownerReferences: [{ apiVersion: "apps/v1", kind, name: "web", uid: "w", controller: true }] });
+const tolerating = (toleration: object) => aPod({ tolerations: [toleration] } as Partial<Pod["spec"]>);
+const TAINT = "node.kubernetes.io/unschedulable";
 
-test.each([
-  { when: "a new pod that was submitted", pod: aPod(), isSubmitted: true, want: true },
-  { when: "a pod that was there before", pod: aPod({}, { uid: "earlier" }), isSubmitted: true, want: false },
-  { when: "a pod of a manifest file", pod: aPod(), isSubmitted: false, want: false },
-  {
-    when: "a pod of a Deployment in a manifest file",
-    pod: aPod({}, { ownerReferences: ownedBy("ReplicaSet") }),
-    isSubmitted: false,
-    want: true,
-  },
-  {
-    when: "a pod of a DaemonSet",
-    pod: aPod({}, { ownerReferences: ownedBy("DaemonSet") }),
-    isSubmitted: true,
-    want: false,
-  },
-  {
-    when: "one that tolerates the taint",
-    pod: aPod(tolerating({ key: "node.kubernetes.io/unschedulable", operator: "Exists" })),
-    isSubmitted: true,
-    want: false,
-  },
-  {
-    when: "one that tolerates the taint by its empty value",
-    pod: aPod(tolerating({ key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" })),
-    isSubmitted: true,
-    want: false,
-  },
-  {
-    when: "one that tolerates everything",
-    pod: aPod(tolerating({ operator: "Exists" })),
-    isSubmitted: true,
-    want: false,
-  },
-  {
-    when: "one that tolerates other effects",
-    pod: aPod(tolerating({ operator: "Exists", effect: "NoExecute" })),
-    isSubmitted: true,
-    want: true,
-  },
-  {
-    when: "one that tolerates other taints",
-    pod: aPod(tolerating({ key: "disk", operator: "Exists" })),
-    isSubmitted: true,
-    want: true,
-  },
-])("held by a cordon: $when: $want", ({ pod, isSubmitted, want }) => {
+test.each<[when: string, pod: Pod, isSubmitted: boolean, want: boolean]>([
+  ["a new pod that was submitted", aPod(), true, true],
+  ["a pod that was there before", aPod({}, { uid: "earlier" }), true, false],
+  ["a pod of a manifest file", aPod(), false, false],
+  ["a pod of a Deployment in a manifest file", owned("ReplicaSet"), false, true],
+  ["a pod of a DaemonSet", owned("DaemonSet"), true, false],
+  ["one that tolerates the taint", tolerating({ key: TAINT, operator: "Exists" }), true, false],
+  ["one that tolerates the taint by its empty value", tolerating({ key: TAINT, effect: "NoSchedule" }), true, false],
+  ["one that tolerates everything", tolerating({ operator: "Exists" }), true, false],
+  ["one that tolerates other effects", tolerating({ operator: "Exists", effect: "NoExecute" }), true, true],
+  ["one that tolerates other taints", tolerating({ key: "disk", operator: "Exists" }), true, true],
+])("held by a cordon: %s", (_when, pod, isSubmitted, want) => {
   const desired = { pod, source: "api", origin: "test", revision: "" } as const;
   expect(isHeldByCordon(desired, isSubmitted, CORDON)).toBe(want);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
+import type { PressureType } from "../../src/base/model/node.ts";
 import {
   computeNodePressure,
   type EvictionSettings,
@@ -80,43 +81,27 @@ function candidate(
 }
 
 describe("the order of evictions", () => {
-  test.each([
-    {
-      when: "the largest user, when no pod has requests",
-      pods: [candidate("a", 10), candidate("b", 30), candidate("c", 20)],
-      want: "b c a",
-    },
-    {
-      when: "above the request before below it",
-      pods: [candidate("a", 90, { requestMi: 100 }), candidate("b", 1)],
-      want: "b a",
-    },
-    {
-      when: "by priority among those above",
-      pods: [candidate("a", 90, { priority: 10 }), candidate("b", 1)],
-      want: "b a",
-    },
-    {
-      when: "above the request before priority",
-      pods: [candidate("a", 90, { priority: 10 }), candidate("b", 5, { requestMi: 9 })],
-      want: "a b",
-    },
-    {
-      when: "critical ones never",
-      pods: [candidate("a", 90, { className: "system-node-critical" }), candidate("b", 1)],
-      want: "b",
-    },
-  ])("$when", ({ pods, want }) => {
-    expect(
-      rankForEviction(pods, "memory")
-        .map(({ pod }) => pod.metadata.name)
-        .join(" "),
-    ).toBe(want);
-  });
-
-  test("processes: by priority, then by their number", () => {
-    const pods = [candidate("a", 1), candidate("b", 90, { priority: 5 }), candidate("c", 3)];
-    expect(rankForEviction(pods, "pids").map(({ pod }) => pod.metadata.name)).toEqual(["c", "a", "b"]);
+  const less = candidate("b", 1);
+  test.each<[when: string, resource: "memory" | "pids", pods: ReturnType<typeof candidate>[], want: string]>([
+    ["the largest user", "memory", [candidate("a", 10), candidate("b", 30), candidate("c", 20)], "b c a"],
+    ["above the request before below it", "memory", [candidate("a", 90, { requestMi: 100 }), less], "b a"],
+    ["by priority among those above", "memory", [candidate("a", 90, { priority: 10 }), less], "b a"],
+    [
+      "above the request before priority",
+      "memory",
+      [candidate("a", 90, { priority: 10 }), candidate("b", 5, { requestMi: 9 })],
+      "a b",
+    ],
+    ["critical ones never", "memory", [candidate("a", 90, { className: "system-node-critical" }), less], "b"],
+    [
+      "processes: by priority, then by their number",
+      "pids",
+      [candidate("a", 1), candidate("b", 90, { priority: 5 }), candidate("c", 3)],
+      "c a b",
+    ],
+  ])("%s", (_when, resource, pods, want) => {
+    const order = rankForEviction(pods, resource).map(({ pod }) => pod.metadata.name);
+    expect(order.join(" ")).toBe(want);
   });
 
   test("upstream's message", () => {
@@ -146,33 +131,19 @@ const disk = (volumeMi: number, appMi: number, otherMi = 0) => ({
   ]),
 });
 test.each([
-  { when: "just what is allowed", use: disk(4, 6), want: undefined },
-  { when: "the volume", use: disk(5, 0), want: 'Usage of EmptyDir volume "cache" exceeds the limit "4Mi". ' },
-  {
-    when: "all together",
-    use: disk(4, 5, 2),
-    want: "Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ",
-  },
-])("limits of the disk: $when", ({ use, want }) => {
+  ["just what is allowed", disk(4, 6), undefined],
+  ["the volume", disk(5, 0), 'Usage of EmptyDir volume "cache" exceeds the limit "4Mi". '],
+  ["all", disk(4, 5, 2), "Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. "],
+])("limits of the disk: %s", (_when, use, want) => {
   expect(findExceededLimit(pod, use)?.message).toBe(want);
 });
 
-test.each([
-  { when: "no pressure", bestEffort: true, pressures: [], want: undefined },
-  {
-    when: "memory, best effort",
-    bestEffort: true,
-    pressures: ["MemoryPressure"],
-    want: "The node had condition: [MemoryPressure]. ",
-  },
-  { when: "memory, burstable", bestEffort: false, pressures: ["MemoryPressure"], want: undefined },
-  {
-    when: "disk, burstable",
-    bestEffort: false,
-    pressures: ["DiskPressure"],
-    want: "The node had condition: [DiskPressure]. ",
-  },
-] as const)("a new pod under pressure: $when", ({ bestEffort, pressures, want }) => {
+test.each<[when: string, bestEffort: boolean, pressures: PressureType[], want: string | undefined]>([
+  ["no pressure", true, [], undefined],
+  ["memory, best effort", true, ["MemoryPressure"], "The node had condition: [MemoryPressure]. "],
+  ["memory, burstable", false, ["MemoryPressure"], undefined],
+  ["disk, burstable", false, ["DiskPressure"], "The node had condition: [DiskPressure]. "],
+])("a new pod under pressure: %s", (_when, bestEffort, pressures, want) => {
   expect(findPressureRefusal(aPod(), bestEffort, new Set(pressures))).toBe(want);
   expect(
     findPressureRefusal(aPod({ priorityClassName: "system-node-critical" }), true, new Set(pressures)),

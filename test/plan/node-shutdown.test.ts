@@ -3,6 +3,7 @@ import { computeShutdownGroups, computeShutdownPeriods, totalShutdownSeconds } f
 import { computePodPriority } from "../../src/plan/pod-resources.ts";
 import { aPod } from "../support/builders.ts";
 
+const period = (priority: number, shutdownGracePeriodSeconds: number) => ({ priority, shutdownGracePeriodSeconds });
 const options = {
   shutdownGracePeriodMs: 0,
   shutdownGracePeriodCriticalPodsMs: 0,
@@ -10,47 +11,28 @@ const options = {
 };
 
 test.each([
-  { when: "off", given: {}, want: [] as number[][] },
-  {
-    when: "critical pods have their part of the whole",
-    given: { shutdownGracePeriodMs: 30_000, shutdownGracePeriodCriticalPodsMs: 10_000 },
-    want: [
-      [0, 20],
-      [2_000_000_000, 10],
-    ],
-  },
-  {
-    when: "without a part of their own they get none",
-    given: { shutdownGracePeriodMs: 30_000 },
-    want: [
-      [0, 30],
-      [2_000_000_000, 0],
-    ],
-  },
-  {
-    when: "by priority, in whatever order they stand",
-    given: {
-      shutdownGracePeriodByPodPriority: [
-        { priority: 100, shutdownGracePeriodSeconds: 5 },
-        { priority: -7, shutdownGracePeriodSeconds: 60 },
-      ],
-    },
-    want: [
-      [-7, 60],
-      [100, 5],
-    ],
-  },
-])("periods: $when", ({ given, want }) => {
+  ["off", {}, "", 0],
+  [
+    "critical pods have their part of the whole",
+    { shutdownGracePeriodMs: 30_000, shutdownGracePeriodCriticalPodsMs: 10_000 },
+    "0: 20 s, 2000000000: 10 s",
+    30,
+  ],
+  ["without a part they get none", { shutdownGracePeriodMs: 30_000 }, "0: 30 s, 2000000000: 0 s", 30],
+  [
+    "by priority, in whatever order they stand",
+    { shutdownGracePeriodByPodPriority: [period(100, 5), period(-7, 60)] },
+    "-7: 60 s, 100: 5 s",
+    65,
+  ],
+])("periods: %s", (_when, given, want, total) => {
   const periods = computeShutdownPeriods({ ...options, ...given });
-  expect(periods.map((it) => [it.priority, it.shutdownGracePeriodSeconds])).toEqual(want.map((it) => [...it]));
-  expect(totalShutdownSeconds(periods)).toBe(want.reduce((total, [, seconds = 0]) => total + seconds, 0));
+  const texts = periods.map(({ priority, shutdownGracePeriodSeconds: seconds }) => `${priority}: ${seconds} s`);
+  expect(texts.join(", ")).toBe(want);
+  expect(totalShutdownSeconds(periods)).toBe(total);
 });
 
-const PERIODS = [
-  { priority: 0, shutdownGracePeriodSeconds: 20 },
-  { priority: 1000, shutdownGracePeriodSeconds: 8 },
-  { priority: 2_000_000_000, shutdownGracePeriodSeconds: 10 },
-];
+const PERIODS = [period(0, 20), period(1000, 8), period(2_000_000_000, 10)];
 
 test.each([
   { when: "a pod without a priority is of the lowest", spec: {}, group: 0, grace: 20 },

@@ -4,54 +4,39 @@ import { computePodHostname, formatHostNetworkHosts, formatManagedHosts } from "
 
 const LONG = "a".repeat(60);
 
-test.each<{ when: string; name?: string; spec?: Partial<Pod["spec"]>; domain?: string; want: object }>([
-  { when: "the name of the pod", want: { hostname: "p-node1", domain: "", kernelHostname: "p-node1" } },
-  {
-    when: "hostname and subdomain",
-    spec: { hostname: "hh", subdomain: "ss" },
-    want: { hostname: "hh", domain: "ss.default.svc.cluster.local", kernelHostname: "hh" },
-  },
-  {
-    when: "setHostnameAsFQDN",
-    spec: { hostname: "hh", subdomain: "ss", setHostnameAsFQDN: true },
-    want: { hostname: "hh", domain: "ss.default.svc.cluster.local", kernelHostname: "hh.ss.default.svc.cluster.local" },
-  },
-  {
-    when: "setHostnameAsFQDN without a subdomain",
-    spec: { setHostnameAsFQDN: true },
-    want: { hostname: "p-node1", domain: "", kernelHostname: "p-node1" },
-  },
-  {
-    when: "over 63 characters, cut where a dash would end it",
-    name: `${LONG}---node1`,
-    want: { hostname: LONG, domain: "", kernelHostname: LONG },
-  },
-  {
-    when: "63 characters fit",
-    name: `${LONG}-n1`,
-    want: { hostname: `${LONG}-n1`, domain: "", kernelHostname: `${LONG}-n1` },
-  },
-  {
-    when: "an FQDN of more than 64 characters",
-    spec: { hostname: LONG, subdomain: "s", setHostnameAsFQDN: true },
-    want: {
-      problem: `failed to construct FQDN from pod hostname and cluster domain, FQDN ${LONG}.s.default.svc.cluster.local is too long (64 characters is the max, 88 characters requested)`,
-    },
-  },
-  {
-    when: "nothing is left after the cut",
-    name: "-".repeat(64),
-    want: { problem: `hostname for pod "${"-".repeat(64)}" was invalid: "${"-".repeat(64)}"` },
-  },
-  {
-    when: "hostnameOverride takes the place of both",
-    spec: { hostname: "hh", subdomain: "ss", hostnameOverride: "box.example" },
-    want: { hostname: "box.example", domain: "", kernelHostname: "box.example" },
-  },
-])("$when", ({ name = "p-node1", spec, domain = "cluster.local", want }) => {
-  const pod = { metadata: { name, namespace: "default" }, spec: { containers: [], ...spec } } as unknown as Pod;
-  expect(computePodHostname(pod, domain)).toEqual(want as ReturnType<typeof computePodHostname>);
+const DOMAIN = "ss.default.svc.cluster.local";
+const both = { hostname: "hh", subdomain: "ss" };
+const DASHES = "-".repeat(64);
+const tooLong = `FQDN ${LONG}.s.default.svc.cluster.local is too long (64 characters is the max, 88 characters requested)`;
+
+test.each<[when: string, name: string, Partial<Pod["spec"]>, hostname: string, domain: string, kernelHostname: string]>(
+  [
+    ["the name of the pod", "p-node1", {}, "p-node1", "", "p-node1"],
+    ["hostname and subdomain", "p-node1", both, "hh", DOMAIN, "hh"],
+    ["setHostnameAsFQDN", "p-node1", { ...both, setHostnameAsFQDN: true }, "hh", DOMAIN, `hh.${DOMAIN}`],
+    ["setHostnameAsFQDN without a subdomain", "p-node1", { setHostnameAsFQDN: true }, "p-node1", "", "p-node1"],
+    ["over 63 characters, cut where a dash would end it", `${LONG}---node1`, {}, LONG, "", LONG],
+    ["63 characters fit", `${LONG}-n1`, {}, `${LONG}-n1`, "", `${LONG}-n1`],
+    ["hostnameOverride takes the place of both", "p", { ...both, hostnameOverride: "box.a" }, "box.a", "", "box.a"],
+  ],
+)("%s", (_when, name, spec, hostname, domain, kernelHostname) => {
+  expect(hostnameOf(name, spec)).toEqual({ hostname, domain, kernelHostname });
 });
+
+test.each<[when: string, name: string, Partial<Pod["spec"]>, problem: string]>([
+  [
+    "an FQDN of more than 64 characters",
+    "p-node1",
+    { hostname: LONG, subdomain: "s", setHostnameAsFQDN: true },
+    `failed to construct FQDN from pod hostname and cluster domain, ${tooLong}`,
+  ],
+  ["nothing is left after the cut", DASHES, {}, `hostname for pod "${DASHES}" was invalid: "${DASHES}"`],
+])("%s is refused", (_when, name, spec, problem) => expect(hostnameOf(name, spec)).toEqual({ problem }));
+
+function hostnameOf(name: string, spec: Partial<Pod["spec"]>) {
+  const pod = { metadata: { name, namespace: "default" }, spec: { containers: [], ...spec } } as unknown as Pod;
+  return computePodHostname(pod, "cluster.local");
+}
 
 const HEAD =
   "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n";
