@@ -15,10 +15,9 @@ const pod = {
 } as unknown as Pod;
 
 test("whole maps are sorted and quoted, without a last line feed", () => {
-  expect(resolveFieldRef({ apiVersion: "v1", fieldPath: "metadata.labels" }, pod)).toEqual({ value: 'a="1"\nb="2"' });
-  expect(resolveFieldRef({ apiVersion: "v1", fieldPath: "metadata.annotations" }, pod)).toEqual({
-    value: 'x/y="say \\"hi\\"\\n"',
-  });
+  const fieldOf = (fieldPath: string) => resolveFieldRef({ apiVersion: "v1", fieldPath }, pod);
+  expect(fieldOf("metadata.labels")).toEqual({ value: 'a="1"\nb="2"' });
+  expect(fieldOf("metadata.annotations")).toEqual({ value: 'x/y="say \\"hi\\"\\n"' });
   expect(formatMap({})).toBe("");
 });
 
@@ -39,14 +38,8 @@ test.each<[string, string | undefined, string, string]>([
   ["limits.hugepages-2Mi", "app", "1Mi", "4"],
   ["limits.hugepages-1Gi", "app", "0", "0"],
 ])("%s of %s in units of %s is %s", (resource, containerName, divisor, want) => {
-  expect(
-    resolveResourceFieldRef(
-      { resource, divisor, ...(containerName && { containerName }) },
-      pod,
-      undefined,
-      ALLOCATABLE,
-    ),
-  ).toEqual({ value: want });
+  const selector = { resource, divisor, ...(containerName && { containerName }) };
+  expect(resolveResourceFieldRef(selector, pod, undefined, ALLOCATABLE)).toEqual({ value: want });
 });
 
 test("unsupported fields", () => {

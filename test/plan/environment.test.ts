@@ -220,24 +220,20 @@ describe("fileKeyRef", () => {
     { name: "X", valueFrom: { fileKeyRef: { volumeName: "v", path: "env", key: "A", optional: false, ...fields } } },
   ];
   const reading = (text: string | undefined) => ({ readEnvFile: () => text });
-  test.each<{ text: string | undefined; want: string | string[] }>([
-    { text: "A='1'\n", want: ["X=1"] },
-    { text: "A='1'\nB='2'\nA='3'\n", want: ["X=3"] },
-    {
-      text: "B='2'\n",
-      want: 'CreateContainerConfigError: environment variable key "A" not found in file "env" of volume "v"',
-    },
-    { text: undefined, want: `CreateContainerConfigError: couldn't find file "env" of volume "v"` },
-    {
-      text: "A=1\n",
-      want: `CreateContainerConfigError: couldn't parse file "env" of volume "v": invalid environment variable format at line 1: value must be enclosed in single quotes`,
-    },
-    {
-      text: `A='${"x".repeat(65_536)}'`,
-      want: `CreateContainerConfigError: couldn't parse file "env" of volume "v": larger than 65536 bytes`,
-    },
-  ])("%#", ({ text, want }) => {
-    expect<string | string[]>(outcome(fileKey(), [], reading(text))).toEqual(want);
+  const FILE = 'file "env" of volume "v"';
+  test("the key of a file is the value", () => {
+    expect(outcome(fileKey(), [], reading("A='1'\nB='2'\n"))).toEqual(["X=1"]);
+  });
+  test.each([
+    ["B='2'\n", `environment variable key "A" not found in ${FILE}`],
+    [undefined, `couldn't find ${FILE}`],
+    [
+      "A=1\n",
+      `couldn't parse ${FILE}: invalid environment variable format at line 1: value must be enclosed in single quotes`,
+    ],
+    [`A='${"x".repeat(65_536)}'`, `couldn't parse ${FILE}: larger than 65536 bytes`],
+  ])("%#", (text, message) => {
+    expect(outcome(fileKey(), [], reading(text))).toBe(`CreateContainerConfigError: ${message}`);
   });
 
   test("optional leaves the variable out when file or key are missing, but not when the file is broken", () => {
@@ -286,10 +282,7 @@ test("command and args see the container's variables, undefined ones stay", () =
 });
 
 test.each([
-  ["A", true],
   ["_a.b-c", true],
-  ["-", true],
-  [".x", true],
   ["", false],
   ["1a", true],
   ["..a", true],
@@ -334,22 +327,15 @@ const lookup = (name: string) => VALUES[name];
 
 test.each([
   ["", ""],
-  ["plain", "plain"],
-  ["$(A)", "a"],
   ["$(A)$(A)", "aa"],
   ["[$(EMPTY)]", "[]"],
   ["$(REF)", "$(A)"],
   ["$(x y)", "odd"],
-  ["$(B)", "$(B)"],
   ["$()", "$()"],
   ["$$", "$"],
-  ["$$(A)", "$(A)"],
-  ["$$$(A)", "$a"],
   ["$$$$(A)", "$$(A)"],
-  ["$", "$"],
   ["$A", "$A"],
   ["a$", "a$"],
-  ["$(A", "$(A"],
   ["$(A$$", "$(A$"],
   ["$($(A))", "$($(A))"],
   ["$é$(A)", "$éa"],

@@ -219,27 +219,17 @@ test("a name with a digest is pinned by the manifest", () => {
   expect(isUpdatable("NO such image")).toBe(false);
 });
 
-describe("what is updated as one", () => {
-  const owned = (kind: string, name: string, labels = {}) =>
-    aPod(
-      {},
-      {
-        name: `${name}-x`,
-        namespace: "shop",
-        labels,
-        ownerReferences: [{ apiVersion: "apps/v1", kind, name, uid: "u", controller: true }],
-      },
-    );
+const owned = (kind: string, name: string, labels = {}) => {
+  const ownerReferences = [{ apiVersion: "apps/v1", kind, name, uid: "u", controller: true }];
+  return aPod({}, { name: `${name}-x`, namespace: "shop", labels, ownerReferences });
+};
+const ofFile = (name: string) => aPod({ nodeName: "node1" }, { name, namespace: "default" });
 
-  test("a pod of a file by the name in the manifest", () => {
-    expect(updateOwnerOf(aPod({ nodeName: "node1" }, { name: "web-node1", namespace: "default" }))).toBe("default/web");
-    expect(updateOwnerOf(aPod({ nodeName: "node1" }, { name: "web", namespace: "default" }))).toBe("default/web");
-  });
-
-  test("all pods of a workload; none of a Job", () => {
-    expect(updateOwnerOf(owned("ReplicaSet", "web-5d4", { "pod-template-hash": "5d4" }))).toBe("shop/Deployment/web");
-    expect(updateOwnerOf(owned("ReplicaSet", "web"))).toBe("shop/ReplicaSet/web");
-    expect(updateOwnerOf(owned("StatefulSet", "db"))).toBe("shop/StatefulSet/db");
-    expect(updateOwnerOf(owned("Job", "migrate"))).toBeUndefined();
-  });
-});
+test.each([
+  ["a pod of a file", ofFile("web-node1"), "default/web"],
+  ["a pod of a file without suffix", ofFile("web"), "default/web"],
+  ["a Deployment", owned("ReplicaSet", "web-5d4", { "pod-template-hash": "5d4" }), "shop/Deployment/web"],
+  ["a ReplicaSet", owned("ReplicaSet", "web"), "shop/ReplicaSet/web"],
+  ["a StatefulSet", owned("StatefulSet", "db"), "shop/StatefulSet/db"],
+  ["nothing of a Job", owned("Job", "migrate"), undefined],
+])("%s is updated as one", (_what, pod, owner) => expect(updateOwnerOf(pod)).toBe(owner));

@@ -32,25 +32,18 @@ const SETTINGS: PodCgroupSettings = {
   memorySwap: "NoSwap",
 };
 
+const BURSTABLE_SLICE = "/kubepods.slice/kubepods-burstable.slice";
+const BEST_EFFORT_SLICE = "/kubepods.slice/kubepods-besteffort.slice";
+
 describe("names", () => {
   test.each([
-    ["Guaranteed", "/kubepods/podu-1", "/kubepods.slice/kubepods-podu_1.slice", "kubepods-podu_1.slice"],
-    [
-      "Burstable",
-      "/kubepods/burstable/podu-1",
-      "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu_1.slice",
-      "kubepods-burstable-podu_1.slice",
-    ],
-    [
-      "BestEffort",
-      "/kubepods/besteffort/podu-1",
-      "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podu_1.slice",
-      "kubepods-besteffort-podu_1.slice",
-    ],
-  ] as const)("%s", (qosClass, cgroupfs, systemd, slice) => {
+    ["Guaranteed", "/kubepods/podu-1", "/kubepods.slice", "kubepods-podu_1.slice"],
+    ["Burstable", "/kubepods/burstable/podu-1", BURSTABLE_SLICE, "kubepods-burstable-podu_1.slice"],
+    ["BestEffort", "/kubepods/besteffort/podu-1", BEST_EFFORT_SLICE, "kubepods-besteffort-podu_1.slice"],
+  ] as const)("%s", (qosClass, cgroupfs, parents, slice) => {
     const name = toPodCgroupName("u-1", qosClass);
     expect(toCgroupPath(name, "cgroupfs")).toBe(cgroupfs);
-    expect(toCgroupPath(name, "systemd")).toBe(systemd);
+    expect(toCgroupPath(name, "systemd")).toBe(`${parents}/${slice}`);
     expect(toCgroupParent(name, "cgroupfs")).toBe(cgroupfs);
     expect(toCgroupParent(name, "systemd")).toBe(slice);
   });
@@ -74,40 +67,22 @@ describe("bounds of the pod", () => {
     });
   });
 
-  test("BestEffort: no bounds, the least weight", () => {
-    expect(computePodCgroupLimits(podOf([{}]), SETTINGS)).toMatchObject({
-      cpuShares: 2,
-      cpuQuotaUs: -1,
-      memoryBytes: -1,
-    });
-  });
-
-  test("Burstable: bounded only where every container is", () => {
-    const pod = podOf([{ requests: { cpu: "100m" }, limits: { cpu: "1", memory: "10Mi" } }, { limits: { cpu: "1" } }]);
-    expect(computePodCgroupLimits(pod, SETTINGS)).toMatchObject({
-      cpuShares: 102,
-      cpuQuotaUs: 200_000,
-      memoryBytes: -1,
-    });
-  });
-
-  test("an init container that needs more than the others together", () => {
-    const pod = podOf(
-      [same({ cpu: "1", memory: "10Mi" })],
-      [{ name: "i", resources: same({ cpu: "3", memory: "1Mi" }) }],
-    );
-    expect(computePodCgroupLimits(pod, SETTINGS)).toMatchObject({ cpuShares: 3072, memoryBytes: 10_485_760 });
-  });
-
-  test("a sidecar runs with all that come after it", () => {
-    const sidecar = { name: "s", restartPolicy: "Always", resources: same({ cpu: "1", memory: "1Mi" }) };
-    const init = { name: "i", resources: same({ cpu: "3", memory: "1Mi" }) };
-    const limitsOf = (...inits: object[]) =>
-      computePodCgroupLimits(podOf([same({ cpu: "1", memory: "1Mi" })], inits), SETTINGS).cpuShares;
-    expect(limitsOf(sidecar)).toBe(2048);
-    expect(limitsOf(sidecar, init)).toBe(4096);
-    expect(limitsOf(init, sidecar)).toBe(3072);
-  });
+  const main = same({ cpu: "1", memory: "10Mi" });
+  const init = { name: "i", resources: same({ cpu: "3", memory: "1Mi" }) };
+  const sidecar = { name: "s", restartPolicy: "Always", resources: same({ cpu: "1", memory: "1Mi" }) };
+  const partly = [{ requests: { cpu: "100m" }, limits: { cpu: "1", memory: "10Mi" } }, { limits: { cpu: "1" } }];
+  test.each<[when: string, pod: Pod, want: ReturnType<typeof computePodCgroupLimits>]>([
+    ["BestEffort: none, the least weight", podOf([{}]), { cpuShares: 2, cpuQuotaUs: -1, memoryBytes: -1 }],
+    [
+      "Burstable: bounded only where every container is",
+      podOf(partly),
+      { cpuShares: 102, cpuQuotaUs: 200_000, memoryBytes: -1 },
+    ],
+    ["an init container that needs more", podOf([main], [init]), { cpuShares: 3072, memoryBytes: 10 << 20 }],
+    ["a sidecar runs with the others", podOf([main], [sidecar]), { cpuShares: 2048 }],
+    ["and with an init container after it", podOf([main], [sidecar, init]), { cpuShares: 4096 }],
+    ["not with one before it", podOf([main], [init, sidecar]), { cpuShares: 3072 }],
+  ])("%s", (_when, pod, want) => expect(computePodCgroupLimits(pod, SETTINGS)).toMatchObject(want));
 
   test("what the pod itself says takes precedence", () => {
     const pod = podOf([{ limits: { memory: "10Mi" } }, {}], [], {
@@ -195,23 +170,13 @@ describe("files", () => {
 });
 
 describe("systemd", () => {
-  const limits = {
-    cpuShares: 1024,
-    cpuQuotaUs: 155_555,
-    cpuPeriodUs: 100_000,
-    memoryBytes: 1000,
-    swapBytes: 0,
-    pids: 7,
-  };
+  const bounds = { memoryBytes: 1000, swapBytes: 0, pids: 7 };
+  const limits = { cpuShares: 1024, cpuQuotaUs: 155_555, cpuPeriodUs: 100_000, ...bounds };
 
   test("properties of a slice on cgroup v2", () => {
-    expect(toSliceProperties(limits, 2)).toEqual([
-      "CPUWeight=39",
-      "CPUQuota=156%",
-      "MemoryMax=1000",
-      "MemorySwapMax=0",
-      "TasksMax=7",
-    ]);
+    expect(toSliceProperties(limits, 2).join(" ")).toBe(
+      "CPUWeight=39 CPUQuota=156% MemoryMax=1000 MemorySwapMax=0 TasksMax=7",
+    );
   });
 
   test("properties of a slice on cgroup v1", () => {
@@ -219,20 +184,17 @@ describe("systemd", () => {
   });
 
   test("no bounds", () => {
-    expect(toSliceProperties({ cpuQuotaUs: -1, memoryBytes: -1, pids: -1 }, 2)).toEqual([
-      "CPUQuota=",
-      "MemoryMax=infinity",
-      "TasksMax=infinity",
-    ]);
+    const properties = toSliceProperties({ cpuQuotaUs: -1, memoryBytes: -1, pids: -1 }, 2);
+    expect(properties).toEqual(["CPUQuota=", "MemoryMax=infinity", "TasksMax=infinity"]);
   });
 
   test("a plan names the slice only under systemd", () => {
     const name = toPodCgroupName("u-1", "Burstable");
     const planOf = (driver: "cgroupfs" | "systemd") =>
       toCgroupPlan(name, limits, { driver, cgroupVersion: 2, cgroupRoot: "" });
-    expect(planOf("systemd").slice?.name).toBe("kubepods-burstable-podu_1.slice");
-    expect(planOf("systemd").path).toBe("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu_1.slice");
-    expect(planOf("cgroupfs").slice).toBeUndefined();
-    expect(planOf("cgroupfs").path).toBe("/kubepods/burstable/podu-1");
+    const slice = "kubepods-burstable-podu_1.slice";
+    expect(planOf("systemd")).toMatchObject({ path: `${BURSTABLE_SLICE}/${slice}`, slice: { name: slice } });
+    expect(planOf("cgroupfs")).toMatchObject({ path: "/kubepods/burstable/podu-1" });
+    expect(planOf("cgroupfs")).not.toHaveProperty("slice");
   });
 });

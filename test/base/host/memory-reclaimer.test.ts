@@ -5,22 +5,15 @@ import { FakeClock } from "../../support/fake-clock.ts";
 const MB = 2 ** 20;
 const MINUTE = 60_000;
 
-test.each([
-  { when: "after the start", minute: 1, anonymousBytes: 1, floorBytes: undefined, elapsedMs: MINUTE, want: true },
-  { when: "after a long start", minute: 5, anonymousBytes: 1, floorBytes: 1, elapsedMs: 4 * MINUTE, want: true },
-  { when: "little more", minute: 60, anonymousBytes: 37, floorBytes: 30, elapsedMs: 55 * MINUTE, want: false },
-  { when: "much more", minute: 60, anonymousBytes: 38, floorBytes: 30, elapsedMs: 10 * MINUTE, want: true },
-  {
-    when: "much more, but just done",
-    minute: 60,
-    anonymousBytes: 90,
-    floorBytes: 30,
-    elapsedMs: 9 * MINUTE,
-    want: false,
-  },
-])("$when", ({ minute, anonymousBytes, floorBytes, elapsedMs, want }) => {
-  const sample = { minute, anonymousBytes: anonymousBytes * MB, elapsedMs };
-  expect(shouldGiveBack({ ...sample, floorBytes: floorBytes === undefined ? undefined : floorBytes * MB })).toBe(want);
+test.each<[when: string, minute: number, used: number, floor: number | undefined, elapsed: number, want: boolean]>([
+  ["after the start", 1, 1, undefined, 1, true],
+  ["after a long start", 5, 1, 1, 4, true],
+  ["little more", 60, 37, 30, 55, false],
+  ["much more", 60, 38, 30, 10, true],
+  ["much more, but just done", 60, 90, 30, 9, false],
+])("%s", (_when, minute, used, floor, elapsed, want) => {
+  const floorBytes = floor === undefined ? undefined : floor * MB;
+  expect(shouldGiveBack({ minute, anonymousBytes: used * MB, floorBytes, elapsedMs: elapsed * MINUTE })).toBe(want);
 });
 
 /** @returns the minutes at which a process that has `peaks`, in MB, minute after minute gives memory back */
@@ -60,12 +53,12 @@ test("again after a burst, at most each ten minutes", async () => {
 
 test("without figures of the kernel it ends", async () => {
   const clock = new FakeClock();
-  const keeper = new MemoryReclaimer({
+  const reclaimer = new MemoryReclaimer({
     clock,
     readAnonymousBytes: () => undefined,
     shrink: () => expect.unreachable(),
   });
-  const run = keeper.run(new AbortController().signal);
+  const run = reclaimer.run(new AbortController().signal);
   await clock.advance(MINUTE);
   await run;
   expect(clock.pendingTimers).toBe(0);

@@ -10,67 +10,47 @@ const HEX = "a".repeat(64);
 const DIGEST = `sha256:${HEX}`;
 
 test.each([
-  { text: "busybox", repository: "docker.io/library/busybox", tag: "latest", asked: "busybox:latest" },
-  { text: "busybox:1.36", repository: "docker.io/library/busybox", tag: "1.36", asked: "busybox:1.36" },
-  { text: "me/app", repository: "docker.io/me/app", tag: "latest", asked: "me/app:latest" },
-  {
-    text: "docker.io/busybox",
-    repository: "docker.io/library/busybox",
-    tag: "latest",
-    asked: "docker.io/busybox:latest",
-  },
-  { text: "index.docker.io/me/app:1", repository: "docker.io/me/app", tag: "1", asked: "index.docker.io/me/app:1" },
-  { text: "localhost/app", repository: "localhost/app", tag: "latest", asked: "localhost/app:latest" },
-  { text: "localhost:5000/app", repository: "localhost:5000/app", tag: "latest", asked: "localhost:5000/app:latest" },
-  {
-    text: "127.0.0.1:5000/a/b/c:V_1.2-3",
-    repository: "127.0.0.1:5000/a/b/c",
-    tag: "V_1.2-3",
-    asked: "127.0.0.1:5000/a/b/c:V_1.2-3",
-  },
-  { text: "[::1]:5000/app:1", repository: "[::1]:5000/app", tag: "1", asked: "[::1]:5000/app:1" },
-  {
-    text: "Registry.Example/app",
-    repository: "Registry.Example/app",
-    tag: "latest",
-    asked: "Registry.Example/app:latest",
-  },
-  { text: "a__b/c-d--e.f", repository: "docker.io/a__b/c-d--e.f", tag: "latest", asked: "a__b/c-d--e.f:latest" },
-])("$text", ({ text, repository, tag, asked }) => {
+  ["busybox", "docker.io/library/busybox", "latest"],
+  ["busybox:1.36", "docker.io/library/busybox", "1.36"],
+  ["me/app", "docker.io/me/app", "latest"],
+  ["docker.io/busybox", "docker.io/library/busybox", "latest"],
+  ["index.docker.io/me/app:1", "docker.io/me/app", "1"],
+  ["localhost/app", "localhost/app", "latest"],
+  ["localhost:5000/app", "localhost:5000/app", "latest"],
+  ["127.0.0.1:5000/a/b/c:V_1.2-3", "127.0.0.1:5000/a/b/c", "V_1.2-3"],
+  ["[::1]:5000/app:1", "[::1]:5000/app", "1"],
+  ["Registry.Example/app", "Registry.Example/app", "latest"],
+  ["a__b/c-d--e.f", "docker.io/a__b/c-d--e.f", "latest"],
+])("%s", (text, repository, tag) => {
   const reference = parseImageReference(text);
   expect({ repository: repositoryOf(reference), tag: reference.tag }).toEqual({ repository, tag });
-  expect(applyDefaultTag(text)).toBe(asked);
+  expect(applyDefaultTag(text)).toBe(text.endsWith(`:${tag}`) ? text : `${text}:latest`);
 });
 
 test.each([
-  { text: `app@${DIGEST}`, tag: undefined },
-  { text: `r.io/app:2@${DIGEST}`, tag: "2" },
-])("a digest needs no tag: $text", ({ text, tag }) => {
+  [`app@${DIGEST}`, undefined],
+  [`r.io/app:2@${DIGEST}`, "2"],
+])("a digest needs no tag: %s", (text, tag) => {
   expect(parseImageReference(text)).toMatchObject({ tag, digest: DIGEST });
   expect(applyDefaultTag(text)).toBe(text);
 });
 
-test.each<{ text: string; says: string }>([
-  { text: "UPPER/Case:bad", says: "invalid reference format: repository name must be lowercase" },
-  { text: "App", says: "invalid reference format: repository name must be lowercase" },
-  { text: "", says: "invalid reference format" },
-  { text: "a b", says: "invalid reference format" },
-  { text: "a:", says: "invalid reference format" },
-  { text: "a:b:c", says: "invalid reference format" },
-  { text: "-a", says: "invalid reference format" },
-  { text: "a..b", says: "invalid reference format" },
-  { text: "a___b", says: "invalid reference format" },
-  { text: "a/", says: "invalid reference format" },
-  { text: "https://r.io/app", says: "invalid reference format" },
-  { text: "../../etc", says: "invalid reference format" },
-  { text: `a:${"t".repeat(129)}`, says: "invalid reference format" },
-  { text: HEX, says: "64-byte hexadecimal" },
-  { text: `app@sha256:${"a".repeat(63)}`, says: "invalid checksum digest length" },
-  { text: `app@md5:${"a".repeat(32)}`, says: "unsupported digest algorithm" },
-  { text: `app@sha256:${"A".repeat(64)}`, says: "invalid checksum digest format" },
-  { text: `r.io/${"a".repeat(260)}`, says: "must not be more than 255 characters" },
-  { text: `${"a-".repeat(50_000)}!`, says: "invalid reference format" },
-])("$text is refused: $says", ({ text, says }) => {
+const LOWERCASE = "invalid reference format: repository name must be lowercase";
+test.each([
+  ["UPPER/Case:bad", LOWERCASE],
+  ["App", LOWERCASE],
+  [HEX, "64-byte hexadecimal"],
+  [`app@sha256:${"a".repeat(63)}`, "invalid checksum digest length"],
+  [`app@md5:${"a".repeat(32)}`, "unsupported digest algorithm"],
+  [`app@sha256:${"A".repeat(64)}`, "invalid checksum digest format"],
+  [`r.io/${"a".repeat(260)}`, "must not be more than 255 characters"],
+  [`a:${"t".repeat(129)}`, "invalid reference format"],
+  [`${"a-".repeat(50_000)}!`, "invalid reference format"],
+  ["", "invalid reference format"],
+  ...["a b", "a:", "a:b:c", "-a", "a..b", "a___b", "a/", "https://r.io/app", "../../etc"].map(
+    (text) => [text, "invalid reference format"] as const,
+  ),
+] as const)("%s is refused: %s", (text, message) => {
   expect(() => parseImageReference(text)).toThrow(InvalidImageReferenceError);
-  expect(() => applyDefaultTag(text)).toThrow(says);
+  expect(() => applyDefaultTag(text)).toThrow(message);
 });

@@ -16,82 +16,6 @@ const neverStarted = (restartCount: number) => {
   return { ...container, state: "created" as const };
 };
 
-interface Row {
-  when: string;
-  given: Partial<ContainerStatusInput>;
-  want: Partial<ContainerStatus>;
-}
-
-const ROWS: Row[] = [
-  {
-    when: "nothing is there yet",
-    given: {},
-    want: {
-      state: { waiting: { reason: "ContainerCreating" } },
-      lastState: {},
-      ready: false,
-      started: false,
-      imageID: "",
-    },
-  },
-  {
-    when: "it runs and has no probe",
-    given: { attempts: [aRunning()] },
-    want: { state: { running: { startedAt: START } }, ready: true, started: true, containerID: "docker://app-0" },
-  },
-  {
-    when: "it runs and the prober speaks of its predecessor",
-    given: {
-      container: aContainer({ readinessProbe: { exec: { command: ["true"] } } } as never),
-      attempts: [aRunning()],
-      verdict: { containerId: "old", started: true, ready: true },
-    },
-    want: { ready: false, started: true },
-  },
-  {
-    when: "its postStart hook has not ended",
-    given: { attempts: [aRunning()], isPostStartPending: true },
-    want: { state: { running: { startedAt: START } }, ready: false, started: false },
-  },
-  {
-    when: "it crashed and waits",
-    given: { attempts: [anExited("app", 3)], waiting: backOff },
-    want: { state: { waiting: backOff }, ready: false, started: false, restartCount: 0 },
-  },
-  {
-    when: "it runs again after a crash",
-    given: { attempts: [aRunning("app", { restartCount: 1 }), anExited("app", 3, { restartCount: 0 })] },
-    want: { restartCount: 1, ready: true, containerID: "docker://app-1" },
-  },
-  {
-    when: "it could not be started",
-    given: { attempts: [neverStarted(0)] },
-    want: {
-      state: {
-        waiting: {
-          reason: "RunContainerError",
-          message: 'failed to start container "app-0": Error response from daemon: exec: no such file',
-        },
-      },
-      ready: false,
-      started: false,
-    },
-  },
-  {
-    when: "it could not be started and is not to be tried again",
-    given: {
-      attempts: [neverStarted(0)],
-      restarts: false,
-      waiting: { reason: "RunContainerError", message: "exec: no such file" },
-    },
-    want: {
-      state: { terminated: expect.objectContaining({ exitCode: 127, reason: "ContainerCannotRun" }) },
-      lastState: {},
-      ready: false,
-    },
-  },
-];
-
 function statusOf(given: Partial<ContainerStatusInput>): ContainerStatus {
   return computeContainerStatus({
     container: aContainer(),
@@ -108,17 +32,64 @@ function statusOf(given: Partial<ContainerStatusInput>): ContainerStatus {
   });
 }
 
-test.each(ROWS)("$when", ({ given, want }) => {
-  expect(statusOf(given)).toMatchObject(want);
-});
+const cannotStart = 'failed to start container "app-0": Error response from daemon: exec: no such file';
+const notReady = { ready: false, started: false };
+const probed = aContainer({ readinessProbe: { exec: { command: ["true"] } } } as never);
+
+test.each<[when: string, given: Partial<ContainerStatusInput>, want: Partial<ContainerStatus>]>([
+  [
+    "nothing is there yet",
+    {},
+    { state: { waiting: { reason: "ContainerCreating" } }, lastState: {}, ...notReady, imageID: "" },
+  ],
+  [
+    "it runs and has no probe",
+    { attempts: [aRunning()] },
+    { state: { running: { startedAt: START } }, ready: true, started: true, containerID: "docker://app-0" },
+  ],
+  [
+    "it runs and the prober speaks of its predecessor",
+    { container: probed, attempts: [aRunning()], verdict: { containerId: "old", started: true, ready: true } },
+    { ready: false, started: true },
+  ],
+  [
+    "its postStart hook has not ended",
+    { attempts: [aRunning()], isPostStartPending: true },
+    { state: { running: { startedAt: START } }, ...notReady },
+  ],
+  [
+    "it crashed and waits",
+    { attempts: [anExited("app", 3)], waiting: backOff },
+    { state: { waiting: backOff }, ...notReady, restartCount: 0 },
+  ],
+  [
+    "it runs again after a crash",
+    { attempts: [aRunning("app", { restartCount: 1 }), anExited("app", 3, { restartCount: 0 })] },
+    { restartCount: 1, ready: true, containerID: "docker://app-1" },
+  ],
+  [
+    "it could not be started",
+    { attempts: [neverStarted(0)] },
+    { state: { waiting: { reason: "RunContainerError", message: cannotStart } }, ...notReady },
+  ],
+  [
+    "it could not be started and is not to be tried again",
+    { attempts: [neverStarted(0)], restarts: false, waiting: { reason: "RunContainerError", message: "no such file" } },
+    {
+      state: { terminated: expect.objectContaining({ exitCode: 127, reason: "ContainerCannotRun" }) },
+      lastState: {},
+      ready: false,
+    },
+  ],
+])("%s", (_when, given, want) => expect(statusOf(given)).toMatchObject(want));
 
 test.each([
-  { exitCode: 0, reason: "Completed" },
-  { exitCode: 3, reason: "Error" },
-  { exitCode: 137, oomKilled: true, reason: "OOMKilled" },
-  // A child of pid 1 was killed [oracle B 34, oomchild].
-  { exitCode: 5, oomKilled: true, reason: "OOMKilled" },
-])("ended with $exitCode: $reason", ({ exitCode, oomKilled = false, reason }) => {
+  [0, false, "Completed"],
+  [3, false, "Error"],
+  [137, true, "OOMKilled"],
+  // A child of pid 1 was killed: recorded of a kubelet.
+  [5, true, "OOMKilled"],
+])("ended with %s, killed for memory %s: %s", (exitCode, oomKilled, reason) => {
   const { state, ready } = statusOf({ attempts: [anExited("app", exitCode, { oomKilled })] });
   expect(state.terminated).toMatchObject({ exitCode, reason, containerID: "docker://app-0" });
   expect(ready).toBe(false);

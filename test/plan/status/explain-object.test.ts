@@ -5,6 +5,8 @@ import { aPod } from "../../support/builders.ts";
 const READY = { ...aPod(), status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } } as never;
 const replicaFailure = { type: "ReplicaFailure", status: "True", reason: "FailedCreate", message: "no room" };
 const isReady = { type: "Ready", status: "True" };
+const isDown = { ...isReady, status: "False", message: "docker is down" };
+const isFull = { ...isReady, type: "DiskPressure" };
 const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded", message: "three times" };
 
 test.each<[string, object, object, number, string]>([
@@ -21,36 +23,14 @@ test.each<[string, object, object, number, string]>([
   ["Service", { selector: { app: "web" } }, {}, 1, 'x "web" is ready: 1 of its 1 pods are Ready'],
   ["Service", { type: "ExternalName" }, {}, 0, "is ready: it is a name for another host"],
   ["Node", {}, { conditions: [isReady] }, 0, 'x "web" is ready: its conditions'],
-  [
-    "Node",
-    { unschedulable: true },
-    { conditions: [isReady] },
-    0,
-    "it is cordoned: new pods stay Pending\n  Fix: kubectl",
-  ],
-  [
-    "Node",
-    {},
-    { conditions: [{ ...isReady, status: "False", message: "docker is down" }] },
-    0,
-    "Ready is False: docker is",
-  ],
-  [
-    "Node",
-    {},
-    { conditions: [{ ...isReady, type: "DiskPressure" }] },
-    0,
-    "not ready: pods may not run\n\nDiskPressure is True",
-  ],
+  ["Node", { unschedulable: true }, { conditions: [isReady] }, 0, "it is cordoned: new pods stay Pending\n  Fix: kube"],
+  ["Node", {}, { conditions: [isDown] }, 0, "Ready is False: docker is"],
+  ["Node", {}, { conditions: [isFull] }, 0, "not ready: pods may not run\n\nDiskPressure is True"],
   ["PersistentVolumeClaim", {}, {}, 0, 'x "web" is not ready: Pending'],
 ])("%s %j %j", (kind, spec, status, podCount, text) => {
   const pods = Array.from({ length: podCount }, () => READY);
-  const explanation = explainObject(kind, {
-    kind: "x",
-    object: { metadata: { name: "web" }, spec, status },
-    pods,
-    events: [],
-  });
+  const object = { metadata: { name: "web" }, spec, status };
+  const explanation = explainObject(kind, { kind: "x", object, pods, events: [] });
   expect(renderObjectExplanation(explanation!)).toContain(text);
 });
 
