@@ -41,12 +41,22 @@ const THIRD_RUN = [
   ended("app", 1),
 ];
 const KEEP_NONE = { maxDeadPerContainer: 0 };
+/** Dead containers are kept for 30 s; it is second 60. */
+const endedAt = (atMs: number) => ({
+  options: { ...KEEP_NONE, minDeadTtlMs: 30_000 },
+  state: aSyncState({ "app-0": atMs }),
+});
+const APP_0 = new Set(["app-0"]);
+const EDITED = up("app", { hash: "old" });
+const MADE = up("app", { state: "created" });
+const neverStarted = (restartCount = 0) =>
+  up("app", { state: "created", exitCode: 127, startedAt: undefined as never, restartCount });
 const BOTH = { containers: [aContainer(), aContainer({ name: "b" })] };
-const DEAD = [aSandbox({ state: "notready" })];
+const dead = (more = {}) => ({ sandboxes: [aSandbox({ state: "notready", ...more })] });
 const sidecar = (name: string, more = {}) => aContainer({ name, restartPolicy: "Always", ...more });
 const twoInits = aPod({ initContainers: [aContainer({ name: "one" }), aContainer({ name: "two" })] });
 const never = (more = {}) => aPod({ restartPolicy: "Never", ...more });
-const GONE_UNDER_NEVER = { pod: never(), sandboxes: DEAD };
+const GONE_UNDER_NEVER = { pod: never(), ...dead() };
 const onFailure = (more = {}) => aPod({ restartPolicy: "OnFailure", ...more });
 
 /** Containers as words: `app` runs, `app!1` has exited with 1. */
@@ -75,13 +85,8 @@ describe("sandbox", () => {
     ["none: it is created before anything else", "", "sandbox#0", { sandboxes: [] }],
     ["one is being created: wait", "", "", { sandboxes: [], state: stateOf({ sandboxBusy: true }) }],
     ["creation failed a moment ago: wait", "", "", { sandboxes: [], state: stateOf({ sandboxRetryAtMs: 61_000 }) }],
-    ["pause died: what still runs is stopped first", "app", "kill app-0 SandboxChanged", { sandboxes: DEAD }],
-    [
-      "pause died and all is still: a new one",
-      "app!137",
-      "sandbox#4",
-      { sandboxes: [aSandbox({ state: "notready", attempt: 3 })] },
-    ],
+    ["pause died: what still runs is stopped first", "app", "kill app-0 SandboxChanged", dead()],
+    ["pause died and all is still: a new one", "app!137", "sandbox#4", dead({ attempt: 3 })],
     ["changed revision, containers run", "app", "kill app-0 SandboxChanged", { sandboxHash: "new" }],
     ["changed revision, nothing runs", "app!0", "stop sandbox-0", { sandboxHash: "new" }],
     [
@@ -94,18 +99,13 @@ describe("sandbox", () => {
       "an edited init container of a finished Never pod: it runs again",
       "app!0",
       "sandbox#1",
-      { pod: never(), initHash: "new", sandboxes: [aSandbox({ state: "notready", initHash: "old" })] },
+      { pod: never(), initHash: "new", ...dead({ initHash: "old" }) },
     ],
     ["a sandbox made before init containers were recorded is left alone", "app", "", { initHash: "new" }],
-    [
-      "changed revision of a finished Never pod",
-      "app!0",
-      "sandbox#1",
-      { pod: never(), sandboxHash: "new", sandboxes: DEAD },
-    ],
+    ["changed revision of a finished Never pod", "app!0", "sandbox#1", { ...GONE_UNDER_NEVER, sandboxHash: "new" }],
     ["gone under a Never pod that ended", "app!0", "=> Succeeded", GONE_UNDER_NEVER],
     ["gone under a Never pod that was killed with it", "app!137", "=> Failed", GONE_UNDER_NEVER],
-    ["gone under an OnFailure pod that succeeded", "app!0", "=> Succeeded", { pod: onFailure(), sandboxes: DEAD }],
+    ["gone under an OnFailure pod that succeeded", "app!0", "=> Succeeded", { pod: onFailure(), ...dead() }],
     ["gone before a Never pod started anything: try again", "", "sandbox#1", GONE_UNDER_NEVER],
     [
       "an older one still lies about: removed",
@@ -128,29 +128,19 @@ describe("main containers", () => {
     ],
     ["running: nothing to do", "app", ""],
     ["start under way", "", "", { state: stateOf({ starting: new Set(["app"]) }) }],
-    ["kill under way", [up("app", { hash: "old" })], "", { state: stateOf({ killing: new Set(["app-0"]) }) }],
+    ["kill under way", [EDITED], "", { state: stateOf({ killing: new Set(["app-0"]) }) }],
     ["removed behind our back", "b", "start app#0", { pod: aPod(BOTH) }],
-    [
-      "only what was edited is stopped",
-      [up("app", { hash: "old" }), up("b")],
-      "kill app-0 SpecChanged",
-      { pod: aPod(BOTH) },
-    ],
+    ["only what was edited is stopped", [EDITED, up("b")], "kill app-0 SpecChanged", { pod: aPod(BOTH) }],
     ["edited and dead: starts at once, without back-off", [ended("app", 1, { hash: "old" })], "start app#1"],
     ["dropped from the spec: stopped", "app gone", "kill gone-0 SpecChanged"],
     ["dropped from the spec and dead: removed", "app gone!0", "remove gone-0"],
-    ["created but never started: replaced", [up("app", { state: "created" })], "remove app-0"],
-    [
-      "of a Never pod, created in a sandbox that died: a new sandbox",
-      [up("app", { state: "created" })],
-      "sandbox#1",
-      GONE_UNDER_NEVER,
-    ],
+    ["created but never started: replaced", [MADE], "remove app-0"],
+    ["of a Never pod, created in a sandbox that died: a new sandbox", [MADE], "sandbox#1", GONE_UNDER_NEVER],
     [
       "of a Never pod, created in the sandbox before: replaced",
-      [up("app", { state: "created" })],
+      [MADE],
       "remove sandbox-0, remove app-0",
-      { pod: never(), sandboxes: [...SECOND, ...DEAD] },
+      { pod: never(), sandboxes: [...SECOND, ...dead().sandboxes] },
     ],
     ["only the last dead one is kept", THIRD_RUN, "remove app-0"],
     ["-1: all dead ones are kept", THIRD_RUN, "", { options: { maxDeadPerContainer: -1 } }],
@@ -161,24 +151,9 @@ describe("main containers", () => {
       "",
       { options: KEEP_NONE, state: stateOf({ retryAtMs: new Map([["app", 65_000]]) }) },
     ],
-    [
-      "a dead one too many is kept as long as its minimum",
-      SECOND_RUN,
-      "",
-      { options: { ...KEEP_NONE, minDeadTtlMs: 30_000 }, state: aSyncState({ "app-0": 30_001 }) },
-    ],
-    [
-      "and goes then",
-      SECOND_RUN,
-      "remove app-0",
-      { options: { ...KEEP_NONE, minDeadTtlMs: 30_000 }, state: aSyncState({ "app-0": 30_000 }) },
-    ],
-    [
-      "postStart failed: killed",
-      "app",
-      "kill app-0 PostStartFailed",
-      { state: stateOf({ postStartFailed: new Set(["app-0"]) }) },
-    ],
+    ["a dead one too many is kept as long as its minimum", SECOND_RUN, "", endedAt(30_001)],
+    ["and goes then", SECOND_RUN, "remove app-0", endedAt(30_000)],
+    ["postStart failed: killed", "app", "kill app-0 PostStartFailed", { state: stateOf({ postStartFailed: APP_0 }) }],
     ["liveness failed", "app", "kill app-0 LivenessFailed", { probes: UNHEALTHY }],
     [
       "startup failed",
@@ -207,6 +182,7 @@ describe("main containers", () => {
 });
 
 describe("restart policy", () => {
+  const ONCE = aContainer({ restartPolicy: "Never" });
   const withRule = (operator: "In" | "NotIn", ...values: number[]) => {
     const restartPolicyRules = [{ action: "Restart" as const, exitCodes: { operator, values } }];
     return never({ containers: [aContainer({ restartPolicy: "Never", restartPolicyRules })] });
@@ -218,18 +194,8 @@ describe("restart policy", () => {
     ["OnFailure restarts a crash", "app!1", "start app#1", { pod: onFailure() }],
     ["Never leaves a crash alone", "app!1", "stop sandbox-0 => Failed", { pod: never() }],
     ["Never: the others continue", "app!1 b", "", { pod: never(BOTH) }],
-    [
-      "a container that could not be started counts as crashed",
-      [up("app", { state: "created", exitCode: 127, startedAt: undefined as never })],
-      "stop sandbox-0 => Failed",
-      { pod: never() },
-    ],
-    [
-      "the container's own policy wins",
-      "app!1",
-      "stop sandbox-0 => Failed",
-      { pod: aPod({ containers: [aContainer({ restartPolicy: "Never" })] }) },
-    ],
+    ["one that could not be started has crashed", [neverStarted()], "stop sandbox-0 => Failed", { pod: never() }],
+    ["the container's own policy wins", "app!1", "stop sandbox-0 => Failed", { pod: aPod({ containers: [ONCE] }) }],
     ["a rule restarts an exit code that the policy would leave", "app!42", "start app#1", { pod: withRule("In", 42) }],
     ["NotIn matches every other code", "app!0", "stop sandbox-0 => Succeeded", { pod: withRule("NotIn", 0) }],
     ["a pod that ended stays ended", "", "stop sandbox-0 => Succeeded", { pod: never(), end: { phase: "Succeeded" } }],
@@ -315,6 +281,7 @@ describe("init containers", () => {
 describe("sidecars", () => {
   const pod = aPod({ initContainers: [sidecar("proxy"), aContainer({ name: "setup" }), sidecar("logs")] });
   const once = aPod({ ...pod.spec, restartPolicy: "Never" });
+  const over = { pod: once, end: { phase: "Succeeded" as const } };
   const started = (name: string) => ({ [name]: { containerId: `${name}-0`, started: true } });
   table(
     [
@@ -342,18 +309,8 @@ describe("sidecars", () => {
         "kill logs-0 PodEnded => Succeeded",
         { pod: once },
       ],
-      [
-        "then the one before",
-        "proxy setup!0 logs!143 app!0",
-        "kill proxy-0 PodEnded => Succeeded",
-        { pod: once, end: { phase: "Succeeded" } },
-      ],
-      [
-        "its exit code does not matter for the pod's phase",
-        "proxy!1 setup!0 logs!1 app!0",
-        "stop sandbox-0 => Succeeded",
-        { pod: once, end: { phase: "Succeeded" } },
-      ],
+      ["then the one before", "proxy setup!0 logs!143 app!0", "kill proxy-0 PodEnded => Succeeded", over],
+      ["its exit code does not matter", "proxy!1 setup!0 logs!1 app!0", "stop sandbox-0 => Succeeded", over],
       ["edited: replaced alone", "proxy setup!0 logs app", "kill proxy-0 SpecChanged", { hashes: { proxy: "new" } }],
     ],
     { pod },
@@ -453,8 +410,6 @@ describe("a pod that waits for another pod", () => {
 });
 
 describe("dead containers", () => {
-  const neverStarted = (restartCount: number) =>
-    up("app", { state: "created", exitCode: 127, startedAt: undefined as never, restartCount });
   table([
     [
       "that could not be started are removed like exited ones",

@@ -34,12 +34,7 @@ test.each([
   { when: "named with the node suffix too", dependsOn: "default/db-node1", state: db(ready), may: true },
   { when: "not while the other is not Ready", dependsOn: "default/db", state: db(unready), may: false },
   { when: "not before the other has a status", dependsOn: "default/db", state: db(undefined), may: false },
-  {
-    when: "not while an edit of the other is in progress",
-    dependsOn: "default/db",
-    state: db(ready, "pending"),
-    may: false,
-  },
+  { when: "not while the other is being edited", dependsOn: "default/db", state: db(ready, "pending"), may: false },
   { when: "when the other has succeeded", dependsOn: "default/db=Succeeded", state: db(succeeded), may: true },
   { when: "when the other ran and has succeeded", dependsOn: "default/db=Running", state: db(succeeded), may: true },
   { when: "not while the other has yet to succeed", dependsOn: "default/db=Succeeded", state: db(ready), may: false },
@@ -61,13 +56,8 @@ test("the reason names the pod and the condition, and the timeout when it is ove
 });
 
 test("absent names and cycles are problems", () => {
-  const pods = [
-    pod("a", "default/b"),
-    pod("b", "default/c"),
-    pod("c", "default/a"),
-    pod("d", "default/a,default/x"),
-    pod("e"),
-  ];
+  const cycle = [pod("a", "default/b"), pod("b", "default/c"), pod("c", "default/a")];
+  const pods = [...cycle, pod("d", "default/a,default/x"), pod("e")];
   const problems = findDependencyProblems(pods);
   expect([...problems.keys()]).toEqual(["a", "b", "c", "d"]);
   expect(problems.get("a")).toEqual({

@@ -44,6 +44,9 @@ const unready = (more: object = {}) => has("app", running, { ready: false, ...mo
 const unhealthy = (message: string) => event("Unhealthy", message, "app");
 const killed = (why: string) => event("Killing", `Container app ${why}`, "app");
 const PROBE_FAILED = "failed liveness probe, will be restarted";
+const failing = (...log: string[]): Given => ({ status: crashed(1), log });
+const restartedAs = (lastState: ContainerStatus["lastState"], more: object = {}) =>
+  unready({ restartCount: 2, lastState, ...more });
 const pending = () => shown({ mains: [waitingFor("ContainerCreating")], status: { phase: "Pending" } });
 const mountFailed = (message: string) => event("FailedMount", `MountVolume.SetUp failed for volume "v" : ${message}`);
 
@@ -92,7 +95,7 @@ const MISTAKES: [string, Given, string, string][] = [
   [
     "a failed liveness probe of a program that ends with success on its stop signal, while it is not ready",
     {
-      status: unready({ restartCount: 2, lastState: ended("Completed", 0) }),
+      status: restartedAs(ended("Completed", 0)),
       container: { readinessProbe: { tcpSocket: { port: 80 } } },
       events: [
         unhealthy("Readiness probe failed: refused"),
@@ -112,18 +115,13 @@ const MISTAKES: [string, Given, string, string][] = [
   [
     "an edit of a container that is not ready yet",
     {
-      status: unready({ started: true, restartCount: 1, lastState: ended("Error", 137) }),
+      status: restartedAs(ended("Error", 137), { started: true }),
       events: [killed("definition changed, will be restarted")],
     },
     "not ready",
     "",
   ],
-  [
-    "a port that is taken",
-    { status: crashed(1), log: ["bind: address already in use"] },
-    "end of its log",
-    "each its own",
-  ],
+  ["a port that is taken", failing("bind: address already in use"), "end of its log", "each its own"],
   [
     "a probe of a closed port",
     {
@@ -134,18 +132,8 @@ const MISTAKES: [string, Given, string, string][] = [
     "connection refused",
     "0.0.0.0",
   ],
-  [
-    "a capability that the program misses",
-    { status: crashed(1), log: ["chown: /data: Operation not permitted"] },
-    "exit code 1",
-    "capabilities.add",
-  ],
-  [
-    "a mount that the kernel refuses",
-    { status: crashed(1), log: ["mount: permission denied (are you root?)"] },
-    "exit code 1",
-    "capabilities.add",
-  ],
+  ["a missing capability", failing("chown: /data: Operation not permitted"), "exit code 1", "capabilities.add"],
+  ["a refused mount", failing("mount: permission denied (are you root?)"), "exit code 1", "capabilities.add"],
   [
     "a probe whose command is not in the image",
     {
@@ -156,12 +144,7 @@ const MISTAKES: [string, Given, string, string][] = [
     "readiness probe fails",
     'command "nope" is not in the image',
   ],
-  [
-    "a user 0 that is forbidden",
-    noConfig("container's runAsUser breaks non-root policy"),
-    "runAsUser is 0",
-    "other than 0",
-  ],
+  ["a forbidden user 0", noConfig("container's runAsUser breaks non-root policy"), "runAsUser is 0", "other than 0"],
   ["a readiness gate", { status: unready(), spec: { readinessGates: [{ conditionType: "lb" }] } }, "pod", ""],
 ];
 
@@ -241,11 +224,7 @@ const ENGINE_MESSAGES: [string, string, string][] = [
     "no driver for GPUs",
     "nvidia-ctk runtime configure",
   ],
-  [
-    "Error response from daemon: network nonet not found",
-    'network "nonet" does not exist',
-    "docker network create nonet",
-  ],
+  ["Error response from daemon: network nonet not found", 'network "nonet" does not', "docker network create nonet"],
   [
     `${RUNC}error during container init: write /proc/sys/kernel/shm_rmid_forced: invalid argument: unknown`,
     "sysctl kernel.shm_rmid_forced",
@@ -261,11 +240,7 @@ const ENGINE_MESSAGES: [string, string, string][] = [
     "file system",
     "nfs-common",
   ],
-  [
-    "failed to mount local volume: mount :/x:/v/_data: connection refused",
-    "server of a volume does not answer",
-    "server and path",
-  ],
+  ["failed to mount local volume: mount :/x:/v/_data: connection refused", "does not answer", "server and path"],
   [`${RUNC}container init was OOM-killed (memory limit too low?): unknown`, "memory limit", "resources.limits.memory"],
   ["listen tcp4 10.9.9.9:4599: bind: cannot assign requested address", "10.9.9.9", "hostIP"],
   ['invalid CapAdd: unknown capability: "CAP_NOPE"', 'no capability "NOPE"', "capabilities"],
@@ -278,11 +253,7 @@ const ENGINE_MESSAGES: [string, string, string][] = [
     "on this machine",
   ],
   [`${RUNC}error during container init: unable to apply caps: operation not permitted: unknown`, "kernel", "privilege"],
-  [
-    'cannot load seccomp profile "/k/seccomp/x.json": open /k/seccomp/x.json: no such file',
-    "seccomp",
-    "/k/seccomp/x.json",
-  ],
+  ['cannot load seccomp profile "/k/x.json": open /k/x.json: no such file', "seccomp", "/k/x.json"],
 ];
 
 test.each(ENGINE_MESSAGES)("an engine's message has its own problem and fix: %s", (message, problem, fix) => {

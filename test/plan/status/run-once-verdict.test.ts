@@ -22,6 +22,7 @@ const waiting = (reason: string, message?: string) => ({ waiting: { reason, ...(
 const ended = (exitCode: number, reason: string, message?: string) => ({
   terminated: { exitCode, reason, ...(message && { message }) },
 });
+const killedForMemory = one({ state: ended(137, "OOMKilled") });
 const looping = (lastState: ContainerStatus["lastState"] = {}) =>
   pod("Running", [one({ state: waiting("CrashLoopBackOff"), lastState })]);
 
@@ -48,11 +49,7 @@ test.each<[when: string, Pod, message: string]>([
     looping(ended(2, "Error", "no config\n")),
     "container app exited with code 2: no config",
   ],
-  [
-    "a failed job",
-    pod("Failed", [one({ state: ended(137, "OOMKilled") })]),
-    "container app exited with code 137 (OOMKilled)",
-  ],
+  ["a failed job", pod("Failed", [killedForMemory]), "container app exited with code 137 (OOMKilled)"],
   [
     "a refusal",
     pod("Failed", [], { reason: "NodePorts", message: "Pod Predicate NodePorts failed" }),
@@ -64,20 +61,16 @@ test.each<[when: string, Pod, message: string]>([
 
 test("what keeps the sandbox away is a failure", () => {
   const creating = pod("Pending", [one({ state: waiting("ContainerCreating") })]);
-  expect(judgeRunOnce(creating, "running", { sandboxError: "hostPath type check failed" })).toEqual({
-    state: "failed",
-    message: "hostPath type check failed",
-  });
+  const message = "hostPath type check failed";
+  expect(judgeRunOnce(creating, "running", { sandboxError: message })).toEqual({ state: "failed", message });
 });
 
 test("a pod whose edit is in progress is not up, however well the old revision runs", () => {
   const running = pod("Running", [one({ state: { running: { startedAt: "" } }, started: true, ready: true })]);
   expect(judgeRunOnce(running, "running").state).toBe("up");
   for (const rollout of ["pending", "progressing"] as const) {
-    expect(judgeRunOnce(running, "running", { rollout })).toEqual({
-      state: "waiting",
-      message: "an edit is in progress",
-    });
+    const verdict = judgeRunOnce(running, "running", { rollout });
+    expect(verdict).toEqual({ state: "waiting", message: "an edit is in progress" });
   }
   expect(judgeRunOnce(pod("Succeeded", []), "running", { rollout: "progressing" }).state).toBe("waiting");
 });
