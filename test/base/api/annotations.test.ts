@@ -1,19 +1,12 @@
 import { expect, test } from "bun:test";
 import { parseDependsOn, parseSecretFrom } from "../../../src/base/api/annotations.ts";
 
+const db = { namespace: "default", name: "db", condition: "Ready" };
 test.each([
-  ["default/db", [{ namespace: "default", name: "db", condition: "Ready" }]],
-  [
-    "default/db=Ready, jobs/migrate=Succeeded",
-    [
-      { namespace: "default", name: "db", condition: "Ready" },
-      { namespace: "jobs", name: "migrate", condition: "Succeeded" },
-    ],
-  ],
+  ["default/db", [db]],
+  ["default/db=Ready, jobs/a=Succeeded", [db, { namespace: "jobs", name: "a", condition: "Succeeded" }]],
   ["a/b.c-1=Running", [{ namespace: "a", name: "b.c-1", condition: "Running" }]],
-])("%s", (text, dependencies) => {
-  expect(parseDependsOn(text)).toEqual(dependencies as never);
-});
+])("%s", (text, dependencies) => expect(parseDependsOn(text)).toEqual(dependencies as never));
 
 test.each(["", "db", "default/db=Up", "default/db=Ready=Ready", "a/b/c", "default/DB", "default/db,,", "/db"])(
   "%j has another format",
@@ -29,14 +22,7 @@ test("files and credentials, separated by commas or line ends", () => {
   ]);
 });
 
-test.each([
-  "",
-  "password",
-  "password=/etc/x",
-  "password=file:etc/x",
-  "p=credential:../x",
-  "p=credential:a/b",
-  "p q=file:/x",
-])("%p is refused", (text) => {
+const MALFORMED = ["", "password", "password=/etc/x", "password=file:etc/x", "p=credential:../x", "p=credential:a/b"];
+test.each([...MALFORMED, "p q=file:/x"])("%p is refused", (text) => {
   expect(parseSecretFrom(text)).toMatchObject({ problem: expect.any(String) });
 });

@@ -40,23 +40,10 @@ test.each(["0", "00", "0.0", "m", "Ki", ".", "-", "e3", "0Gi", "+0"])("zero in a
   expect(formatQuantity(q(text))).toBe("0"),
 );
 
-test.each([
-  "",
-  "1K",
-  "1ki",
-  "1mi",
-  "1g",
-  "1GB",
-  "1e",
-  "1e3Ki",
-  "0x10",
-  "1_000",
-  "one",
-  "1 Mi",
-  "--1",
-  "1.2.3",
-  "1e99999",
-])("not a quantity: %j", (text) => expect(parseQuantity(text)).toBeUndefined());
+test.each(["1 Mi", "", ..."1K 1ki 1mi 1g 1GB 1e 1e3Ki 0x10 1_000 one --1 1.2.3 1e99999".split(" ")])(
+  "not a quantity: %j",
+  (text) => expect(parseQuantity(text)).toBeUndefined(),
+);
 
 test.each([
   ["1u", "1m"],

@@ -52,26 +52,17 @@ test.each([
   ["self/self/a/b", "/a/b"],
 ])("%p is %p", (path, want) => expect(whereIs(aVolume().volume, path)).toBe(want));
 
-test.each([
-  "..",
-  "a/../..",
-  "../volume/a",
-  "absolute-out",
-  "absolute-out/secret",
-  "relative-out/secret",
-  "a/deep-out",
-  "slash",
-  "slash/etc",
-  "same-prefix",
-  "magic",
-  "magic/etc",
-  "loop",
-])("%p leads out and is refused, to make a directory too", (path) => {
-  const { volume, base } = aVolume();
-  expect(() => openBeneath(volume, path)).toThrow(EscapeError);
-  expect(() => openBeneath(volume, `${path}/new`, { mode: 0o777 })).toThrow(EscapeError);
-  expect(readdirSync(join(base, "outside"))).toEqual(["secret"]);
-});
+const BY_LINKS =
+  "absolute-out absolute-out/secret relative-out/secret a/deep-out slash slash/etc same-prefix magic magic/etc loop";
+test.each(["..", "a/../..", "../volume/a", ...BY_LINKS.split(" ")])(
+  "%p leads out and is refused, to make a directory too",
+  (path) => {
+    const { volume, base } = aVolume();
+    expect(() => openBeneath(volume, path)).toThrow(EscapeError);
+    expect(() => openBeneath(volume, `${path}/new`, { mode: 0o777 })).toThrow(EscapeError);
+    expect(readdirSync(join(base, "outside"))).toEqual(["secret"]);
+  },
+);
 
 test("a missing component is the system's error", () => {
   expect(() => openBeneath(aVolume().volume, "a/none")).toThrow(expect.objectContaining({ code: "ENOENT" }));

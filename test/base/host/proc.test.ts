@@ -45,17 +45,15 @@ test("the interface of the default route", () => {
 });
 
 test.each([
-  { stat: "1 (a) S 0", want: "sleeping" },
-  { stat: "1 (kworker/0:1) I 0", want: "sleeping" },
-  { stat: "1 (a (b) R) R 0", want: "running" },
-  { stat: "1 (a) D 0", want: "uninterruptible" },
-  { stat: "1 (a) T 0", want: "stopped" },
-  { stat: "1 (a) t 0", want: "stopped" },
-  { stat: "1 (a) Z 0", want: undefined },
-  { stat: "", want: undefined },
-])("$stat is $want", ({ stat, want }) => {
-  expect(parseProcessState(stat)).toBe(want as never);
-});
+  ["1 (a) S 0", "sleeping"],
+  ["1 (kworker/0:1) I 0", "sleeping"],
+  ["1 (a (b) R) R 0", "running"],
+  ["1 (a) D 0", "uninterruptible"],
+  ["1 (a) T 0", "stopped"],
+  ["1 (a) t 0", "stopped"],
+  ["1 (a) Z 0", undefined],
+  ["", undefined],
+])("%p is %p", (stat, want) => expect(parseProcessState(stat)).toBe(want as never));
 
 test("limits of open files, unlimited is -1", () => {
   const line = (soft: string) =>

@@ -40,6 +40,8 @@ function fakeProc(processes: Record<number, FakeProcess>): string {
   return proc;
 }
 
+const inStates = (...states: string[]) => states.map((state): [string, number, number] => [state, 1, 1]);
+
 describe("samples of processes", () => {
   test("what a main process has started counts with it, what others have does not", () => {
     const proc = fakeProc({
@@ -56,19 +58,9 @@ describe("samples of processes", () => {
   });
 
   test.each<[string, FakeProcess, string]>([
-    [
-      "one thread that runs is enough",
-      {
-        parent: 1,
-        threads: [
-          ["S", 1, 1],
-          ["R", 1, 1],
-        ],
-      },
-      "busy",
-    ],
-    ["waiting for a disk is work", { parent: 1, threads: [["D", 1, 1]] }, "busy"],
-    ["a zombie has ended", { parent: 1, state: "Z", threads: [["Z", 1, 1]] }, "gone"],
+    ["one thread that runs is enough", { parent: 1, threads: inStates("S", "R") }, "busy"],
+    ["waiting for a disk is work", { parent: 1, threads: inStates("D") }, "busy"],
+    ["a zombie has ended", { parent: 1, state: "Z", threads: inStates("Z") }, "gone"],
     ["the runtime's own process is not a program yet", { parent: 1, name: "runc:[2:INIT]" }, "starting"],
   ])("%s", (_, main, want) => {
     expect(sampleProcesses([10], fakeProc({ 10: main }))[0]?.state).toBe(want as never);

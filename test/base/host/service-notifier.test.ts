@@ -10,22 +10,14 @@ const tempDir = tempDirs();
 function world(environment: Record<string, string>) {
   const sent: string[] = [];
   const clock = new FakeClock();
-  const logger = new RecordingLogger();
-  const notifier = new ServiceNotifier({
-    clock,
-    logger,
-    environment,
-    send: async (message) => void sent.push(message),
-  });
-  return { sent, clock, logger, notifier };
+  const send = async (message: string) => void sent.push(message);
+  return { sent, clock, notifier: new ServiceNotifier({ clock, logger: new RecordingLogger(), environment, send }) };
 }
 
+const WATCHED = { NOTIFY_SOCKET: "/run/x", WATCHDOG_USEC: "60000000" };
+
 test("READY, then the watchdog at half its period until STOPPING", async () => {
-  const { sent, clock, notifier } = world({
-    NOTIFY_SOCKET: "/run/x",
-    WATCHDOG_USEC: "60000000",
-    WATCHDOG_PID: String(process.pid),
-  });
+  const { sent, clock, notifier } = world({ ...WATCHED, WATCHDOG_PID: String(process.pid) });
   await notifier.ready();
   await clock.advance(60_000);
   expect(sent).toEqual(["READY=1", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1"]);
@@ -53,7 +45,7 @@ test.each([[{}], [{ WATCHDOG_USEC: "60000000" }]])(
 );
 
 test("a process that is taken over by a new run does not end for systemd", async () => {
-  const { sent, clock, notifier } = world({ NOTIFY_SOCKET: "/run/x", WATCHDOG_USEC: "60000000" });
+  const { sent, clock, notifier } = world(WATCHED);
   await notifier.ready();
   await notifier.restarting();
   await clock.advance(600_000);
@@ -62,7 +54,7 @@ test("a process that is taken over by a new run does not end for systemd", async
 });
 
 test("the watchdog of another process is not fed", async () => {
-  const { sent, clock, notifier } = world({ NOTIFY_SOCKET: "/run/x", WATCHDOG_USEC: "60000000", WATCHDOG_PID: "1" });
+  const { sent, clock, notifier } = world({ ...WATCHED, WATCHDOG_PID: "1" });
   await notifier.ready();
   await clock.advance(600_000);
   expect(sent).toEqual(["READY=1"]);

@@ -1,18 +1,8 @@
 import { expect, test } from "bun:test";
 import { isInRange, isOverlapping, parseIpv4Range, rangeOfAddress } from "../../../src/base/text/ipv4-range.ts";
 
-test.each([
-  "10.96.0.0",
-  "10.96.0.1/16",
-  "10.96.0.0/33",
-  "10.96.0/16",
-  "10.96.0.256/32",
-  "::/0",
-  "10.96.0.0/",
-  "010.96.0.0/16",
-  "10.96.0.0/16/x\n-A INPUT",
-  "",
-])("%p is no range", (text) => {
+const NONE = "10.96.0.0 10.96.0.1/16 10.96.0.0/33 10.96.0/16 10.96.0.256/32 ::/0 10.96.0.0/ 010.96.0.0/16".split(" ");
+test.each([...NONE, "10.96.0.0/16/x\n-A INPUT", ""])("%p is no range", (text) => {
   expect(parseIpv4Range(text)).toBeUndefined();
 });
 
@@ -33,10 +23,6 @@ test.each([
 
 test("addresses of a range are in it", () => {
   const range = parseIpv4Range("10.96.0.0/24")!;
-  expect(["10.96.0.0", "10.96.0.255", "10.96.1.0", "db"].map((address) => isInRange(address, range))).toEqual([
-    true,
-    true,
-    false,
-    false,
-  ]);
+  const addresses = ["10.96.0.0", "10.96.0.255", "10.96.1.0", "db"];
+  expect(addresses.filter((address) => isInRange(address, range))).toEqual(["10.96.0.0", "10.96.0.255"]);
 });
