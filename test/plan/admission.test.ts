@@ -136,38 +136,27 @@ describe("reasons and messages are upstream's", () => {
   });
 
   test("a host port clash names the holder", () => {
-    expect(admit([desired("holder", { hostPort: 18080 }), desired("late", { hostPort: 18080 })])).toEqual({
-      late: {
-        reason: "NodePorts",
-        message: 'Pod Predicate NodePorts failed: host port 18080/TCP is held by pod "default/holder"',
-      },
-    });
+    const message = 'Pod Predicate NodePorts failed: host port 18080/TCP is held by pod "default/holder"';
+    const pods = ["holder", "late"].map((name) => desired(name, { hostPort: 18080 }));
+    expect(admit(pods)).toEqual({ late: { reason: "NodePorts", message } });
   });
 });
 
 describe("--max-pods", () => {
+  const THREE = ["a", "b", "c"].map((name) => desired(name));
   test("pods beyond the limit are refused with OutOfpods, in their order", () => {
-    const pods = ["a", "b", "c"].map((name) => desired(name));
-    expect(admit(pods, { node: { maxPods: 2 } })).toEqual({
-      c: {
-        reason: "OutOfpods",
-        message: "Pod Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2",
-      },
-    });
-    expect(Object.keys(admit(pods, { node: { maxPods: 0 } }))).toEqual(["a", "b", "c"]);
+    const message = "Pod Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2";
+    expect(admit(THREE, { node: { maxPods: 2 } })).toEqual({ c: { reason: "OutOfpods", message } });
+    expect(Object.keys(admit(THREE, { node: { maxPods: 0 } }))).toEqual(["a", "b", "c"]);
   });
 
-  test("who runs keeps its place before one that sorts first", () => {
-    expect(reasons([desired("a"), desired("b"), desired("c")], { running: ["b", "c"], node: { maxPods: 2 } })).toEqual({
-      a: "OutOfpods",
-    });
+  test("a pod that runs keeps its place before one that sorts first", () => {
+    expect(reasons(THREE, { running: ["b", "c"], node: { maxPods: 2 } })).toEqual({ a: "OutOfpods" });
   });
 
   test("a refused pod takes nothing from the next", () => {
-    expect(reasons([desired("a", { cpu: "3" }), desired("b", { cpu: "2" }), desired("c", { cpu: "1" })])).toEqual({
-      a: "OutOfcpu",
-      c: "OutOfcpu",
-    });
+    const pods = [desired("a", { cpu: "3" }), desired("b", { cpu: "2" }), desired("c", { cpu: "1" })];
+    expect(reasons(pods)).toEqual({ a: "OutOfcpu", c: "OutOfcpu" });
   });
 });
 
@@ -183,36 +172,27 @@ describe("host ports", () => {
   });
 
   test("an edit that wants a held port is refused, not the holder, whatever their order", () => {
-    const held = [desired("a"), desired("b", { hostPort: 80 })];
-    expect(reasons([desired("a", { hostPort: 80 }), desired("b", { hostPort: 80 })], { held })).toEqual({
-      a: "NodePorts",
-    });
-    const other = [desired("a", { hostPort: 80 }), desired("b")];
-    expect(reasons([desired("a", { hostPort: 80 }), desired("b", { hostPort: 80 })], { held: other })).toEqual({
-      b: "NodePorts",
-    });
+    const [a, b] = [desired("a", { hostPort: 80 }), desired("b", { hostPort: 80 })];
+    expect(reasons([a, b], { held: [desired("a"), b] })).toEqual({ a: "NodePorts" });
+    expect(reasons([a, b], { held: [a, desired("b")] })).toEqual({ b: "NodePorts" });
   });
 
   test("no pod is pushed off a port, not even by a critical pod", () => {
-    expect(
-      reasons([desired("a", { hostPort: 80 }), desired("c", { hostPort: 80, critical: true })], { running: ["a"] }),
-    ).toEqual({ c: "NodePorts" });
+    const pods = [desired("a", { hostPort: 80 }), desired("c", { hostPort: 80, critical: true })];
+    expect(reasons(pods, { running: ["a"] })).toEqual({ c: "NodePorts" });
   });
 });
 
 describe("critical pods", () => {
+  const pods = [desired("a", { cpu: "2" }), desired("c", { cpu: "1", critical: true })];
+
   test("take resources from others, which learn why", () => {
-    expect(admit([desired("a", { cpu: "2" }), desired("c", { cpu: "1", critical: true })], { running: ["a"] })).toEqual(
-      {
-        a: { reason: "Preempting", message: "Preempted in order to admit critical pod" },
-      },
-    );
+    const a = { reason: "Preempting", message: "Preempted in order to admit critical pod" };
+    expect(admit(pods, { running: ["a"] })).toEqual({ a });
   });
 
   test("that run already do not make others preempted", () => {
-    expect(
-      reasons([desired("a", { cpu: "2" }), desired("c", { cpu: "1", critical: true })], { running: ["a", "c"] }),
-    ).toEqual({ a: "OutOfcpu" });
+    expect(reasons(pods, { running: ["a", "c"] })).toEqual({ a: "OutOfcpu" });
   });
 });
 
@@ -230,49 +210,47 @@ test("NodeAdmission remembers what was held; a refused pod comes in when the way
 
 describe("an edit of resources of a running pod", () => {
   const cpu = (amount: string) => ({ cpu: amount });
+  /** Reasons of refused pods; of those that wait also the message and the CPU that they keep. */
   const pending = (
     admission: NodeAdmission,
     pods: DesiredPod[],
     running = pods.map(({ pod }) => pod.metadata.uid!),
   ) => {
     const { rejections, resizes } = admission.admit(pods, new Set(running), true);
-    return {
-      refused: Object.fromEntries([...rejections].map(([uid, { reason }]) => [uid, reason])),
-      waiting: Object.fromEntries(
-        [...resizes].map(([uid, { reason, message, pod }]) => [
-          uid,
-          [reason, message, pod.spec.containers[0]!.resources.requests?.cpu],
-        ]),
-      ),
-    };
+    const refused = [...rejections].map(([uid, { reason }]) => [uid, reason]);
+    const waiting = [...resizes].map(
+      ([
+        uid,
+        {
+          reason,
+          message,
+          pod: { spec },
+        },
+      ]) => {
+        return [uid, [reason, message, spec.containers[0]!.resources.requests?.cpu]];
+      },
+    );
+    return Object.fromEntries([...refused, ...waiting]);
   };
   const INFEASIBLE = "Node didn't have enough capacity: cpu, requested: 20000, capacity: 2000";
 
   test("never costs a pod: what does not fit has to wait", () => {
     const admission = new NodeAdmission(NODE, aFile());
     const [a, b] = [desired("a", cpu("1")), desired("b", cpu("500m"))];
-    expect(pending(admission, [a, b], [])).toEqual({ refused: {}, waiting: {} });
-    expect(pending(admission, [desired("a", cpu("20")), b])).toEqual({
-      refused: {},
-      waiting: { a: ["Infeasible", INFEASIBLE, "1"] },
-    });
+    expect(pending(admission, [a, b], [])).toEqual({});
+    expect(pending(admission, [desired("a", cpu("20")), b])).toEqual({ a: ["Infeasible", INFEASIBLE, "1"] });
     const wish = desired("a", cpu("1600m"));
     const message = "Node didn't have enough resource: cpu, requested: 1600, used: 500, capacity: 2000";
-    expect(pending(admission, [wish, b])).toEqual({ refused: {}, waiting: { a: ["Deferred", message, "1"] } });
+    expect(pending(admission, [wish, b])).toEqual({ a: ["Deferred", message, "1"] });
     // A pod that goes, or shrinks, makes room; a new one comes last.
-    expect(pending(admission, [wish, desired("b", cpu("400m")), desired("c", cpu("100m"))], ["a", "b"])).toEqual({
-      refused: { c: "OutOfcpu" },
-      waiting: {},
-    });
+    const others = [desired("b", cpu("400m")), desired("c", cpu("100m"))];
+    expect(pending(admission, [wish, ...others], ["a", "b"])).toEqual({ c: "OutOfcpu" });
   });
 
   test("a pod without requests may be given too many", () => {
     const admission = new NodeAdmission(NODE, aFile());
     pending(admission, [desired("a")], []);
-    expect(pending(admission, [desired("a", cpu("20"))])).toEqual({
-      refused: {},
-      waiting: { a: ["Infeasible", INFEASIBLE, undefined] },
-    });
+    expect(pending(admission, [desired("a", cpu("20"))])).toEqual({ a: ["Infeasible", INFEASIBLE, undefined] });
   });
 
   test("outlives the process: the pod is not refused after a restart", () => {
@@ -283,8 +261,8 @@ describe("an edit of resources of a running pod", () => {
     const next = new NodeAdmission(NODE, file);
     // Before every source has answered nothing is forgotten.
     next.admit([], new Set(), false);
-    expect(pending(next, [wish])).toEqual({ refused: {}, waiting: { a: ["Infeasible", INFEASIBLE, "1"] } });
-    expect(pending(next, [wish])).toEqual({ refused: {}, waiting: { a: ["Infeasible", INFEASIBLE, "1"] } });
+    expect(pending(next, [wish])).toEqual({ a: ["Infeasible", INFEASIBLE, "1"] });
+    expect(pending(next, [wish])).toEqual({ a: ["Infeasible", INFEASIBLE, "1"] });
     expect(file.writes).toBe(1);
     next.admit([], new Set(), true);
     expect(file.written).toEqual({});
@@ -325,23 +303,15 @@ describe("node affinity", () => {
   test("terms are alternatives, expressions of a term are not", () => {
     const no = expression("zone", "In", "b");
     const yes = expression("zone", "In", "a");
+    const both = { matchExpressions: [...no.matchExpressions, ...yes.matchExpressions] };
     expect(matchesNode(aPod(required(no, yes)), "node1", labels)).toBe(true);
-    expect(
-      matchesNode(
-        aPod(required({ matchExpressions: [...no.matchExpressions, ...yes.matchExpressions] })),
-        "node1",
-        labels,
-      ),
-    ).toBe(false);
+    expect(matchesNode(aPod(required(both)), "node1", labels)).toBe(false);
   });
 
   test("every node has the usual labels", () => {
-    expect(labels).toMatchObject({
-      "kubernetes.io/os": "linux",
-      "kubernetes.io/arch": "arm64",
-      "kubernetes.io/hostname": "node1",
-      zone: "a",
-    });
+    const usual = { os: "linux", arch: "arm64", hostname: "node1" };
+    for (const [name, value] of Object.entries(usual)) expect(labels[`kubernetes.io/${name}`]).toBe(value);
+    expect(labels).toHaveProperty("zone", "a");
   });
 });
 
@@ -352,12 +322,8 @@ describe("huge pages", () => {
   const node = (hugePageBytes: Record<string, number>) => ({ node: { hugePageBytes } });
 
   test("that the node does not have are refused", () => {
-    expect(admit(pods.slice(0, 1), node({}))).toMatchObject({
-      a: {
-        reason: "OutOfhugepages-2Mi",
-        message: "Pod Node didn't have enough resource: hugepages-2Mi, requested: 4194304, used: 0, capacity: 0",
-      },
-    });
+    const message = "Pod Node didn't have enough resource: hugepages-2Mi, requested: 4194304, used: 0, capacity: 0";
+    expect(admit(pods.slice(0, 1), node({}))).toEqual({ a: { reason: "OutOfhugepages-2Mi", message } });
   });
 
   test("are given to pods until there are none", () => {
@@ -419,21 +385,21 @@ const MACHINE = { cpuCount: 2, memoryBytes: 25_276_502_016 };
 const MI = 1024 * 1024;
 
 test.each([
-  { when: "nothing reserved: the recorded kubelet's figures", options: {}, cpu: 2000, memory: 25_171_644_416 },
-  {
-    when: "both reservations count",
-    options: { systemReserved: { cpu: "250m", memory: "100Mi" }, kubeReserved: { cpu: "250m", memory: "28Mi" } },
-    cpu: 1500,
-    memory: 25_171_644_416 - 128 * MI,
-  },
-  { when: "no threshold", options: { evictionHard: [] }, cpu: 2000, memory: MACHINE.memoryBytes },
-  {
-    when: "a threshold in per cent",
-    options: { evictionHard: [{ signal: "memory.available" as const, percentage: 10 }] },
-    cpu: 2000,
-    memory: MACHINE.memoryBytes - 2_527_650_201,
-  },
-])("$when", ({ options, cpu, memory }) => {
+  ["nothing reserved: the recorded kubelet's figures", {}, 2000, 25_171_644_416],
+  [
+    "both reservations count",
+    { systemReserved: { cpu: "250m", memory: "100Mi" }, kubeReserved: { cpu: "250m", memory: "28Mi" } },
+    1500,
+    25_171_644_416 - 128 * MI,
+  ],
+  ["no threshold", { evictionHard: [] }, 2000, MACHINE.memoryBytes],
+  [
+    "a threshold in per cent",
+    { evictionHard: [{ signal: "memory.available" as const, percentage: 10 }] },
+    2000,
+    MACHINE.memoryBytes - 2_527_650_201,
+  ],
+] as const)("%s", (_when, options, cpu, memory) => {
   const allocatable = computeNodeAllocatable(MACHINE, { ...DEFAULT_KUBELET_OPTIONS, ...options });
   expect(allocatable).toEqual({ cpuMillis: cpu, memoryBytes: memory });
 });
@@ -443,9 +409,5 @@ test("all pods together are bounded by what is not reserved; eviction thresholds
   const none = { systemReserved: {}, kubeReserved: {} };
   expect(computeKubepodsBounds(node, none)).toEqual({ cpuMillis: 2000, memoryBytes: 8 * 1024 ** 3, pids: 32768 });
   const reserved = { systemReserved: { cpu: "500m", memory: "1Gi", pid: "1000" }, kubeReserved: { memory: "1Gi" } };
-  expect(computeKubepodsBounds(node, reserved)).toEqual({
-    cpuMillis: 1500,
-    memoryBytes: 6 * 1024 ** 3,
-    pids: 31768,
-  });
+  expect(computeKubepodsBounds(node, reserved)).toEqual({ cpuMillis: 1500, memoryBytes: 6 * 1024 ** 3, pids: 31768 });
 });

@@ -46,10 +46,8 @@ describe("cluster IPs", () => {
   });
 
   test("are not for headless Services and external names", () => {
-    const services = [
-      service("headless", { clusterIP: "None" }),
-      service("outside", { type: "ExternalName", externalName: "example.com" }),
-    ];
+    const outside = service("outside", { type: "ExternalName", externalName: "example.com" });
+    const services = [service("headless", { clusterIP: "None" }), outside];
     expect(allocateServices(services, NEW, free).addresses.clusterIps).toEqual({});
   });
 
@@ -63,15 +61,9 @@ describe("cluster IPs", () => {
 
   test("of manifests that another Service has, or that are in no range, are replaced, which is said", () => {
     const known = allocateServices([service("a", { clusterIP: "10.96.0.10" })], NEW, free).addresses;
-    const outcome = allocateServices(
-      [
-        service("b", { clusterIP: "10.96.0.10" }),
-        service("a", { clusterIP: "10.96.0.10" }),
-        service("c", { clusterIP: "10.43.0.10" }),
-      ],
-      known,
-      free,
-    );
+    const wishes = { b: "10.96.0.10", a: "10.96.0.10", c: "10.43.0.10" };
+    const services = Object.entries(wishes).map(([name, clusterIP]) => service(name, { clusterIP }));
+    const outcome = allocateServices(services, known, free);
     expect(outcome.addresses.clusterIps["default/a"]).toBe("10.96.0.10");
     expect(outcome.addresses.clusterIps["default/b"]).toMatch(/^10\.96\./);
     expect(problemsOf(outcome)).toEqual({
@@ -122,9 +114,8 @@ describe("ports of the machine", () => {
       service("first", { type: "LoadBalancer" }),
       service("dns", { type: "LoadBalancer", ports: [{ port: 53, protocol: "UDP" }] }),
     ];
-    const outcome = allocateServices(services, first, (protocol) =>
-      protocol === "UDP" ? "dnsmasq (pid 7)" : undefined,
-    );
+    const holderOf = (protocol: string) => (protocol === "UDP" ? "dnsmasq (pid 7)" : undefined);
+    const outcome = allocateServices(services, first, holderOf);
     expect(problemsOf(outcome)).toEqual({
       "default/dns": "it is not published: port UDP/53 of the machine is held by dnsmasq (pid 7)",
       "default/second": 'it is not published: port TCP/80 of the machine is held by Service "default/first"',

@@ -65,15 +65,10 @@ test.each([
   ["a name that no pod has", { port: 80, targetPort: "https" }, []],
 ])("an endpoint has the target port: %s", (_, port, want) => {
   const http = { name: "http", protocol: "TCP" };
+  const udp = { name: "http", protocol: "UDP", containerPort: 53 };
   const pods = [
     pod({ name: "a", ports: [{ ...http, containerPort: 8000 }] }),
-    pod({
-      name: "b",
-      ports: [
-        { ...http, containerPort: 9000 },
-        { ...http, protocol: "UDP", containerPort: 53 },
-      ],
-    }),
+    pod({ name: "b", ports: [{ ...http, containerPort: 9000 }, udp] }),
   ];
   const found = endpointsOf({ protocol: "TCP", ...port } as ServicePort, pods);
   expect(found.map((endpoint) => endpoint.port)).toEqual(want);

@@ -10,23 +10,22 @@ const service = (namespace: string, name: string, clusterIP: string, ...ports: n
 const MASTER = service("default", "kubernetes", "10.96.0.1", 443);
 
 test("the variables of a Service are upstream's", () => {
-  expect(Object.fromEntries(computeServiceEnvironment([service("a", "my-db", "10.0.0.5", 80, 81)], "a", true))).toEqual(
-    {
-      MY_DB_SERVICE_HOST: "10.0.0.5",
-      MY_DB_SERVICE_PORT: "80",
-      MY_DB_SERVICE_PORT_P_0: "80",
-      MY_DB_SERVICE_PORT_P_1: "81",
-      MY_DB_PORT: "tcp://10.0.0.5:80",
-      MY_DB_PORT_80_TCP: "tcp://10.0.0.5:80",
-      MY_DB_PORT_80_TCP_PROTO: "tcp",
-      MY_DB_PORT_80_TCP_PORT: "80",
-      MY_DB_PORT_80_TCP_ADDR: "10.0.0.5",
-      MY_DB_PORT_81_TCP: "tcp://10.0.0.5:81",
-      MY_DB_PORT_81_TCP_PROTO: "tcp",
-      MY_DB_PORT_81_TCP_PORT: "81",
-      MY_DB_PORT_81_TCP_ADDR: "10.0.0.5",
-    },
-  );
+  const variables = computeServiceEnvironment([service("a", "my-db", "10.0.0.5", 80, 81)], "a", true);
+  const ofPort = (port: string) => ({
+    [`MY_DB_PORT_${port}_TCP`]: `tcp://10.0.0.5:${port}`,
+    [`MY_DB_PORT_${port}_TCP_PROTO`]: "tcp",
+    [`MY_DB_PORT_${port}_TCP_PORT`]: port,
+    [`MY_DB_PORT_${port}_TCP_ADDR`]: "10.0.0.5",
+  });
+  expect(Object.fromEntries(variables)).toEqual({
+    MY_DB_SERVICE_HOST: "10.0.0.5",
+    MY_DB_SERVICE_PORT: "80",
+    MY_DB_SERVICE_PORT_P_0: "80",
+    MY_DB_SERVICE_PORT_P_1: "81",
+    MY_DB_PORT: "tcp://10.0.0.5:80",
+    ...ofPort("80"),
+    ...ofPort("81"),
+  });
 });
 
 test.each([
