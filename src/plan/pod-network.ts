@@ -1,5 +1,4 @@
-import { isIP } from "node:net";
-import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
+import { IP_ANNOTATION, NETWORK_ANNOTATION, requiredFormat } from "../base/api/annotations.ts";
 import type { ContainerPort, Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
@@ -7,9 +6,6 @@ import { isSidecar } from "./restart-policy.ts";
 
 /** Predefined networks of every engine; they have no DNS. */
 const BUILT_IN_NETWORKS = new Set(["default", "bridge", "none", "host"]);
-
-/** Source: Docker's `RestrictedNamePattern`. Excludes `container:<id>` and `ns:<path>`, which are not networks. */
-const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 /** The user-defined network that a pod asks for; the engine answers the names of its pods. */
 export function computeUserNetwork({ spec, metadata }: Pod): string | undefined {
@@ -36,12 +32,14 @@ export function findNetworkMistake(pod: Pod): { field: string; why: string } | u
   if (network === "host") {
     return mistake(NETWORK_ANNOTATION, "host: set spec.hostNetwork for the network of the host");
   }
-  if (network && !NETWORK_NAME.test(network)) {
-    return mistake(NETWORK_ANNOTATION, `${network}: must be the name of a Docker network`);
+  for (const [annotation, value] of [
+    [NETWORK_ANNOTATION, network],
+    [IP_ANNOTATION, ip],
+  ] as const) {
+    const format = value && requiredFormat(annotation, value);
+    if (format) return mistake(annotation, `${value}: must be ${format}`);
   }
-  if (!ip) return undefined;
-  if (isIP(ip) === 0) return mistake(IP_ANNOTATION, `${ip}: must be an IPv4 or IPv6 address`);
-  if (computeUserNetwork(pod) !== undefined) return undefined;
+  if (!ip || computeUserNetwork(pod) !== undefined) return undefined;
   const why = `${ip}: Docker assigns fixed addresses only in user-defined networks (docker network create --subnet)`;
   return mistake(IP_ANNOTATION, `${why}; name one with ${NETWORK_ANNOTATION}`);
 }

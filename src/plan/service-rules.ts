@@ -13,7 +13,7 @@ export interface RuledPort {
   endpoints: readonly ServiceEndpoint[];
 }
 
-export interface PublishedPort {
+interface PublishedPort {
   port: number;
   /** Ranges of the clients that may use it, besides the machine itself; undefined: all. */
   sources: readonly string[] | undefined;
@@ -47,13 +47,13 @@ export interface RuleFacts {
 }
 
 /** Rules by chain, in the form of iptables-save without `-A CHAIN`. */
-export type RuleTable = ReadonlyMap<string, readonly string[]>;
+type RuleTable = ReadonlyMap<string, readonly string[]>;
 export interface RuleTables {
   nat: RuleTable;
   filter: RuleTable;
 }
 export const TABLES = ["nat", "filter"] as const;
-export type TableName = (typeof TABLES)[number];
+type TableName = (typeof TABLES)[number];
 
 /** The bit by which kube-proxy marks packets to masquerade: every reader of it does the same. */
 const MASQUERADE = "0x4000/0x4000";
@@ -75,7 +75,7 @@ const chainsOf = (prefix: string) => ({
 });
 
 /** A rule in a chain of the kernel that leads to one of our chains. */
-export interface Jump {
+interface Jump {
   table: TableName;
   chain: string;
   rule: string;

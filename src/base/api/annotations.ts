@@ -67,7 +67,7 @@ function checkDuration(value: string): string | undefined {
 const CRON_TEXT = /^(@[a-z]+|@every +\S+|\S+( +\S+){4})$/;
 const WINDOW_TEXT = /^(@[a-z]+|\S+( +\S+){4}) +\+\S+$/;
 
-/** Docker's `RestrictedNamePattern`. */
+/** Docker's `RestrictedNamePattern`. Excludes `container:<id>` and `ns:<path>`, which are not networks. */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 /** All annotations of pods that kubelet-ts reads, for findings and docs/fields.md. */
@@ -155,6 +155,10 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     check: checkDuration,
   },
 ];
+
+/** What the value of an annotation of ours has to be; undefined when it is that, or the annotation is not known. */
+export const requiredFormat = (name: string, value: string): string | undefined =>
+  POD_ANNOTATIONS.find((known) => known.name === name)?.check(value);
 
 /** A pod that another pod waits for before it starts. */
 export interface PodDependency {

@@ -39,7 +39,6 @@ export const KeySelectorSchema = v.object({
   key: text,
   optional: v.optional(flagPointer),
 });
-export type KeySelector = v.InferOutput<typeof KeySelectorSchema>;
 
 /** Source: core/v1 `FileKeySelector`. */
 export const FileKeySelectorSchema = v.object({

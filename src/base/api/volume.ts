@@ -32,7 +32,7 @@ const secretRef = v.optional(LocalObjectReferenceSchema);
 /**
  * Volume sources of core/v1 that need a cluster, a cloud or a driver: decoded and validated as upstream, then refused.
  */
-export const CLUSTER_VOLUMES = {
+const CLUSTER_VOLUMES = {
   gcePersistentDisk: source({ pdName: text, fsType, partition: v.optional(int32), readOnly }),
   awsElasticBlockStore: source({ volumeID: text, fsType, partition: v.optional(int32), readOnly }),
   iscsi: source({
@@ -121,7 +121,7 @@ export type HostPathVolumeSource = v.InferOutput<typeof HostPathVolumeSourceSche
 };
 
 /** How a pod uses a PersistentVolume of the kind `local`. */
-export interface LocalVolumeUse {
+interface LocalVolumeUse {
   /** The claim or the volume is for reading only: ownership is left alone. */
   readOnly: boolean;
   mountOptions?: readonly string[];

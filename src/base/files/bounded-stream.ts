@@ -1,4 +1,5 @@
 import type { Writable } from "node:stream";
+
 /** A stream that is longer than its reader accepts. */
 export class StreamTooLongError extends Error {
   override readonly name = "StreamTooLongError";

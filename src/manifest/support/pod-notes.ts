@@ -1,4 +1,4 @@
-import { ANNOTATION_PREFIX, POD_ANNOTATIONS } from "../../base/api/annotations.ts";
+import { ANNOTATION_PREFIX, POD_ANNOTATIONS, requiredFormat } from "../../base/api/annotations.ts";
 import type { Container, Pod, ResourceRequirements } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
@@ -74,12 +74,11 @@ function findOwnAnnotations(annotations: Annotations): SupportNote[] {
   const names = POD_ANNOTATIONS.map(({ name }) => name);
   return annotations.entries().flatMap(([key, annotation]) => {
     if (!key.startsWith(ANNOTATION_PREFIX)) return [];
-    const known = POD_ANNOTATIONS.find(({ name }) => name === key);
-    const format = known?.check(annotation.value);
+    const format = requiredFormat(key, annotation.value);
     if (format !== undefined) {
       return annotation.note(`must be ${format} (found ${JSON.stringify(annotation.value.slice(0, 60))})`);
     }
-    if (known) return [];
+    if (names.includes(key)) return [];
     const ofOurs = (name: string) => name.slice(ANNOTATION_PREFIX.length);
     const nearest = nearestName(ofOurs(key), names.map(ofOurs));
     const hint =

@@ -33,6 +33,7 @@ interface PodStatusInput {
   /** Reasons why containers are not running, by container name. */
   waiting: ReadonlyMap<string, WaitingReason>;
   postStartPending: ReadonlySet<string>;
+  /** By container id. */
   terminationMessages: ReadonlyMap<string, string>;
   /** Names of images, by image id. */
   imageNames: ReadonlyMap<string, ImageNames>;
@@ -72,7 +73,6 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
       const status = computeContainerStatus({
         container,
         isInit,
-        isSidecar: isInit && isSidecar(container),
         attempts,
         restarts,
         ...(sandboxId ? { sandboxId } : {}),
@@ -229,11 +229,9 @@ function tallyStates(spec: PodSpec, statuses: readonly ContainerStatus[]): Tally
   return tally;
 }
 
-export interface ContainerStatusInput {
+export interface ContainerStatusInput extends Pick<PodStatusInput, "terminationMessages" | "imageNames"> {
   container: Container;
   isInit: boolean;
-  /** A regular init container never counts as started; a sidecar does. */
-  isSidecar: boolean;
   /** Every attempt the engine still has, newest first. */
   attempts: ContainerSnapshot[];
   /** Id of the sandbox that counts; attempts of older sandboxes are history. */
@@ -245,10 +243,6 @@ export interface ContainerStatusInput {
   verdict?: ContainerProbeState;
   /** A postStart hook that has not ended keeps the container from being ready. */
   isPostStartPending: boolean;
-  /** Termination messages by container id. */
-  terminationMessages: ReadonlyMap<string, string>;
-  /** Names of each image, by id. */
-  imageNames: ReadonlyMap<string, ImageNames>;
   /** Waiting reason of a container that has none of its own. */
   defaultWaitingReason: "ContainerCreating" | "PodInitializing";
 }
@@ -295,6 +289,8 @@ function terminatedReason(container: ContainerSnapshot, neverStarted: boolean): 
 /** One entry of `containerStatuses` or `initContainerStatuses`. Source: the kubelet's convertToAPIContainerStatuses. */
 export function computeContainerStatus(input: ContainerStatusInput): ContainerStatus {
   const { container, attempts, waiting } = input;
+  // A regular init container never counts as started; a sidecar does.
+  const isRegularInit = input.isInit && !isSidecar(container);
   const newest = attempts[0];
   const previous = attempts.find((attempt) => attempt !== newest && isTerminated(attempt));
   const terminated = (attempt: ContainerSnapshot | undefined): ContainerState =>
@@ -308,7 +304,7 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     state = { running: { startedAt: formatTime(newest.startedAt) } };
     const verdict = input.verdict?.containerId === newest.id ? input.verdict : undefined;
     started = (verdict ? verdict.started : !container.startupProbe) && !input.isPostStartPending;
-    ready = started && (verdict ? verdict.ready : !container.readinessProbe) && (!input.isInit || input.isSidecar);
+    ready = started && (verdict ? verdict.ready : !container.readinessProbe) && !isRegularInit;
   } else if (newest && isTerminated(newest) && !newest.startedAt && !input.restarts && isStartFailure(waiting)) {
     // It waits for nothing any more. Source: convertStatusToAPIStatus asks ShouldContainerBeRestarted first.
     state = terminated(newest);
@@ -316,7 +312,7 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     if (newest.startedAt) {
       state = terminated(newest);
       // A regular init container that succeeded has done its part.
-      ready = input.isInit && !input.isSidecar && newest.exitCode === 0;
+      ready = isRegularInit && newest.exitCode === 0;
     } else {
       const message = `failed to start container "${newest.id}": Error response from daemon: ${newest.error}`;
       state = { waiting: { reason: "RunContainerError", message } };
@@ -336,7 +332,7 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     imageID: newest ? toImageId(newest.imageId, input.imageNames.get(newest.imageId)?.digest) : "",
     ...(newest ? { containerID: `docker://${newest.id}` } : {}),
     // Upstream sets `started` for main containers and sidecars only. Source: recorded kubelet.
-    ...(!input.isInit || input.isSidecar ? { started } : {}),
+    ...(isRegularInit ? {} : { started }),
   };
 }
 

@@ -2,7 +2,7 @@ import { hasCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Cause } from "./explain-container.ts";
-import { isTrue } from "./explain-pod.ts";
+import { renderCause } from "./explain-pod.ts";
 
 /** An object of the API that is no pod, as far as its explanation reads it. */
 interface ExplainedObject {
@@ -74,8 +74,6 @@ const cause = (problem: string, fix: string, facts: string[] = []): Cause => ({
   fix,
 });
 
-const isReadyPod = (pod: Pod): boolean => isTrue(pod, "Ready");
-
 const judgeReplicas = (ready = 0, wanted = 1, spec: Spec = {}): Judgment => ({
   isReady: ready >= wanted && wanted > 0,
   state: `${ready} of ${wanted} pods are Ready`,
@@ -116,7 +114,7 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
   Service: ({ type, selector }, { conditions = [] }, pods) => {
     if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
     if (selector === undefined) return { isReady: true, state: "it has no selector: its endpoints are set by others" };
-    const ready = pods.filter(isReadyPod).length;
+    const ready = pods.filter((pod) => hasCondition(pod.status, "Ready")).length;
     const causes =
       pods.length > 0
         ? []
@@ -180,8 +178,5 @@ export function explainObject(kind: string, { kind: shown, object, pods, events 
 /** Text for the terminal. */
 export function renderObjectExplanation({ kind, name, isReady, state, causes }: ObjectExplanation): string {
   const head = `${kind} "${name}" is ${isReady ? "" : "not "}ready: ${state}`;
-  const blocks = causes.map(({ problem, facts, fix }) =>
-    [problem, ...facts.map((fact) => `  ${fact}`), ...(fix ? [`  Fix: ${fix}`] : [])].join("\n"),
-  );
-  return [head, ...blocks].join("\n\n");
+  return [head, ...causes.map((cause) => renderCause(cause))].join("\n\n");
 }

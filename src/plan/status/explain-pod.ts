@@ -50,7 +50,7 @@ export function explainPod(input: ExplainInput): PodExplanation {
   const { pod, now } = input;
   const { metadata, status = {} } = pod;
   const removal = explainRemoval(pod);
-  const isReady = (isTrue(pod, "Ready") || status.phase === "Succeeded") && !removal;
+  const isReady = (hasCondition(status, "Ready") || status.phase === "Succeeded") && !removal;
   const statuses = statusesOf(pod.status);
   const causes = [...podCauses(input)];
   const recent: Cause[] = [];
@@ -117,9 +117,6 @@ const waitsForOthers = (pod: Pod, container: ContainerStatus): boolean =>
 /** An edit gave a volume to a pod that runs already. */
 const waitsForVolume = ({ state }: ContainerStatus): boolean => state.waiting?.reason === "FailedMount";
 
-/** Whether a pod has that condition. */
-export const isTrue = ({ status }: Pod, type: string): boolean => hasCondition(status, type);
-
 /** A container that does what it should: it is ready, or it ended well where that is wanted. */
 function isFine({ spec, status: { initContainerStatuses = [] } = {} }: Pod, status: ContainerStatus): boolean {
   const { terminated } = status.state;
@@ -153,7 +150,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   }
   const notBegun = explainNotBegun(pod);
   if (notBegun) yield notBegun;
-  const isPending = status.phase === "Pending" && !isTrue(pod, "PodReadyToStartContainers");
+  const isPending = status.phase === "Pending" && !hasCondition(status, "PodReadyToStartContainers");
   const last = (reason: string) => events.findLast((event) => event.reason === reason);
   const mount = last("FailedMount");
   const stuck = statusesOf(pod.status).find(waitsForVolume);
@@ -186,8 +183,8 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
     };
   }
   if (!mount && !sandbox && isPending) yield* explainSetUp(pod);
-  const gates = (spec.readinessGates ?? []).filter(({ conditionType }) => !isTrue(pod, conditionType));
-  if (gates.length > 0 && isTrue(pod, "ContainersReady")) {
+  const gates = (spec.readinessGates ?? []).filter(({ conditionType }) => !hasCondition(status, conditionType));
+  if (gates.length > 0 && hasCondition(status, "ContainersReady")) {
     yield {
       subject: "pod",
       problem: `the readiness gate ${gates.map(({ conditionType }) => conditionType).join(", ")} is not True`,
@@ -262,12 +259,14 @@ export function renderExplanation(explanation: PodExplanation): string {
   const head = isReady
     ? `${pod} is ${phase === "Succeeded" ? "Succeeded" : "Ready"}${recent.length > 0 ? "; it was restarted a short time ago:" : ""}`
     : `${pod} is ${phase}, not Ready${condition ? `: ${condition}` : ""}`;
-  const blocks = [...causes, ...recent].map(({ subject, problem, facts, fix }) =>
-    [`${subject}: ${problem}`, ...facts.map((fact) => `  ${fact}`), ...(fix ? [`  Fix: ${fix}`] : [])].join("\n"),
-  );
+  const blocks = [...causes, ...recent].map((cause) => renderCause(cause, `${cause.subject}: `));
   if (notInForce !== undefined) blocks.push(`manifest: its newest revision does not run\n  ${notInForce}`);
   return [head, ...blocks].join("\n\n");
 }
+
+/** The problem with its facts and its fix, one line each. */
+export const renderCause = ({ problem, facts, fix }: Cause, before = ""): string =>
+  [`${before}${problem}`, ...facts.map((fact) => `  ${fact}`), ...(fix ? [`  Fix: ${fix}`] : [])].join("\n");
 
 // ESC [ … letter; ESC ] … BEL or ESC \ (titles, links); other two-byte escapes.
 const ESCAPES = /\x1b(?:\[[0-9;?]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])/g;

@@ -21,7 +21,6 @@ function statusOf(given: Partial<ContainerStatusInput>): ContainerStatus {
   return computeContainerStatus({
     container: aContainer(),
     isInit: false,
-    isSidecar: false,
     attempts: [],
     restarts: true,
     sandboxId: "sandbox-0",
@@ -111,10 +110,9 @@ test("an init container is ready once it has ended well, and never started; a si
   expect(done.ready).toBe(true);
   expect("started" in done).toBe(false);
   expect(statusOf({ isInit: true, attempts: [aRunning()] }).ready).toBe(false);
-  expect(statusOf({ isInit: true, isSidecar: true, attempts: [aRunning()] })).toMatchObject({
-    ready: true,
-    started: true,
-  });
+  const sidecar = aContainer({ restartPolicy: "Always" });
+  const running = { ready: true, started: true };
+  expect(statusOf({ container: sidecar, isInit: true, attempts: [aRunning()] })).toMatchObject(running);
 });
 
 test("an image is called what the engine calls it first, its id by digest when it has one", () => {
