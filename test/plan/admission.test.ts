@@ -123,7 +123,7 @@ describe("reasons and messages are upstream's", () => {
     expect(admit([desired("a", wish)]).a).toMatchObject({ reason, message });
   });
 
-  test("what the node is asked for and has: no word", () => {
+  test("a pod that fits is not refused", () => {
     const fine: Wish[] = [
       {},
       { cpu: "2" },

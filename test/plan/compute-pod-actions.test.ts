@@ -86,7 +86,7 @@ describe("sandbox", () => {
     ["one is being created: wait", "", "", { sandboxes: [], state: stateOf({ sandboxBusy: true }) }],
     ["creation failed a moment ago: wait", "", "", { sandboxes: [], state: stateOf({ sandboxRetryAtMs: 61_000 }) }],
     ["pause died: what still runs is stopped first", "app", "kill app-0 SandboxChanged", dead()],
-    ["pause died and all is still: a new one", "app!137", "sandbox#4", dead({ attempt: 3 })],
+    ["pause died and nothing runs: a new one", "app!137", "sandbox#4", dead({ attempt: 3 })],
     ["changed revision, containers run", "app", "kill app-0 SandboxChanged", { sandboxHash: "new" }],
     ["changed revision, nothing runs", "app!0", "stop sandbox-0", { sandboxHash: "new" }],
     [
@@ -108,7 +108,7 @@ describe("sandbox", () => {
     ["gone under an OnFailure pod that succeeded", "app!0", "=> Succeeded", { pod: onFailure(), ...dead() }],
     ["gone before a Never pod started anything: try again", "", "sandbox#1", GONE_UNDER_NEVER],
     [
-      "an older one still lies about: removed",
+      "an older one is left: removed",
       [up("app", { sandboxId: "sandbox-1" })],
       "remove sandbox-0",
       { sandboxes: [aSandbox({ id: "sandbox-1", attempt: 1 }), aSandbox({ state: "notready" })] },
@@ -129,7 +129,7 @@ describe("main containers", () => {
     ["running: nothing to do", "app", ""],
     ["start under way", "", "", { state: stateOf({ starting: new Set(["app"]) }) }],
     ["kill under way", [EDITED], "", { state: stateOf({ killing: new Set(["app-0"]) }) }],
-    ["removed behind our back", "b", "start app#0", { pod: aPod(BOTH) }],
+    ["removed by someone else", "b", "start app#0", { pod: aPod(BOTH) }],
     ["only what was edited is stopped", [EDITED, up("b")], "kill app-0 SpecChanged", { pod: aPod(BOTH) }],
     ["edited and dead: starts at once, without back-off", [ended("app", 1, { hash: "old" })], "start app#1"],
     ["dropped from the spec: stopped", "app gone", "kill gone-0 SpecChanged"],
@@ -208,7 +208,7 @@ test.each([
   { when: "the shortest, when it is used up", grace: 30, spentMs: 60_000, want: 2 },
   { when: "none: no preStop hook either", grace: 0, spentMs: 0, want: 0 },
   { when: "one second for the hook", grace: 1, spentMs: 0, want: 1 },
-])("grace period of a pod that is put to rest: $when", ({ grace, spentMs, want }) => {
+])("grace period of a pod that is stopped: $when", ({ grace, spentMs, want }) => {
   const pod = never({ terminationGracePeriodSeconds: grace });
   const state = Object.assign(aSyncState(), { stoppingSinceMs: 100_000 - spentMs });
   const plan = planOf({ pod, end: { phase: "Failed" }, containers: [up()], state, nowMs: 100_000 });
@@ -234,7 +234,7 @@ describe("RestartAllContainers", () => {
       ["then all start again, init containers first", "init!0 app!88 b!137", "start init#1"],
       ["what started after that counts", [initAgain, ended("app", 88), ended("b", 137)], "start app#1, start b#1"],
       [
-        "who asked for it again and again waits like after a crash, the others do not",
+        "the container that asks for it again waits as after a crash, the others do not",
         [initAgain, ended("app", 88), ended("b", 137)],
         "start b#1",
         {
@@ -329,7 +329,7 @@ describe("crash-loop back-off", () => {
       ["the first restart does not wait; ten seconds are noted", 0, state(60_000, new Map()), 60_000, 10_000],
       ["when it has waited it starts and the delay doubles", 1, state(50_000, entry(10_000)), 60_000, 20_000],
       ["never beyond five minutes", 1, state(0, entry(300_000)), 300_000, 300_000],
-      ["ten minutes of good run forgive everything", 1, state(700_000, entry(300_000)), 700_000, 10_000],
+      ["ten minutes without a crash end the back-off", 1, state(700_000, entry(300_000)), 700_000, 10_000],
       [
         "a second liveness kill starts at once too, counted from the end before it",
         1,

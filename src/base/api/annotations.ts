@@ -156,7 +156,7 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
   },
 ];
 
-/** What the value of an annotation of ours has to be; undefined when it is that, or the annotation is not known. */
+/** The format that the value of a pod annotation lacks; undefined when it has it, and for other annotations. */
 export const requiredFormat = (name: string, value: string): string | undefined =>
   POD_ANNOTATIONS.find((known) => known.name === name)?.check(value);
 

@@ -69,7 +69,7 @@ export class Logind {
 
   /** Rejects when the bus is gone or the signal aborts. */
   async watch(onChange: (isGoingDown: boolean) => void, signal: AbortSignal): Promise<never> {
-    // busctl does not notice that we are gone: the shell ends it with its own standard input.
+    // busctl does not notice that this process has ended: the shell ends it with its own standard input.
     const script = 'exec 3<&0; busctl monitor --match="$0" & it=$!; (cat <&3 >/dev/null; kill $it) & wait $it';
     const child = this.#spawn(["sh", "-c", script, SIGNAL]);
     const stop = () => void child.stdin.end();

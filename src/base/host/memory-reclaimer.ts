@@ -21,7 +21,7 @@ const REST_MS = 600_000;
 const GROWTH_BYTES = 8 * 2 ** 20;
 
 /** Whether memory should be reclaimed now: after the start, and later when enough has accumulated. */
-export function shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs }: MemoryUse): boolean {
+export function shouldReclaim({ minute, anonymousBytes, floorBytes, elapsedMs }: MemoryUse): boolean {
   if (STARTED_MINUTES.includes(minute)) return true;
   return floorBytes !== undefined && elapsedMs >= REST_MS && anonymousBytes - floorBytes >= GROWTH_BYTES;
 }
@@ -53,7 +53,7 @@ export class MemoryReclaimer {
   async run(signal: AbortSignal): Promise<void> {
     let floorBytes: number | undefined;
     let isSettling = false;
-    let givenBackMs = this.#clock.monotonicMs();
+    let reclaimedMs = this.#clock.monotonicMs();
     for (let minute = 1; !signal.aborted; minute++) {
       try {
         await this.#clock.sleep(CHECK_PERIOD_MS, signal);
@@ -64,10 +64,10 @@ export class MemoryReclaimer {
       if (anonymousBytes === undefined) return; // /proc is not available.
       if (isSettling) floorBytes = anonymousBytes;
       const nowMs = this.#clock.monotonicMs();
-      isSettling = shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs: nowMs - givenBackMs });
+      isSettling = shouldReclaim({ minute, anonymousBytes, floorBytes, elapsedMs: nowMs - reclaimedMs });
       if (!isSettling) continue;
       this.#shrink();
-      givenBackMs = nowMs;
+      reclaimedMs = nowMs;
     }
   }
 }

@@ -34,7 +34,7 @@ export class OomGroup {
     return singleProcess !== true && cgroupVersion() === 2;
   }
 
-  /** Says once if what is configured cannot be had. */
+  /** Logs once that the configured behavior is not available. */
   check(): void {
     const { singleProcess, cgroupVersion, log } = this.#options;
     if (singleProcess !== false || cgroupVersion() === 2 || this.#isReported) return;
@@ -49,7 +49,7 @@ export class OomGroup {
       const [, path] =
         /^0::(.*)$/m.exec(readBoundedText(join(procDir, String(pid), "cgroup"), SYSTEM_FILE_BYTES)) ?? [];
       const unified = hierarchies.find(({ version }) => version === 2);
-      if (path === undefined || !unified) throw new Error("its cgroup is not to be found");
+      if (path === undefined || !unified) throw new Error("its cgroup was not found");
       // Not to be created: where the file is missing the kernel is older than 4.19.
       writeFileSync(join(toCgroupDirectory(unified, path), "memory.oom.group"), "1", { flag: "r+" });
     } catch (error) {

@@ -33,7 +33,7 @@ interface PodStatusInput {
   /** Reasons why containers are not running, by container name. */
   waiting: ReadonlyMap<string, WaitingReason>;
   postStartPending: ReadonlySet<string>;
-  /** By container id. */
+  /** Messages by container id. */
   terminationMessages: ReadonlyMap<string, string>;
   /** Names of images, by image id. */
   imageNames: ReadonlyMap<string, ImageNames>;

@@ -4,7 +4,7 @@ import { settle } from "../../support/fake-clock.ts";
 
 const never = new AbortController().signal;
 
-test("many wait, the work is done once", async () => {
+test("the work is done once for all that wait", async () => {
   const shared = new SingleFlight<number>();
   const { promise, resolve } = Promise.withResolvers<number>();
   let runs = 0;
@@ -29,7 +29,7 @@ test("a failure reaches all callers, and the next one tries again", async () => 
   expect(await shared.do("a", () => Promise.resolve(1), never)).toBe(1);
 });
 
-test("who goes away does not stop the others; the last one does", async () => {
+test("a caller that aborts does not stop the others; the last one does", async () => {
   const shared = new SingleFlight<number>();
   let stop: AbortSignal | undefined;
   const work = (signal: AbortSignal) => {

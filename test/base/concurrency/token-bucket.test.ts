@@ -16,7 +16,7 @@ test.each([
   expect(takeAll()).toBe(afterOneSecond);
 });
 
-test("who reserves waits for a token of the future", () => {
+test("a reservation waits for a future token", () => {
   const bucket = new TokenBucket({ perSecond: 4, burst: 2 }, new FakeClock());
   expect([1, 2, 3, 4].map(() => bucket.reserve())).toEqual([0, 0, 250, 500]);
 });

@@ -38,7 +38,7 @@ test("a missing path, a missing parent, a file and a link", () => {
   expect(existsSync(join(base, "target/inner"))).toBe(true);
 });
 
-test("names like those of moved directories are in no way", () => {
+test("entries with the names of moved directories are removed too", () => {
   const base = tempDir();
   for (const name of [".removed-0", ".removed-1/x", "a/b/c", "a/b2/c", "d/.removed-2/x"])
     mkdirSync(join(base, "tree", name), { recursive: true });
@@ -89,7 +89,7 @@ test("under attack nothing outside is removed", async () => {
   expect(readFileSync(join(attacker.outside, "in/mark"), "utf8")).toBe("outside");
 });
 
-test("a tree that never gets empty ends with an error", () => {
+test("a tree that is not empty in time is an error", () => {
   const base = tempDir();
   mkdirSync(join(base, "tree/a/b"), { recursive: true });
   expect(() => removeTree(join(base, "tree"), { timeoutMs: 0 })).toThrow("it takes too long");

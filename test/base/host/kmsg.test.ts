@@ -62,7 +62,7 @@ const mayWrite = (() => {
     accessSync(KMSG_PATH, constants.R_OK | constants.W_OK);
     return true;
   } catch {
-    console.warn("the test of the kernel's log is skipped: /dev/kmsg is not to be had");
+    console.warn("the test of the kernel's log is skipped: /dev/kmsg cannot be opened");
     return false;
   }
 })();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { MemoryReclaimer, parseAnonymousKilobytes, shouldGiveBack } from "../../../src/base/host/memory-reclaimer.ts";
+import { MemoryReclaimer, parseAnonymousKilobytes, shouldReclaim } from "../../../src/base/host/memory-reclaimer.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 const MB = 2 ** 20;
@@ -13,22 +13,22 @@ test.each<[when: string, minute: number, used: number, floor: number | undefined
   ["much more, but just done", 60, 90, 30, 9, false],
 ])("%s", (_when, minute, used, floor, elapsed, want) => {
   const floorBytes = floor === undefined ? undefined : floor * MB;
-  expect(shouldGiveBack({ minute, anonymousBytes: used * MB, floorBytes, elapsedMs: elapsed * MINUTE })).toBe(want);
+  expect(shouldReclaim({ minute, anonymousBytes: used * MB, floorBytes, elapsedMs: elapsed * MINUTE })).toBe(want);
 });
 
-/** @returns the minutes at which a process that has `peaks`, in MB, minute after minute gives memory back */
+/** @returns the minutes at which a process that has `peaks`, in MB, minute after minute reclaims memory */
 async function minutes(peaks: readonly number[]): Promise<number[]> {
   const clock = new FakeClock();
   const stop = new AbortController();
-  const givenBack: number[] = [];
+  const reclaims: number[] = [];
   let minute = 0;
   let megabytes = 0;
-  const keeper = new MemoryReclaimer({
+  const reclaimer = new MemoryReclaimer({
     clock,
     readAnonymousBytes: () => megabytes * MB,
-    shrink: () => givenBack.push(minute),
+    shrink: () => reclaims.push(minute),
   });
-  const run = keeper.run(stop.signal);
+  const run = reclaimer.run(stop.signal);
   for (const peak of peaks) {
     minute++;
     megabytes = peak;
@@ -37,7 +37,7 @@ async function minutes(peaks: readonly number[]): Promise<number[]> {
   stop.abort();
   await run;
   expect(clock.pendingTimers).toBe(0);
-  return givenBack;
+  return reclaims;
 }
 
 test("after the start, and no more while nothing grows", async () => {
@@ -47,7 +47,7 @@ test("after the start, and no more while nothing grows", async () => {
 test("again after a burst, at most each ten minutes", async () => {
   const calm = Array<number>(6).fill(20);
   const burst = Array<number>(20).fill(50);
-  // A minute after the third time it is 50 as ever, so that is what the machine has to live with.
+  // A minute after the third time it is 50 as ever, which is the new floor.
   expect(await minutes([...calm, ...burst, 50, 57, 58])).toEqual([1, 5, 15, 29]);
 });
 

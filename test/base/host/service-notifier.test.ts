@@ -81,6 +81,6 @@ test.skipIf(!Bun.which("python3"))("a datagram arrives at a path and at an abstr
   }
 });
 
-test("nothing that receives is an error", async () => {
+test("a socket without a receiver is an error", async () => {
   await expect(sendDatagram(join(tempDir(), "none"), "READY=1")).rejects.toThrow("nothing receives on NOTIFY_SOCKET");
 });

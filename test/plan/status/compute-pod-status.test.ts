@@ -48,7 +48,7 @@ test.each<[when: string, given: Partial<ContainerStatusInput>, want: Partial<Con
     { state: { running: { startedAt: START } }, ready: true, started: true, containerID: "docker://app-0" },
   ],
   [
-    "it runs and the prober speaks of its predecessor",
+    "it runs and the probe results are of its predecessor",
     { container: probed, attempts: [aRunning()], verdict: { containerId: "old", started: true, ready: true } },
     { ready: false, started: true },
   ],

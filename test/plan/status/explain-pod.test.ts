@@ -148,7 +148,7 @@ const MISTAKES: [string, Given, string, string][] = [
   ["a readiness gate", { status: unready(), spec: { readinessGates: [{ conditionType: "lb" }] } }, "pod", ""],
 ];
 
-test.each(MISTAKES)("a common mistake has a way out: %s", (_, given, problem, fix) => {
+test.each(MISTAKES)("a common mistake has a fix: %s", (_, given, problem, fix) => {
   const explanation = explain(given);
   expect(explanation.isReady).toBe(false);
   const text = renderExplanation(explanation);
@@ -365,7 +365,7 @@ test.each([
   ["WaitingForDependency", 'waits for pod "default/db" to be Ready', "kubelet-ts explain db"],
   ["DependencyNotFound", 'there is no pod "default/db"', "add that pod"],
   ["DependencyCycle", "the dependencies form a cycle: default/a -> default/a", "take one of these pods out"],
-])("%s is the problem, and has a way out", (reason, message, fix) => {
+])("%s is the problem, and has a fix", (reason, message, fix) => {
   const explanation = explain({ status: waitingFor(reason, message) });
   expect(explanation.causes.map(({ problem }) => problem)).toEqual([message]);
   expect(renderExplanation(explanation)).toContain(`Fix: ${fix}`);

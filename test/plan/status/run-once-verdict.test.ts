@@ -35,7 +35,7 @@ test.each<[when: string, Pod, want: string]>([
 
 test.each<[when: string, Pod, message: string]>([
   [
-    "an image that is not to be had",
+    "an image that cannot be pulled",
     pod("Pending", [one({ state: waiting("ErrImagePull", "manifest unknown") })]),
     "container app: ErrImagePull: manifest unknown",
   ],
@@ -55,11 +55,11 @@ test.each<[when: string, Pod, message: string]>([
     pod("Failed", [], { reason: "NodePorts", message: "Pod Predicate NodePorts failed" }),
     "NodePorts: Pod Predicate NodePorts failed",
   ],
-])("%s is a failure, said at once", (_when, given, message) => {
+])("%s is a failure at once", (_when, given, message) => {
   expect(judgeRunOnce(given, "running")).toMatchObject({ state: "failed", message });
 });
 
-test("what keeps the sandbox away is a failure", () => {
+test("an error of the sandbox is a failure", () => {
   const creating = pod("Pending", [one({ state: waiting("ContainerCreating") })]);
   const message = "hostPath type check failed";
   expect(judgeRunOnce(creating, "running", { sandboxError: message })).toEqual({ state: "failed", message });
