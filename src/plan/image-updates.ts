@@ -1,4 +1,5 @@
 import {
+  durationOf,
   IMAGE_UPDATE_ANNOTATION,
   IMAGE_UPDATE_HOLD_ANNOTATION,
   IMAGE_UPDATE_LOCK_ANNOTATION,
@@ -11,7 +12,6 @@ import {
 import type { Container, Pod } from "../base/api/pod.ts";
 import { nameWithoutNode } from "../base/model/pod-ref.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
-import { parseDuration } from "../base/text/duration.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
 import { parseTimeWindow, type TimeWindow } from "../base/text/time-window.ts";
 
@@ -314,13 +314,12 @@ export function imageUpdateSettingsOf(pod: Pod, defaults: ImageUpdateDefaults): 
   const policy = parseImageUpdatePolicy(read(IMAGE_UPDATE_ANNOTATION) ?? "") ?? defaults.policy;
   if (policy.kind === "never") return undefined;
   const { text: scheduleText, schedule } = readSchedule([read(IMAGE_UPDATE_SCHEDULE_ANNOTATION), defaults.schedule]);
-  const deadlineMs = parseDuration(read(UPDATE_DEADLINE_ANNOTATION) ?? "");
   return {
     policy,
     scheduleText,
     schedule,
     window: readWindow([read(IMAGE_UPDATE_WINDOW_ANNOTATION), defaults.window]),
-    deadlineMs: deadlineMs !== undefined && deadlineMs > 0 ? deadlineMs : DEFAULT_DEADLINE_MS,
+    deadlineMs: durationOf(pod.metadata, UPDATE_DEADLINE_ANNOTATION, DEFAULT_DEADLINE_MS),
     isHeld: read(IMAGE_UPDATE_HOLD_ANNOTATION) === "true",
     lock: read(IMAGE_UPDATE_LOCK_ANNOTATION),
   };

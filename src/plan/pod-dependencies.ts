@@ -1,13 +1,14 @@
 import {
   DEPENDS_ON_ANNOTATION,
   DEPENDS_ON_TIMEOUT_ANNOTATION,
+  durationOf,
   type PodDependency,
   parseDependsOn,
 } from "../base/api/annotations.ts";
 import { hasCondition } from "../base/api/conditions.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
-import { formatDuration, parseDuration } from "../base/text/duration.ts";
+import { formatDuration } from "../base/text/duration.ts";
 import type { WaitingReason } from "./pod-plan.ts";
 import type { RolloutProgress } from "./rollout.ts";
 
@@ -20,11 +21,8 @@ export function dependenciesOf({ metadata }: Pod): PodDependency[] {
 }
 
 /** How long a pod waits before its wait is reported as a warning. It keeps waiting. */
-export function dependencyTimeoutMs({ metadata }: Pod): number {
-  const text = metadata.annotations?.[DEPENDS_ON_TIMEOUT_ANNOTATION];
-  const ms = text === undefined ? undefined : parseDuration(text);
-  return ms === undefined || ms <= 0 ? DEFAULT_DEPENDENCY_TIMEOUT_MS : ms;
-}
+export const dependencyTimeoutMs = ({ metadata }: Pod): number =>
+  durationOf(metadata, DEPENDS_ON_TIMEOUT_ANNOTATION, DEFAULT_DEPENDENCY_TIMEOUT_MS);
 
 /** Names in the annotation have no node suffix; a name with it is accepted too. */
 export function isDependencyOn({ namespace, name }: PodDependency, { metadata, spec }: Pod): boolean {

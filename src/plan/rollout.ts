@@ -1,4 +1,5 @@
 import {
+  durationOf,
   ROLLBACK_ANNOTATION,
   ROLLBACK_DEADLINE_ANNOTATION,
   ROLLBACK_RESTARTS_ANNOTATION,
@@ -6,7 +7,7 @@ import {
 import { hasCondition } from "../base/api/conditions.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { attemptsOf } from "../base/model/pod-snapshot.ts";
-import { formatDuration, parseDuration } from "../base/text/duration.ts";
+import { formatDuration } from "../base/text/duration.ts";
 import type { PodPlanInput } from "./pod-plan.ts";
 
 /** When an edit has failed. */
@@ -26,10 +27,9 @@ export const MIN_READY_MS = 10_000;
 export const wantsRollback = ({ metadata }: Pod) => metadata.annotations?.[ROLLBACK_ANNOTATION] === "on-failure";
 
 export function rolloutLimitsOf({ metadata }: Pod): RolloutLimits {
-  const deadlineMs = parseDuration(metadata.annotations?.[ROLLBACK_DEADLINE_ANNOTATION] ?? "");
   const maxRestarts = Number(metadata.annotations?.[ROLLBACK_RESTARTS_ANNOTATION]);
   return {
-    deadlineMs: deadlineMs !== undefined && deadlineMs > 0 ? deadlineMs : DEFAULT_LIMITS.deadlineMs,
+    deadlineMs: durationOf(metadata, ROLLBACK_DEADLINE_ANNOTATION, DEFAULT_LIMITS.deadlineMs),
     maxRestarts: maxRestarts >= 1 ? maxRestarts : DEFAULT_LIMITS.maxRestarts,
   };
 }

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { parseDuration } from "../text/duration.ts";
+import type { ObjectMeta } from "./meta.ts";
 import type { Secret } from "./secret.ts";
 
 /** Prefix of the annotations of pods that have a meaning to kubelet-ts only. */
@@ -62,6 +63,12 @@ interface PodAnnotation {
 function checkDuration(value: string): string | undefined {
   const ms = parseDuration(value);
   return ms !== undefined && ms > 0 ? undefined : "a duration above 0, e.g. 5m";
+}
+
+/** The duration in an annotation, in milliseconds; `defaultMs` where it is missing, malformed or not above 0. */
+export function durationOf({ annotations }: ObjectMeta, name: string, defaultMs: number): number {
+  const ms = parseDuration(annotations?.[name] ?? "");
+  return ms !== undefined && ms > 0 ? ms : defaultMs;
 }
 
 const CRON_TEXT = /^(@[a-z]+|@every +\S+|\S+( +\S+){4})$/;

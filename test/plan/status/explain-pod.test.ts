@@ -308,12 +308,6 @@ test("a container that only waits is left out where another one has a cause", ()
   expect(condition).toStartWith("Initialized is False");
 });
 
-test("an init container that runs is what the pod waits for", () => {
-  const init = [has("init", running, { ready: false })];
-  const { causes } = explainOf(shown({ mains: [waitingFor("PodInitializing")], init }));
-  expect(causes[0]).toMatchObject({ subject: "init container init", problem: says("still runs") });
-});
-
 test("a ready pod is explained with why it was restarted a short time ago", () => {
   const events = [unhealthy("Liveness probe failed: HTTP probe failed with statuscode: 500"), killed(PROBE_FAILED)];
   const mains = [has("app", running, { ready: true, restartCount: 2, lastState: ended("Error", 137) })];
