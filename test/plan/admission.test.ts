@@ -186,7 +186,7 @@ describe("host ports", () => {
 describe("critical pods", () => {
   const pods = [desired("a", { cpu: "2" }), desired("c", { cpu: "1", critical: true })];
 
-  test("take resources from others, which learn why", () => {
+  test("take resources from others, whose rejection says why", () => {
     const a = { reason: "Preempting", message: "Preempted in order to admit critical pod" };
     expect(admit(pods, { running: ["a"] })).toEqual({ a });
   });
@@ -196,7 +196,7 @@ describe("critical pods", () => {
   });
 });
 
-test("NodeAdmission remembers what was held; a refused pod comes in when the way is free", () => {
+test("NodeAdmission remembers what was held; a refused pod is admitted when it fits", () => {
   const admission = new NodeAdmission(NODE, aFile());
   const refused = (pods: DesiredPod[], running: string[]) => [
     ...admission.admit(pods, new Set(running), true).rejections.keys(),

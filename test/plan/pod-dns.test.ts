@@ -127,7 +127,7 @@ test.each<{ text: string; want: DnsConfig }>([
   { text: "options a:1 b\noptions a:2", want: { nameservers: [], searches: [], options: ["a:2", "b"] } },
 ])("parse %#", ({ text, want }) => expect(parseResolvConf(text)).toEqual(want));
 
-test("nothing to say is an empty text", () => {
+test("an empty configuration is an empty text", () => {
   expect(formatResolvConf({ nameservers: [], searches: [], options: [] })).toBe("");
 });
 

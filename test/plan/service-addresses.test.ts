@@ -59,7 +59,7 @@ describe("cluster IPs", () => {
     expect(addresses.clusterIps["default/a"]).not.toBe(chosen);
   });
 
-  test("of manifests that another Service has, or that are in no range, are replaced, which is said", () => {
+  test("of manifests that another Service has, or that are in no range, are replaced, which is reported", () => {
     const known = allocateServices([service("a", { clusterIP: "10.96.0.10" })], NEW, free).addresses;
     const wishes = { b: "10.96.0.10", a: "10.96.0.10", c: "10.43.0.10" };
     const services = Object.entries(wishes).map(([name, clusterIP]) => service(name, { clusterIP }));

@@ -2,7 +2,7 @@ import type { Clock } from "../model/clock.ts";
 
 /** How often something may happen. */
 export interface Rate {
-  /** On average; 0 = as often as you like. */
+  /** On average; 0 = no limit. */
   perSecond: number;
   /** That many at once after a quiet time; below 1 counts as 1. */
   burst: number;

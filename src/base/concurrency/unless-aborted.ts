@@ -1,4 +1,4 @@
-/** The result, or the reason of the signal if that aborts first: the work goes on, and must be ended by the caller. */
+/** The result, or the reason of the signal if that aborts first: the work continues, and the caller must end it. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);

@@ -31,7 +31,7 @@ export interface Held {
  */
 export function openBeneath(root: string, relative: string, create?: { mode: number }): Held {
   const rootDescriptor = openSync(root, O_PATH);
-  /** From the root to where we are; `..` goes back along it. */
+  /** From the root to the present directory; `..` goes back along it. */
   const held: number[] = [rootDescriptor];
   try {
     return walk(held, relative, create);

@@ -2,7 +2,7 @@ import { closeSync, fchmodSync, fsyncSync, mkdirSync, openSync, renameSync, rmSy
 import { dirname, join } from "node:path";
 
 interface ReplaceOptions {
-  /** Survives a power cut right after it, at the price of a sync. */
+  /** Survives a power failure right after it; costs a sync. */
   durable: boolean;
   /** Mode of directories that are missing; default 0750. */
   directoryMode?: number;
@@ -33,7 +33,7 @@ export function replaceFile(path: string, content: string | Uint8Array, options:
     renameSync(temporary, path);
     if (options.durable) syncDirectory(dirname(path));
   } catch (error) {
-    // A partial file takes room on a full disk.
+    // A partial file uses space on a full disk.
     rmSync(temporary, { force: true });
     throw error;
   }

@@ -6,7 +6,7 @@ import { readNodeName } from "./node-info.ts";
 
 /** The names under which a root directory was used, the first and the present one among them. */
 interface KeptNames {
-  /** The first name: that of the containers and state files of this root directory for good. */
+  /** The first name: containers and state files of this root directory always have it. */
   owner: string;
   /** The name at the last run. */
   name: string;

@@ -11,7 +11,7 @@ const MAX_STATE_BYTES = 64 * 1024 * 1024;
 
 interface StateFormat<T> {
   version: number;
-  /** Survives a power cut right after a write, at the price of a sync. */
+  /** Survives a power failure right after a write; costs a sync. */
   durable: boolean;
   /** Checks the content of a file of this version. @throws Error when it has another shape */
   parse: (data: unknown) => T;

@@ -29,7 +29,7 @@ const BUFFER_BYTES = 64 * 1024;
 /** Other work comes in between. */
 const SLICE_MS = 10;
 
-/** An entry of the kernel's table of connections: whom a client asks, and who is asked instead. Both are `ip:port`. */
+/** An entry of the kernel's table of connections: the address a client uses, and the server that it reaches. Both are `ip:port`. */
 export interface UdpFlow {
   to: string;
   server: string;

@@ -66,7 +66,7 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
   if (!end) return undefined;
   const stop = findStop(end, events);
   const isKilledByProbe = /failed (?:liveness|startup) probe/.test(stop ?? "");
-  // A container that runs again now is held back by its probe, if it has one; the end by an edit explains nothing.
+  // A container that runs again is not ready because of its probe, if it has one; an end by an edit explains nothing.
   const isUpAgain = status.state.running && !status.ready;
   if (isUpAgain && !isKilledByProbe && (spec.readinessProbe || stop !== undefined)) return undefined;
   const facts = [describeEnd(end), ...nextRestart(input)];
@@ -85,7 +85,7 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
           : "raise resources.limits.memory, or make it use less",
     };
   }
-  // Good programs end with success on their stop signal: the exit code does not tell who ended it.
+  // Many programs exit with 0 on their stop signal: the exit code does not tell why the container ended.
   if (isKilledByProbe) {
     const probes = [lastProbe(events, /^(Liveness|Startup)/), isUpAgain ? lastProbe(events, /^Readiness/) : undefined];
     return {

@@ -42,7 +42,7 @@ export interface PodExplanation {
   notInForce: string | undefined;
 }
 
-/** A restart that long ago is worth a word. */
+/** Restarts within this time are explained. */
 const RECENT_MS = 10 * 60_000;
 
 /** Explains a pod's status, events and logs. Pure: the same input gives the same text. */

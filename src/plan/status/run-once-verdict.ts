@@ -112,9 +112,9 @@ export interface TimedSample extends ProcessSample {
 export const SAMPLE_PERIOD_MS = 30;
 /** A program that is never idle counts as up after this time. */
 const BUSY_SETTLE_MS = 250;
-/** CPU time that it must have used by then: on a busy machine it may not have been scheduled yet. */
+/** CPU time that it must have used by then: on a busy machine it might not have been scheduled yet. */
 const BUSY_CPU_MS = 100;
-/** The engine has the last word in the end. */
+/** After this time the state that the engine reports counts. */
 const SETTLE_LIMIT_MS = 10_000;
 
 /**

@@ -9,7 +9,7 @@ import { until } from "../../support/until.ts";
 
 const tempDir = tempDirs();
 
-test("a record and what comes with it", () => {
+test("a record with its properties", () => {
   expect(
     parseKernelRecord("6,1234,5678901,-;Out of memory: \\x1bKilled; really\n SUBSYSTEM=net\n DEVICE=n1\n"),
   ).toEqual({ sequence: 1234, microseconds: 5_678_901, message: "Out of memory: \x1bKilled; really" });

@@ -43,7 +43,7 @@ test("a value of another message is not ours", () => {
   expect(seen).toEqual([]);
 });
 
-test("the lock is held until it is let go", async () => {
+test("the lock is held until it is released", async () => {
   const hold = await logind().hold(30, stop.signal);
   expect(fake.isHeld).toBe(true);
   hold.release();
@@ -51,7 +51,7 @@ test("the lock is held until it is let go", async () => {
   expect(logger.lines).toEqual([]);
 });
 
-test("the end of our work releases it too", async () => {
+test("an abort releases it too", async () => {
   const hold = await logind().hold(30, stop.signal);
   hold.lost.catch(() => {});
   stop.abort();

@@ -33,7 +33,7 @@ test("--hostname-override renames the node; containers and state keep the first 
   expect(names.map((pod) => nodeNameOfPod(root, pod, machine))).toEqual(["b", "c", machine, machine]);
 });
 
-test("a file that is damaged counts as none, and one that cannot be written is told", () => {
+test("a damaged file counts as none, and one that cannot be written is reported", () => {
   const root = tempDir();
   mkdirSync(join(root, "state"));
   writeFileSync(join(root, "state/node-name.json"), '{"owner":');

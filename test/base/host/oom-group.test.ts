@@ -47,7 +47,7 @@ test("the container's cgroup is reported", () => {
   expect(log.lines).toEqual([]);
 });
 
-test("false on cgroup v1 is said to have no effect, once", () => {
+test("false on cgroup v1 has no effect, which is logged once", () => {
   const group = oomGroup(1, false);
   group.check();
   group.check();
