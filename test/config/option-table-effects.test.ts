@@ -76,7 +76,7 @@ cluster/node/node-plan | --provider-id | provider-id
 cluster/node/node-plan | the status of the Node | node-status-update-frequency nodeStatusReportFrequency nodeLeaseDurationSeconds
 cluster/node/node-plan | --enable-controller-attach-detach and --node-ip are annotations | enable-controller-attach-detach
 cluster/client/cluster-client | --kube-api-qps and --kube-api-burst | kube-api-qps kube-api-burst
-plan/pod-resources-limits | LimitedSwap: an eighth of the memory, an eighth of the swap | memory-swap-behavior
+plan/pod-resources | LimitedSwap: an eighth of the memory, an eighth of the swap | memory-swap-behavior
 base/host/oom-group | the container's cgroup is reported | singleProcessOOMKill
 integration/kubectl | the port, the socket and who has access | local-api-port local-api-address token-auth-file
 server/servers | a port of 0 is off | healthz-port
