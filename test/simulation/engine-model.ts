@@ -85,16 +85,6 @@ export class EngineModel {
   readonly containers = new Map<string, ModelContainer>();
   readonly #byName = new Map<string, ModelContainer>();
   readonly images = new Map<string, ModelImage>();
-  readonly volumes = new Map<
-    string,
-    {
-      Name: string;
-      Driver: string;
-      Mountpoint: string;
-      Labels: Record<string, string>;
-      Options: Record<string, string>;
-    }
-  >();
   readonly #streams = new Set<EventStream>();
   #events: { line: string; timeNano: bigint; type: string; labels: Readonly<Record<string, string>> }[] = [];
   readonly #execs = new Map<
@@ -215,22 +205,6 @@ export class EngineModel {
         return this.#exec(request, rest, respond);
       case "images":
         return this.#images(request, rest, respond);
-      case "volumes":
-        return this.#volumes(request, rest, respond);
-      case "networks":
-        return respond({
-          status: 200,
-          json: [
-            {
-              Id: "b".repeat(64),
-              Name: "bridge",
-              Driver: "bridge",
-              IPAM: { Config: [{ Subnet: "172.17.0.0/16", Gateway: "172.17.0.1" }] },
-              Labels: {},
-              Options: {},
-            },
-          ],
-        });
       default:
         respond(refusal(404, `page not found: ${method} ${path}`));
     }
@@ -270,16 +244,8 @@ export class EngineModel {
         return this.#stopRequest(container, Number(query.get("t") ?? 10), respond);
       case "POST kill":
         return this.#killRequest(container, respond);
-      case "POST update":
-        return respond({ status: 200, json: { Warnings: [] } });
       case "POST exec":
         return this.#execCreate(container, JSON.parse(String(body)).Cmd as string[], respond);
-      case "GET logs":
-        return respond({
-          status: 200,
-          text: "",
-          headers: { "content-type": "application/vnd.docker.multiplexed-stream" },
-        });
       case "DELETE ":
         return this.#removeRequest(container, query.get("force") === "1", respond);
       default:
@@ -580,14 +546,6 @@ export class EngineModel {
     const reference = name.replace(/\/json$/, "");
     const image = this.#findImage(reference);
     if (!image) return respond(refusal(404, `No such image: ${reference}`));
-    if (method === "DELETE") {
-      if ([...this.containers.values()].some(({ imageId }) => imageId === image.id)) {
-        return respond(refusal(409, `conflict: unable to remove repository reference "${reference}"`));
-      }
-      for (const tag of image.tags) this.images.delete(tag);
-      this.#emitImage(reference, "delete");
-      return respond({ status: 200, json: [{ Deleted: image.id }] });
-    }
     const isPauseImage = image.id === PAUSE.id;
     respond({
       status: 200,
@@ -628,34 +586,6 @@ export class EngineModel {
       this.#emitImage(reference, "pull");
       respond({ status: 200, text: start + line({ status: `Status: Downloaded newer image for ${reference}` }) });
     });
-  }
-
-  // --- volumes ---
-
-  #volumes({ method, body }: EngineRequest, [name = ""]: string[], respond: Respond): void {
-    if (method === "POST") {
-      const wanted = JSON.parse(String(body)) as {
-        Name: string;
-        Driver?: string;
-        Labels?: Record<string, string>;
-        DriverOpts?: Record<string, string>;
-      };
-      const known = this.volumes.get(wanted.Name) ?? {
-        Name: wanted.Name,
-        Driver: wanted.Driver ?? "local",
-        Mountpoint: `/var/lib/docker/volumes/${wanted.Name}/_data`,
-        Labels: wanted.Labels ?? {},
-        Options: wanted.DriverOpts ?? {},
-      };
-      this.volumes.set(known.Name, known);
-      return respond({ status: 201, json: known });
-    }
-    if (name === "") return respond({ status: 200, json: { Volumes: [...this.volumes.values()] } });
-    const volume = this.volumes.get(name);
-    if (!volume) return respond(refusal(404, `get ${name}: no such volume`));
-    if (method === "GET") return respond({ status: 200, json: volume });
-    this.volumes.delete(name);
-    respond({ status: 204 });
   }
 
   // --- events ---
