@@ -191,7 +191,7 @@ export const EXAMPLE_IMAGES = [
   { name: "busybox:1.35", pullable: true, make: fromBusybox({ Env: [USUAL_PATH], Cmd: ["sh"] }) },
 ];
 
-/** `oracle/*`: the images with which the real kubelet's behaviour was recorded. @type {readonly Recipe[]} */
+/** `oracle/*`: the images with which the real kubelet's behavior was recorded. @type {readonly Recipe[]} */
 export const TEST_IMAGES = [
   { name: "busybox:test", pullable: false, make: fromBusybox(TEST_CONFIG) },
   {

@@ -1,9 +1,9 @@
 /** Terminal output of the scripts, and how they stop. No dependencies: they run before `npm ci`. */
 
-const colour = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb";
+const color = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb";
 
 /** @param {string} code @param {string} text */
-const paint = (code, text) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
+const paint = (code, text) => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
 
 /** @param {string} text */
 export const bold = (text) => paint("1", text);
@@ -24,11 +24,11 @@ export function heading(/** @type {string} */ text) {
   console.log(`\n${bold(text)}\n`);
 }
 
-/** The reason why a script cannot continue, and the way out. Shown without a stack. */
+/** The reason why a script cannot continue, and the fix. Shown without a stack. */
 export class CannotContinue extends Error {
-  /** @param {string} message @param {readonly string[]} wayOut lines; what to do, most likely first */
-  constructor(message, wayOut = []) {
-    super([message, ...wayOut.map((line) => `  ${line}`)].join("\n"));
+  /** @param {string} message @param {readonly string[]} fix lines; what to do, most likely first */
+  constructor(message, fix = []) {
+    super([message, ...fix.map((line) => `  ${line}`)].join("\n"));
     this.name = "CannotContinue";
   }
 }

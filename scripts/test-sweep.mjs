@@ -7,7 +7,7 @@ import { runCommand } from "./run-command.mjs";
 
 /**
  * Removes what the tests of one run left behind when they were not allowed to do so themselves: processes, containers,
- * mounts and files, all recognised by the run's id in their names. Another run's are not touched.
+ * mounts and files, all recognized by the run's id in their names. Another run's are not touched.
  * @param {import("./engine-api.mjs").Endpoint | undefined} endpoint absent when no engine was found
  * @param {string} runId
  * @param {string} scratch the run's temporary directory

@@ -2,7 +2,7 @@
  * `npm run test:vm -- trixie|sid [--containerd-image-store] [test…]`: tests on a machine of another kind than this one: a
  * Debian of that release with its own kernel, systemd, cgroup v2 and Docker engine. A test is a file of test/integration,
  * or a folder of test/vm, whose files run one per boot of the same machine. The kernel is User Mode Linux, an ordinary
- * program: neither virtualisation nor a network is needed. The last line is `N passed, N failed`.
+ * program: neither virtualization nor a network is needed. The last line is `N passed, N failed`.
  *
  * Needs root on Debian or Ubuntu, with debootstrap and e2fsprogs, and 4 GB of memory. The machine is built once, below
  * node_modules/.cache/vm, and a run never changes it.
@@ -53,13 +53,11 @@ const UNPACK_REGISTRY =
 const TESTS = [
   "docker-client",
   "images",
-  "pod-cgroups",
   "resize",
   "volumes",
   "security",
-  "stats",
-  "lifecycle",
-  "failed-mounts",
+  "serial/stats",
+  "oracle-lifecycle",
   "examples",
   "install",
   "trials",

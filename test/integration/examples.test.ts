@@ -48,7 +48,7 @@ async function fetchText(url: string): Promise<string> {
   return await response.text();
 }
 
-/** The behaviour that each example shows, seen from outside. */
+/** The behavior that each example shows, seen from outside. */
 const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promise<unknown>>> = {
   "nginx-log.yaml": async (node) => {
     expect((await node.listAll()).length).toBe(3);

@@ -122,7 +122,7 @@ function withoutCounts(status: ContainerStatus): void {
   if (status.state.waiting?.reason === "CrashLoopBackOff") status.restartCount = -1;
 }
 
-function normalise(pod: PodItem, places: Places, isOurs: boolean): PodItem {
+function normalize(pod: PodItem, places: Places, isOurs: boolean): PodItem {
   const copy = toComparable(structuredClone(pod), places);
   for (const remove of Object.values(INTENDED)) remove(copy, isOurs);
   copy.status.containerStatuses?.forEach(withoutCounts);
@@ -185,9 +185,9 @@ describeWithEngine("/pods and events are those of the real kubelet (oracle, cate
   test.each(cases)("$name", async (recorded) => {
     const { podName, pod, events } = recorded;
     if (isHasty(recorded)) write(recorded);
-    const want = normalise(pod, places, false);
+    const want = normalize(pod, places, false);
     const isAsRecorded = (seen: PodItem) =>
-      Bun.deepEquals(summary(normalise(seen, places, true).status), summary(want.status));
+      Bun.deepEquals(summary(normalize(seen, places, true).status), summary(want.status));
     let last: PodItem | undefined;
     await node
       .until(
@@ -200,7 +200,7 @@ describeWithEngine("/pods and events are those of the real kubelet (oracle, cate
       )
       .catch(() => {});
     expect(last).toBeDefined();
-    expect(normalise(last!, places, true)).toEqual(want);
+    expect(normalize(last!, places, true)).toEqual(want);
     const wantEvents = events.map((event) => toComparable(event, places)).filter(isCompared(podName));
     const seenEvents = () => eventsOf(kubelet, podName, places).filter(isCompared(podName));
     await node
