@@ -7,7 +7,7 @@ import type { ApiObject } from "../../src/cli/client/api-client.ts";
 import { podsOfObject } from "../../src/cli/client/choose-pod.ts";
 import { findCommand } from "../../src/cli/command-line.ts";
 import { runConfig } from "../../src/cli/commands/config-command.ts";
-import { parseCopyPath } from "../../src/cli/commands/cp.ts";
+import { parseCopyPath, renaming } from "../../src/cli/commands/cp.ts";
 import { graceOf } from "../../src/cli/commands/delete.ts";
 import { parsePortPair, resolvePort } from "../../src/cli/commands/port-forward.ts";
 import { runSubCommand } from "../../src/cli/sub-command.ts";
@@ -106,6 +106,18 @@ test.each([
   ["./a:b", { path: "./a:b" }],
   ["hosts", { path: "hosts" }],
 ])("path %s", (text, want) => expect(parseCopyPath(text)).toEqual(want));
+
+test.each([
+  ["plain", "renamed"],
+  ["a&b,c.txt", "a&b,c.txt"],
+  ["x.*[y]^$", "\\\\n &"],
+])("tar renames %p to %p", (from, to) => {
+  const directory = tempDir();
+  writeFileSync(join(directory, from), "");
+  const tar = `tar -cf - -C "$1" --transform "$2" -- "$3" | tar -t --quoting-style=literal`;
+  const { stdout } = Bun.spawnSync(["sh", "-c", tar, "sh", directory, renaming(from, to), from]);
+  expect(stdout.toString()).toBe(`${to}\n`);
+});
 
 test("a pod without a path is refused", () => expect(() => parseCopyPath("web:")).toThrow("names no path"));
 

@@ -43,9 +43,8 @@ async function upload(chosen: ChosenContainer, local: string, remote: string): P
   const isDirectory = remote.endsWith("/") || (await runIn(chosen, ["test", "-d", remote])) === 0;
   const directory = isDirectory ? remote : posix.dirname(remote);
   const name = isDirectory ? basename(path) : posix.basename(remote);
-  const renaming = `s,^${escapePattern(basename(path))},${name},`;
-  const argv = ["tar", "-cf", "-", "-C", dirname(path), "--transform", renaming, basename(path)];
-  const tar = Bun.spawn(argv, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const argv = ["tar", "-cf", "-", "-C", dirname(path), "--transform", renaming(basename(path), name)];
+  const tar = Bun.spawn([...argv, "--", basename(path)], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const session = await open(chosen, ["tar", "-xmf", "-", "-C", directory], true);
   try {
     const output = collect(session);
@@ -65,8 +64,8 @@ async function download(chosen: ChosenContainer, remote: string, local: string):
   const isDirectory = local.endsWith("/") || statSync(local, { throwIfNoEntry: false })?.isDirectory() === true;
   const target = isDirectory ? resolve(local, name) : resolve(local);
   // Members outside the destination and absolute names are refused by tar; links are written as they are.
-  const renaming = `s,^${escapePattern(name)},${basename(target)},S`;
-  const argv = ["tar", "-xf", "-", "--no-same-owner", "-C", dirname(target), "--transform", renaming];
+  const rename = ["--transform", renaming(name, basename(target))];
+  const argv = ["tar", "-xf", "-", "--no-same-owner", "-C", dirname(target), ...rename];
   const tar = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "pipe" });
   const session = await open(chosen, ["tar", "-cf", "-", "-C", posix.dirname(remote), name], false);
   let errors = "";
@@ -86,7 +85,11 @@ async function download(chosen: ChosenContainer, remote: string, local: string):
   }
 }
 
-const escapePattern = (text: string): string => text.replace(/[\\,.*^$[\]&]/g, "\\$&");
+/** The expression by which tar gives a file or directory another name; targets of symbolic links stay. */
+export function renaming(from: string, to: string): string {
+  const pattern = from.replace(/[\\.*^$[\]]/g, "\\$&");
+  return `s/^${pattern}/${to.replace(/[\\&]/g, "\\$&")}/S`;
+}
 
 async function check(exitCode: Promise<number | undefined>, errors: string, who: string): Promise<void> {
   const code = await exitCode;
