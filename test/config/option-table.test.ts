@@ -114,19 +114,13 @@ test("a change is live or needs a restart; equal lists are not a change", () => 
   expect(compareOptions(DEFAULT_KUBELET_OPTIONS, next)).toEqual({ live: ["verbosity"], needRestart: ["readOnlyPort"] });
 });
 
-test("root has the directories of the machine, another user directories below the home directory", () => {
-  expect(defaultDirectories(0, { XDG_DATA_HOME: "/data" }, "/root")).toEqual({
-    rootDir: "/var/lib/kubelet",
-    podLogsDir: "/var/log/pods",
-    containersLogsDir: "/var/log/containers",
-  });
-  expect(defaultDirectories(1000, {}, "/home/edge")).toEqual({
-    rootDir: "/home/edge/.local/share/kubelet-ts",
-    podLogsDir: "/home/edge/.local/share/kubelet-ts/log/pods",
-    containersLogsDir: "/home/edge/.local/share/kubelet-ts/log/containers",
-  });
-  expect(defaultDirectories(1000, { XDG_DATA_HOME: "/data" }, "/home/edge").rootDir).toBe("/data/kubelet-ts");
-  expect(defaultDirectories(1000, { XDG_DATA_HOME: "data" }, "/home/edge").rootDir).toBe(
-    "/home/edge/.local/share/kubelet-ts",
-  );
+test.each([
+  [0, { XDG_DATA_HOME: "/data" }, "/var/lib/kubelet", "/var/log"],
+  [1000, {}, "/home/edge/.local/share/kubelet-ts", "/home/edge/.local/share/kubelet-ts/log"],
+  [1000, { XDG_DATA_HOME: "/data" }, "/data/kubelet-ts", "/data/kubelet-ts/log"],
+  // The specification ignores relative paths.
+  [1000, { XDG_DATA_HOME: "data" }, "/home/edge/.local/share/kubelet-ts", "/home/edge/.local/share/kubelet-ts/log"],
+])("the directories of user %p with %p are %s", (uid, environment, rootDir, logs) => {
+  const want = { rootDir, podLogsDir: `${logs}/pods`, containersLogsDir: `${logs}/containers` };
+  expect(defaultDirectories(uid, environment, "/home/edge")).toEqual(want);
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { parse } from "yaml";
 import type { Json } from "../../../src/base/text/json.ts";
 import { importCompose } from "../../../src/cli/import/compose.ts";
-import { ComposeError, parseCompose, parseEnvFile } from "../../../src/cli/import/compose-text.ts";
+import { ComposeError, parseCompose, parseEnvFile, toSeconds } from "../../../src/cli/import/compose-text.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the shape of a manifest is checked by readManifest
@@ -408,3 +408,12 @@ describe("the text", () => {
     expect(parseEnvFile("A=1\nB=$A", new Map([["A", "2"]])).get("B")).toBe("2");
   });
 });
+
+test.each([
+  ["1m30s", 90],
+  ["500ms", 1],
+  ["0s", 1],
+  ["0", undefined],
+  ["-5s", undefined],
+  ["5", undefined],
+])("the duration %s has %p seconds", (text, want) => expect(toSeconds(text)).toBe(want));

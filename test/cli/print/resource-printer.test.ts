@@ -28,12 +28,6 @@ describe("tables", () => {
     expect(it.lines([WEB])).toStartWith("default     web-node1");
   });
 
-  test("a deleted pod has the status Deleted", () => {
-    const it = printer();
-    it.print([WEB], false);
-    expect(it.lines([WEB], true)).toContain("Deleted");
-  });
-
   test("a node under pressure", () => {
     const node = {
       kind: "Node",
@@ -103,13 +97,7 @@ describe("changes of a watch", () => {
     expect(printer({ format, headers: false }).changes([before], [after]) === "").toBe(count === 0);
   });
 
-  const changes = (before: object[], after: object[], format: "table" | "name" = "table") =>
-    printer({ format, headers: false }).changes(before as [], after as []);
-
-  test("new and deleted ones", () => {
-    expect(changes([WEB], [DB])).toMatch(/db-node1 +1\/1 +Running.*\n.*web-node1 +1\/1 +Deleted/);
-    expect(changes([WEB], [WEB, DB], "name")).toBe("pod/db-node1\n");
-  });
+  const changes = (before: object[], after: object[]) => printer({ headers: false }).changes(before as [], after as []);
 
   test("a pod of the same name with another UID is another pod", () => {
     const next = itemOf(shown({ ready: true, metadata: { uid: "another" }, mains: [has("app", running)] }));
