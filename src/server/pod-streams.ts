@@ -17,7 +17,7 @@ import {
   serveSpdyPortForward,
 } from "./port-forward.ts";
 import { type CommandOptions, SPDY_COMMAND_PROTOCOLS, serveRemoteCommand, serveSpdyCommand } from "./remote-command.ts";
-import { acceptSpdy, type ByteChannel, chooseStreamProtocol } from "./spdy/spdy-connection.ts";
+import { acceptSpdy, type ByteChannel, chooseStreamProtocol } from "./spdy.ts";
 import type { KubeletView } from "./view.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 

@@ -2,7 +2,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { PodConnection } from "../base/model/pod-dialer.ts";
 import { type ChannelProtocol, decodeChannel, encodeChannel } from "./channel-protocol.ts";
 import { watchIdle } from "./remote-command.ts";
-import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy/spdy-connection.ts";
+import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
 export interface ForwardOptions {

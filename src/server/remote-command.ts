@@ -8,7 +8,7 @@ import {
   exitStatus,
   failureStatus,
 } from "./channel-protocol.ts";
-import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy/spdy-connection.ts";
+import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
 /** A command in a container, and how long its client may be silent. */

@@ -8,7 +8,7 @@ import {
   REMOTE_COMMAND_PROTOCOLS,
 } from "../../src/server/channel-protocol.ts";
 import { parseLogQuery, parsePortQuery, parseStreamQuery } from "../../src/server/pod-streams.ts";
-import { readFrames, SpdyError } from "../../src/server/spdy/spdy-frames.ts";
+import { readFrames, SpdyError } from "../../src/server/spdy.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 /** The bytes in pieces, as a connection delivers them. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { COLUMNS, sparkPath, sparkPositions } from "../../src/page/pod-columns.tsx";
+import { COLUMNS, sparkPath, sparkPositions } from "../../src/page/pod-table.tsx";
 import { DEFAULT_FILTER, type RowFilter, type Spark, selectRows } from "../../src/page/store.ts";
 import { podRow as row } from "../support/pod-row.ts";
 

@@ -1,20 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import {
   type ByteChannel,
-  chooseStreamProtocol,
-  SpdyConnection,
-  type SpdyStream,
-} from "../../../src/server/spdy/spdy-connection.ts";
-import {
   CONTROL,
+  chooseStreamProtocol,
   encodeControl,
   encodeData,
   HeaderBlocks,
   readFrames,
+  SpdyConnection,
   type SpdyFrame,
+  type SpdyStream,
   uint32,
-} from "../../../src/server/spdy/spdy-frames.ts";
-import { until } from "../../support/until.ts";
+} from "../../src/server/spdy.ts";
+import { until } from "../support/until.ts";
 
 /** A connection whose client is the test. */
 function aConnection() {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { ProcessSession } from "../../../src/base/model/container-access.ts";
-import { logWhile, nameLines, PacedSocket, shellWhile } from "../../../src/server/page/page-streams.ts";
+import { logWhile, nameLines, PacedSocket, shellWhile } from "../../../src/server/page/page-routes.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 async function* chunksOf(...texts: string[]) {
