@@ -4,7 +4,7 @@ import { fetchJson, useLoaded } from "./connection.ts";
 import { formatBytes, formatCores, formatTime } from "./format.ts";
 import { Button } from "./parts.tsx";
 import { sleep } from "./reconnect.ts";
-import type { History, HistoryRange } from "./wire.ts";
+import { type History, type HistoryRange, RANGE_MS } from "./wire.ts";
 
 interface ChartLine {
   label: string;
@@ -175,8 +175,7 @@ function useDark(): boolean {
   return isDark;
 }
 
-const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
-const SPAN_MS: Readonly<Record<HistoryRange, number>> = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 };
+const RANGES = Object.keys(RANGE_MS) as HistoryRange[];
 const LEAST_BYTES = 1024;
 const REFRESH_MS = 10_000;
 const perSecond = (bytes: number) => `${formatBytes(bytes)}/s`;
@@ -240,7 +239,7 @@ export function HistoryCharts(props: { path: string; now: number; cpuLimitCores?
               key={chart.title}
               {...chart}
               times={value.times}
-              spanMs={SPAN_MS[range]}
+              spanMs={RANGE_MS[range]}
               limit={(limit && props[limit]) ?? 0}
             />
           ))}

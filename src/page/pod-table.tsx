@@ -4,7 +4,8 @@ import { formatAge, formatBytes, formatCores, shortSource } from "./format.ts";
 import { plainText } from "./log-text.ts";
 import { Age, Badge, Plain, PodLink, statusTone, timeOf } from "./parts.tsx";
 import type { PodRow } from "./pod-row.ts";
-import { comparePodNames, type RowFilter, type Spark } from "./store.ts";
+import { comparePodNames, compareText, type RowFilter } from "./store.ts";
+import type { Spark } from "./wire.ts";
 
 /** The part of the state that changes in every update. */
 export interface Moment {
@@ -56,7 +57,7 @@ export const COLUMNS: readonly PodColumn[] = [
     title: "Status",
     width: [23, 18],
     key: "status",
-    compare: (a, b) => (a.status < b.status ? -1 : a.status > b.status ? 1 : 0),
+    compare: (a, b) => compareText(a.status, b.status),
     cell: (pod) => (
       <>
         <Badge tone={statusTone(pod.status, pod.isReady)}>

@@ -1,14 +1,19 @@
 import type { PodRow } from "./pod-row.ts";
-import type { NodeState, NodeUsage, Rejection, Snapshot, Update, UsagePoint, WorkloadRow } from "./wire.ts";
+import {
+  type NodeState,
+  type NodeUsage,
+  RANGE_MS,
+  type Rejection,
+  type Snapshot,
+  type Spark,
+  type Update,
+  type UsagePoint,
+  type WorkloadRow,
+} from "./wire.ts";
 
 /** Points of the spark lines: ten minutes at the pace of an open page. */
 const SPARK_POINTS = 60;
-export const SPARK_MS = 600_000;
-
-export interface Spark {
-  cpuCores: (number | null)[];
-  memoryBytes: (number | null)[];
-}
+export const SPARK_MS = RANGE_MS["10m"];
 
 /** Everything the overview shows. Replaced as a whole; unchanged rows stay the same objects. */
 export interface PageState {
@@ -145,7 +150,7 @@ export const DEFAULT_FILTER: RowFilter = {
 };
 
 export const comparePodNames = (a: PodRow, b: PodRow): number =>
-  a.namespace === b.namespace ? compare(a.name, b.name) : compare(a.namespace, b.namespace);
+  a.namespace === b.namespace ? compareText(a.name, b.name) : compareText(a.namespace, b.namespace);
 
 /** Rows of the overview in order; groups by namespace are made of this order. @param order of the column */
 export function selectRows(
@@ -169,7 +174,7 @@ function hasWords({ namespace, name, owner, status, source, why, notice }: PodRo
   return words.every((word) => text.includes(word));
 }
 
-const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Whether pods may be missing only because a source has not been read yet. A refused manifest has a notice of its own. */
 export const mayMissPods = ({ isComplete, rejections }: Pick<PageState, "isComplete" | "rejections">): boolean =>

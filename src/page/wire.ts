@@ -11,7 +11,6 @@ export interface Access {
 }
 
 export interface SessionState {
-  privileged: boolean;
   /** Streams of pages, and how many there may be. */
   openPages: number;
   mostPages: number;
@@ -116,14 +115,18 @@ interface PodUsage {
   memoryBytes: number;
 }
 
-/** Series with one value for each time; null where the pod did not run. */
+/** The usage of a pod at each time; null where it did not run. */
+export type Spark = Record<keyof PodUsage, (number | null)[]>;
+
 export interface UsageHistory {
   times: number[];
   node: NodeUsage | undefined;
-  pods: Record<string, { cpuCores: (number | null)[]; memoryBytes: (number | null)[] }>;
+  pods: Record<string, Spark>;
 }
 
-export type HistoryRange = "10m" | "1h" | "24h";
+/** Time that a chart shows. Unit: milliseconds. */
+export const RANGE_MS = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 } as const;
+export type HistoryRange = keyof typeof RANGE_MS;
 
 export interface History {
   times: number[];
@@ -240,7 +243,6 @@ export interface EventRow {
 }
 
 export interface NodeDetail {
-  state: NodeState;
   /** `use`: what the kubelet keeps there, "" for others. */
   filesystems: { device: string; mountPoint: string; use: string; capacityBytes: number; usedBytes: number }[];
   images: ImageRow[];

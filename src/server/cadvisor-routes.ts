@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { isRecord, jsonIfValid } from "../base/text/json.ts";
 import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
 import { isLoopback } from "./host-header.ts";
@@ -112,14 +113,9 @@ function* jsonTexts(infos: Iterable<ContainerInfo>, isNamed: boolean): Generator
 
 /** The query that cAdvisor's client posts: `{"num_stats": 5}`. Another body asks for all instants. */
 async function postedQuery(request: RouteRequest): Promise<{ numStats?: number }> {
-  if (request.method !== "POST") return {};
-  try {
-    const body: unknown = JSON.parse(await request.text());
-    const wanted = body && typeof body === "object" && "num_stats" in body ? Number(body.num_stats) : 0;
-    return wanted > 0 ? { numStats: wanted } : {};
-  } catch {
-    return {};
-  }
+  const body = request.method === "POST" ? jsonIfValid(await request.text()) : undefined;
+  const wanted = isRecord(body) ? Number(body.num_stats) : 0;
+  return wanted > 0 ? { numStats: wanted } : {};
 }
 
 const unknownContainer = (name: string) => textResponse(404, `unknown container ${JSON.stringify(name)}\n`);

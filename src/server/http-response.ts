@@ -131,6 +131,13 @@ export function acceptsJson(accept: string | null): boolean {
   return accept.split(",").some((part) => /^\s*(\*|\*\/\*|application\/(\*|json))\s*(;|$)/i.test(part));
 }
 
+export function acceptsGzip(acceptEncoding: string | null): boolean {
+  return (acceptEncoding ?? "").split(",").some((part) => {
+    const [coding = "", ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
+    return coding === "gzip" && !parameters.some((text) => /^q=0(\.0*)?$/.test(text));
+  });
+}
+
 export const matchesEtag = (ifNoneMatch: string | null, etag: string): boolean =>
   (ifNoneMatch ?? "").split(",").some((part) => [etag, "*"].includes(part.trim().replace(/^W\//, "")));
 

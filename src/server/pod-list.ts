@@ -1,5 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import { parseFieldSelector, parseLabelSelector, type SelectableFields } from "../base/api/selectors.ts";
+import { compareFullNames, podFullName } from "../base/model/identity.ts";
 import { memoized } from "../base/model/memoized.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 import { redactPod } from "./redact-pod.ts";
@@ -33,9 +34,7 @@ export class PodListRenderer {
 
   /** The list of some pods; nothing but their items is kept. */
   renderOnly(pods: readonly Pod[]): PreparedList {
-    const body = podListText(
-      pods.toSorted((a, b) => compareNames(a.metadata, b.metadata)).map((pod) => this.#item(pod)),
-    );
+    const body = podListText(pods.toSorted((a, b) => byFullName(a.metadata, b.metadata)).map((pod) => this.#item(pod)));
     return { body: Buffer.from(body), etag: `"${Bun.hash(body).toString(16)}"` };
   }
 }
@@ -59,7 +58,7 @@ function toListItem(pod: Pod): object {
 
 /** `/runningpods/`: the pods that the engine runs, with what it knows of them. */
 export function runningPodListText(pods: readonly PodFacts[]): string {
-  const items = pods.toSorted(compareNames).map((pod) =>
+  const items = pods.toSorted(byFullName).map((pod) =>
     JSON.stringify({
       metadata: { name: pod.name, namespace: pod.namespace, uid: pod.uid, creationTimestamp: null },
       spec: { containers: pod.containers.length === 0 ? null : runningContainers(pod) },
@@ -70,17 +69,10 @@ export function runningPodListText(pods: readonly PodFacts[]): string {
 }
 
 const runningContainers = ({ containers }: PodFacts) =>
-  containers.toSorted((a, b) => compareText(a.name, b.name)).map(({ name, image }) => ({ name, image, resources: {} }));
+  containers.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ name, image }) => ({ name, image, resources: {} }));
 
-type Named = { namespace?: string | undefined; name?: string | undefined };
-
-const compareNames = (a: Named, b: Named): number =>
-  compareText(a.namespace ?? "default", b.namespace ?? "default") || compareText(a.name ?? "", b.name ?? "");
-
-// Not localeCompare: the order must be the same under every locale.
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
+type Named = Parameters<typeof podFullName>[0];
+const byFullName = (a: Named, b: Named): number => compareFullNames(podFullName(a), podFullName(b));
 
 /** Fields that `fieldSelector` may name. Source: core/v1 `Pod`'s selectable fields. */
 const SELECTABLE: SelectableFields<Pod> = {

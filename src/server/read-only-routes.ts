@@ -14,6 +14,7 @@ import {
 } from "../stats/metrics/metric.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import {
+  acceptsGzip,
   acceptsJson,
   cleanPath,
   debugDisabled,
@@ -343,13 +344,6 @@ function metrics(
 /** `/metrics/cadvisor`, and `/metrics` of the cAdvisor port. */
 export function cadvisorMetrics(call: Pick<Call, "request" | "context">): Promise<HttpResponse> {
   return metrics("/metrics/cadvisor", SHARED_MS, ({ cadvisor }, format) => cadvisor.metrics(format))(call);
-}
-
-export function acceptsGzip(acceptEncoding: string | null): boolean {
-  return (acceptEncoding ?? "").split(",").some((part) => {
-    const [coding = "", ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
-    return coding === "gzip" && !parameters.some((text) => /^q=0(\.0*)?$/.test(text));
-  });
 }
 
 /** Go's `strconv.ParseBool`; what it does not know is false, as upstream. */

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/model/clock.ts";
 import type { ProcessSession, StreamSelection, TerminalSize } from "../base/model/container-access.ts";
+import { isRecord, jsonIfValid } from "../base/text/json.ts";
 import {
   CHANNEL,
   type ChannelProtocol,
@@ -148,12 +149,9 @@ async function feed(socket: WebSocketConnection, held: ProcessSession, protocol:
 
 /** Source: client-go's `TerminalSize`: `{"Width":80,"Height":24}`. */
 export function parseSize(data: Uint8Array): TerminalSize | undefined {
-  try {
-    const { Width: width, Height: height } = JSON.parse(Buffer.from(data).toString()) as Record<string, unknown>;
-    return isLength(width) && isLength(height) ? { width, height } : undefined;
-  } catch {
-    return undefined;
-  }
+  const size = jsonIfValid(Buffer.from(data).toString());
+  const { Width: width, Height: height } = isRecord(size) ? size : {};
+  return isLength(width) && isLength(height) ? { width, height } : undefined;
 }
 
 const isLength = (value: unknown): value is number =>

@@ -5,6 +5,7 @@ import {
   type HttpResponse,
   type ListenerRequest,
   type ListenerResponse,
+  NOSNIFF,
   parseTarget,
   textResponse,
   tooManyRequests,
@@ -111,7 +112,7 @@ export class RequestHandler {
     try {
       if (!target?.path.startsWith("/")) return textResponse(400, "400 Bad Request");
       if (!this.#options.acceptsHost(head.header("Host"))) {
-        return refusal(421, "421: this server answers for localhost, its node and addresses only\n");
+        return textResponse(421, "421: this server answers for localhost, its node and addresses only\n", NOSNIFF);
       }
       return await this.#options.route({
         ...head,
@@ -147,18 +148,15 @@ export class RequestHandler {
   }
 
   #responseTo(error: unknown, path: string, signal: AbortSignal): HttpResponse {
-    if (error instanceof BodyTooLongError) return refusal(413, `413: ${error.message}\n`);
+    if (error instanceof BodyTooLongError) return textResponse(413, `413: ${error.message}\n`, NOSNIFF);
     if (error instanceof TooManyBodiesError) return tooManyRequests();
     if (!signal.aborted) {
       const { name } = this.#options;
       this.#logger.error("A request could not be answered", { server: name, path, error: messageOf(error) });
     }
-    return refusal(500, "500 internal server error\n");
+    return textResponse(500, "500 internal server error\n", NOSNIFF);
   }
 }
-
-const refusal = (status: number, body: string): HttpResponse =>
-  textResponse(status, body, { "X-Content-Type-Options": "nosniff" });
 
 /** Counts what is under way, by client address. Beyond the limit an address is refused that has more than its share. */
 export class FairShare {

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { COLUMNS, sparkPath, sparkPositions } from "../../src/page/pod-table.tsx";
-import { DEFAULT_FILTER, type RowFilter, type Spark, selectRows } from "../../src/page/store.ts";
+import { DEFAULT_FILTER, type RowFilter, selectRows } from "../../src/page/store.ts";
+import type { Spark } from "../../src/page/wire.ts";
 import { podRow as row } from "../support/pod-row.ts";
 
 const PODS = new Map(

@@ -32,10 +32,8 @@ export class Credentials {
   readonly #pemPath: string | undefined;
   readonly #proxyFor: ProxyFor;
   readonly #clock: Clock;
-  #config: Kubeconfig;
-  #tls: ConnectionSettings["tls"] = {};
+  #loaded: { config: Kubeconfig; tls: ConnectionSettings["tls"]; stamps: string };
   #checkedAtMs = Number.NEGATIVE_INFINITY;
-  #stamps = "";
   #token: { value: string; readAtMs: number } | undefined;
   #plugin: ((options: PluginOptions) => Promise<void>) | undefined;
 
@@ -49,42 +47,35 @@ export class Credentials {
     this.#proxyFor = proxyFor;
     this.#pemPath = pemPath;
     this.#clock = clock;
-    this.#config = readKubeconfig(path);
-    this.#stamps = this.#readStamps();
-    this.#tls = this.#readTls(this.#config);
+    this.#loaded = this.#load(path);
   }
 
   /** Another kubeconfig counts from now on. @throws Error when it cannot be read */
   use(path: string): void {
-    const config = readKubeconfig(path);
-    this.#tls = this.#readTls(config);
+    this.#loaded = this.#load(path);
     this.#path = path;
-    this.#config = config;
-    this.#stamps = this.#readStamps();
     this.#plugin = undefined;
     this.#token = undefined;
   }
 
-  #readTls(config: Kubeconfig): ConnectionSettings["tls"] {
+  /** @throws Error when the kubeconfig, or a file it names, cannot be read */
+  #load(path: string) {
+    const config = readKubeconfig(path);
+    const stamps = stampsOf(config, this.#pemPath);
     const pem = this.#pemPath === undefined ? undefined : readTextIfExists(this.#pemPath, MAX_PEM_BYTES);
-    return { ...readTls(config), ...(pem !== undefined && { cert: pem, key: pem }) };
+    return { config, stamps, tls: { ...readTls(config), ...(pem !== undefined && { cert: pem, key: pem }) } };
   }
 
   get server(): string {
-    return this.#config.cluster.server;
-  }
-
-  /** CA of the API server in PEM; undefined where the system's are trusted. */
-  get ca(): string | undefined {
-    return this.#tls.ca;
+    return this.#loaded.config.cluster.server;
   }
 
   /** @throws Error when a plugin fails or a token file cannot be read */
   async current(): Promise<ConnectionSettings> {
     this.#refresh();
-    const { cluster, user } = this.#config;
+    const { cluster, user } = this.#loaded.config;
     const headers: Record<string, string> = {};
-    let tls = this.#tls;
+    let { tls } = this.#loaded;
     if (user.exec || user["auth-provider"]) {
       const options: PluginOptions = { headers };
       this.#plugin ??= await loadPlugin(this.#path);
@@ -124,29 +115,19 @@ export class Credentials {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#checkedAtMs < FILE_CHECK_MS) return;
     this.#checkedAtMs = nowMs;
-    const stamps = this.#readStamps();
-    if (stamps === this.#stamps) return;
+    if (stampsOf(this.#loaded.config, this.#pemPath) === this.#loaded.stamps) return;
     try {
-      const config = readKubeconfig(this.#path);
-      this.#tls = this.#readTls(config);
-      this.#config = config;
-      this.#stamps = stamps;
+      this.#loaded = this.#load(this.#path);
     } catch {
       // Half-written, or gone for a moment.
     }
   }
+}
 
-  #readStamps(): string {
-    const { cluster, user } = this.#config;
-    const paths = [
-      this.#path,
-      cluster["certificate-authority"],
-      user["client-certificate"],
-      user["client-key"],
-      this.#pemPath,
-    ];
-    return paths.map((path) => (path ? stampOf(path) : "")).join(" ");
-  }
+/** Of the kubeconfig and the files that it names: another text when one of them was replaced. */
+function stampsOf({ path, cluster, user }: Kubeconfig, pemPath: string | undefined): string {
+  const named = [cluster["certificate-authority"], user["client-certificate"], user["client-key"]];
+  return [path, ...named, pemPath].map((file) => (file ? stampOf(file) : "")).join(" ");
 }
 
 interface PluginOptions {

@@ -1,3 +1,4 @@
+import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Outage } from "../../base/model/cluster-connection.ts";
 
@@ -74,16 +75,9 @@ export class Reachability {
   }
 
   /** Waits as {@link schedule}. @returns whether the wait ended early; rejects with the reason of the signal */
-  pause(ms: number, signal: AbortSignal): Promise<boolean> {
-    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
-    if (signal.aborted) return Promise.reject(signal.reason);
-    const cancel = this.schedule(ms, resolve);
-    const onAbort = () => {
-      cancel();
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", onAbort, { once: true });
-    return promise.finally(() => signal.removeEventListener("abort", onAbort));
+  async pause(ms: number, signal: AbortSignal): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    return await unlessAborted(promise, signal).finally(this.schedule(ms, resolve));
   }
 }
 
@@ -103,10 +97,6 @@ export class BackOff {
   constructor(policy: BackOffPolicy, random: () => number = Math.random) {
     this.#policy = policy;
     this.#random = random;
-  }
-
-  get failures(): number {
-    return this.#failures;
   }
 
   /** Counts one more failure. @returns the delay until the next attempt, at most `longest` */

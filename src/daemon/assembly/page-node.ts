@@ -33,7 +33,7 @@ export class NodeReader {
     this.#rates = new MachineRates(parts.context.clock);
   }
 
-  async read(pods: readonly Pod[]): Promise<Omit<NodeDetail, "state" | "events">> {
+  async read(pods: readonly Pod[]): Promise<Omit<NodeDetail, "events">> {
     const { imageGc, engine } = this.#parts;
     const { clock, options } = this.#parts.context;
     const [sample, cores, store] = await Promise.all([

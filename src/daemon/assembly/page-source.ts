@@ -141,7 +141,7 @@ export class KubeletPage implements PageSource, PageDetails {
 
   async nodeDetail(): Promise<NodeDetail> {
     const machine = await this.#machine.read(this.#view.pods());
-    return { ...machine, state: await this.node(), events: this.#view.events().items.map(toEventRow) };
+    return { ...machine, events: this.#view.events().items.map(toEventRow) };
   }
 
   processes(uid: PodUID): Promise<readonly ProcessRow[]> {

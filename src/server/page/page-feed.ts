@@ -36,8 +36,8 @@ export interface PageSource {
 
 export interface PageSubscriber {
   access: Access;
-  /** Takes an event of the stream. @returns false when the reader is slow: it is sent nothing until `resume` */
-  send: (event: "snapshot" | "update", data: string) => boolean;
+  /** Takes an event of the stream. Updates that a slow reader does not take are lost: it has to ask for a snapshot. */
+  send: (event: "snapshot" | "update", data: string) => void;
 }
 
 /** The pace of an open page. */
@@ -54,8 +54,7 @@ export class PageFeed {
   readonly #logger: Pick<Logger, "debug">;
   readonly #usage: UsageRecorder;
   readonly #source: PageSource;
-  /** Value: whether it takes updates now. */
-  readonly #subscribers = new Map<PageSubscriber, boolean>();
+  readonly #subscribers = new Set<PageSubscriber>();
   readonly #rows = new WeakMap<Pod, PodRow>();
   /** The rows of the last update, and as JSON: a pod may change in what no row shows. */
   #sent = new Map<string, { row: PodRow; text: string }>();
@@ -92,7 +91,7 @@ export class PageFeed {
 
   /** Sends the snapshot and then every update. @returns a function that ends it */
   async subscribe(subscriber: PageSubscriber): Promise<() => void> {
-    this.#subscribers.set(subscriber, false);
+    this.#subscribers.add(subscriber);
     if (!this.#unsubscribe) {
       this.#unsubscribe = this.#source.onPodsChanged(() => this.#scheduleFlush());
       this.#scheduleSample(0);
@@ -122,8 +121,7 @@ export class PageFeed {
     // The others must not miss the changes that this snapshot contains.
     this.#flush();
     const usage = this.#usage.recent(this.#nodeUsage, this.#clock.now().getTime());
-    const snapshot = this.#snapshot(subscriber.access, this.#node, usage);
-    this.#subscribers.set(subscriber, subscriber.send("snapshot", JSON.stringify(snapshot)));
+    subscriber.send("snapshot", JSON.stringify(this.#snapshot(subscriber.access, this.#node, usage)));
   }
 
   /** The state for the document itself, with the newest usage only. Nothing is sampled for it. */
@@ -181,7 +179,9 @@ export class PageFeed {
       this.#sentParts.set(name, text);
     }
     if (usage) update.usage = usage;
-    if (Object.keys(update).length > 0) this.#broadcast(JSON.stringify(update));
+    if (Object.keys(update).length === 0) return;
+    const data = JSON.stringify(update);
+    for (const subscriber of this.#subscribers) subscriber.send("update", data);
   }
 
   /** Rows that differ from those of the last update, and the UIDs of pods that are gone since. */
@@ -200,12 +200,6 @@ export class PageFeed {
     const removed = [...this.#sent.keys()].filter((uid) => !now.has(uid));
     this.#sent = now;
     return { changed, removed };
-  }
-
-  #broadcast(data: string): void {
-    for (const [subscriber, isLive] of this.#subscribers) {
-      if (isLive) this.#subscribers.set(subscriber, subscriber.send("update", data));
-    }
   }
 
   #scheduleSample(ms: number): void {
@@ -254,7 +248,8 @@ export class PageStream implements PageSubscriber {
   readonly #build: string;
   #next: string | undefined;
   #wake: (() => void) | undefined;
-  #isBehind = false;
+  /** It has missed an update, or has no snapshot yet. */
+  #isBehind = true;
 
   /**
    * @param isAllowed asked before each message; false ends the stream: the session has expired
@@ -268,12 +263,11 @@ export class PageStream implements PageSubscriber {
     this.#build = build;
   }
 
-  send(event: "snapshot" | "update", data: string): boolean {
-    this.#isBehind = this.#next !== undefined;
-    if (this.#isBehind) return false;
+  send(event: "snapshot" | "update", data: string): void {
+    this.#isBehind = event === "update" && (this.#isBehind || this.#next !== undefined);
+    if (this.#isBehind) return;
     this.#next = `${event} ${data}`;
     this.#wake?.();
-    return true;
   }
 
   /** Sends `event data` messages until the client is gone or the session has expired. */
@@ -289,8 +283,10 @@ export class PageStream implements PageSubscriber {
         const message = this.#next;
         this.#next = undefined;
         if (message !== undefined) await send(message);
-        else if (this.#isBehind) this.#feed.resume(this);
-        else if (!(await this.#woken())) await send("ping ");
+        else if (this.#isBehind) {
+          this.#isBehind = false;
+          this.#feed.resume(this);
+        } else if (!(await this.#woken())) await send("ping ");
       }
       if (!socket.gone.aborted) await send("expired ");
     } finally {

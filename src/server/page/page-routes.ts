@@ -2,20 +2,30 @@ import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { ContainerAccess, LogSelection, ProcessSession } from "../../base/model/container-access.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import type {
-  Access,
-  ActionResult,
-  ApplyResult,
-  CompareResult,
-  HistoryRange,
-  NodeDetail,
-  PodDetail,
-  ProcessRow,
-  SessionState,
+import { isRecord, jsonIfValid } from "../../base/text/json.ts";
+import {
+  type Access,
+  type ActionResult,
+  type ApplyResult,
+  type CompareResult,
+  type HistoryRange,
+  type NodeDetail,
+  type PodDetail,
+  type ProcessRow,
+  RANGE_MS,
+  type SessionState,
 } from "../../page/wire.ts";
 import { findLogContainer, findRunningContainer } from "../../plan/status/log-container.ts";
 import { chooseProtocol } from "../channel-protocol.ts";
-import { NOSNIFF, type RouteResponse, type ServerRequest, textResponse, tooManyRequests } from "../http-response.ts";
+import {
+  acceptsGzip,
+  matchesEtag,
+  NOSNIFF,
+  type RouteResponse,
+  type ServerRequest,
+  textResponse,
+  tooManyRequests,
+} from "../http-response.ts";
 import { repeat, serveRemoteCommand } from "../remote-command.ts";
 import type { WebSocketConnection } from "../websocket.ts";
 import { type Asset, Assets, INLINE_SCRIPT } from "./assets.ts";
@@ -59,7 +69,6 @@ const SECURITY_HEADERS = {
   "Cross-Origin-Resource-Policy": "same-origin",
 } as const;
 
-const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
 /** Streams of pages with a session, and as many of pages without one. */
 const MAX_STREAMS = 32;
 /** A manifest as the API takes it, 3 MiB, in JSON. */
@@ -116,7 +125,7 @@ export class PageRoutes {
     switch (`${isWrite ? "POST" : "GET"} ${path}`) {
       case "GET /page/api/session": {
         const openPages = this.#streams[privileged ? "session" : "public"];
-        return json({ privileged, openPages, mostPages: MAX_STREAMS } satisfies SessionState);
+        return json({ openPages, mostPages: MAX_STREAMS } satisfies SessionState);
       }
       case "POST /page/api/apply":
         return this.#apply(request, false);
@@ -165,7 +174,7 @@ export class PageRoutes {
     const isShown = access.privileged || this.#deps.isLocal;
     const state = isShown ? await this.#deps.feed.firstState(access).catch(() => undefined) : undefined;
     const body = this.#assets.document(state);
-    const isGzip = takesGzip(request);
+    const isGzip = acceptsGzip(request.header("Accept-Encoding"));
     return {
       status: 200,
       headers: {
@@ -331,8 +340,10 @@ function toLogSelection(query: URLSearchParams, now: Date): LogSelection {
   };
 }
 
-const rangeOf = ({ query }: ServerRequest): HistoryRange =>
-  RANGES.find((known) => known === query.get("range")) ?? "10m";
+function rangeOf({ query }: ServerRequest): HistoryRange {
+  const range = query.get("range") ?? "";
+  return Object.hasOwn(RANGE_MS, range) ? (range as HistoryRange) : "10m";
+}
 
 /** Values of `Sec-Fetch-Site` in requests of the page itself and of an address that the user typed. */
 const OWN_SITES: readonly (string | null)[] = [null, "same-origin", "none"];
@@ -347,13 +358,11 @@ function isSameOrigin({ header, isSecure }: ServerRequest): boolean {
   return OWN_SITES.includes(header("Sec-Fetch-Site"));
 }
 
-const takesGzip = ({ header }: ServerRequest): boolean => /\bgzip\b/.test(header("Accept-Encoding") ?? "");
-
 function assetResponse(request: ServerRequest, { type, etag, isImmutable, gzipped }: Asset): RouteResponse {
   const caching = isImmutable ? "public, max-age=31536000, immutable" : "no-cache";
   const headers = { ...SECURITY_HEADERS, ETag: etag, "Cache-Control": caching, Vary: "Accept-Encoding" };
-  if (request.header("If-None-Match") === etag) return { status: 304, headers, body: "" };
-  const isGzip = takesGzip(request);
+  if (matchesEtag(request.header("If-None-Match"), etag)) return { status: 304, headers, body: "" };
+  const isGzip = acceptsGzip(request.header("Accept-Encoding"));
   return {
     status: 200,
     headers: { ...headers, "Content-Type": type, ...(isGzip && { "Content-Encoding": "gzip" }) },
@@ -373,13 +382,8 @@ const json = (value: unknown, more: Record<string, string> = {}): RouteResponse 
 
 /** An object; an empty one for anything else. @throws as `text` of a request */
 async function readJson(request: ServerRequest, maxBytes?: number): Promise<Record<string, unknown>> {
-  const body = await request.text(maxBytes);
-  try {
-    const value: unknown = JSON.parse(body);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
+  const value = jsonIfValid(await request.text(maxBytes));
+  return isRecord(value) ? value : {};
 }
 
 /** A longer line is sent in pieces. Unit: UTF-16 code units. */

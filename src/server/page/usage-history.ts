@@ -7,9 +7,15 @@ import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import type { History, HistoryRange, NodeUsage, UsageHistory } from "../../page/wire.ts";
+import {
+  type History,
+  type HistoryRange,
+  type NodeUsage,
+  RANGE_MS,
+  type Spark,
+  type UsageHistory,
+} from "../../page/wire.ts";
 
-const RANGE_MS: Readonly<Record<HistoryRange, number>> = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 };
 /** An hour at the pace of an open page, 10 s. */
 const FINE_SAMPLES = 360;
 const COARSE_MS = 120_000;
@@ -146,7 +152,7 @@ function valuesOf(samples: readonly Sample[], subject: string, key: Key): (numbe
 
 function toUsageHistory(samples: readonly Sample[], node: NodeUsage | undefined): UsageHistory {
   const uids = new Set(samples.flatMap(({ rows }) => [...rows.keys()].filter((subject) => subject !== NODE)));
-  const toSpark = (uid: string) => ({
+  const toSpark = (uid: string): Spark => ({
     cpuCores: valuesOf(samples, uid, "cpuCores"),
     memoryBytes: valuesOf(samples, uid, "memoryBytes"),
   });

@@ -153,7 +153,7 @@ test.each<[Record<string, string>, number]>([
 });
 
 test("readers without a session cannot take the streams of sessions", async () => {
-  const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
+  const feed = { subscribe: async () => () => {}, resume: () => {} } as unknown as PageFeed;
   const { ask, cookie } = world({ feed });
   const gone = new AbortController();
   const socket = { gone: gone.signal, send: async () => {}, close: () => {} } as unknown as WebSocketConnection;
