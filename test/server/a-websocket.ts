@@ -4,13 +4,13 @@ import { connect, createServer as createNetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { acceptWebSocket } from "../../src/server/websocket.ts";
 
-export const OPCODE = { continuation: 0, text: 1, binary: 2, ping: 9, pong: 10 } as const;
+export const OPCODE = { binary: 2, ping: 9, pong: 10 } as const;
 
 /** A frame as a client sends it, with a mask of zeros. */
-export function clientFrame(opcode: number, payload: Uint8Array, { final = true } = {}): Buffer {
+export function clientFrame(opcode: number, payload: Uint8Array): Buffer {
   const { length } = payload;
   const header = Buffer.alloc(length < 126 ? 2 : length < 0x1_0000 ? 4 : 10);
-  header[0] = (final ? 0x80 : 0) | opcode;
+  header[0] = 0x80 | opcode;
   header[1] = 0x80 | (length < 126 ? length : length < 0x1_0000 ? 126 : 127);
   if (header.length === 4) header.writeUInt16BE(length, 2);
   if (header.length === 10) header.writeBigUInt64BE(BigInt(length), 2);

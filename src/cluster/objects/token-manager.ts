@@ -28,9 +28,6 @@ const MAX_AGE_MS = 24 * 3_600_000;
 /** Distance between two attempts to replace a token. */
 const RETRY_MS = 30_000;
 
-/** When a token of this life is replaced. Unit: milliseconds from now. Pure. */
-export const computeRefreshDelay = (lifeMs: number): number => Math.min(lifeMs * REFRESH_PART, MAX_AGE_MS);
-
 /** Tokens of service accounts, each bound to its pod; kept while they last, and replaced in time. */
 export class TokenManager {
   readonly #deps: TokenManagerDeps;
@@ -113,7 +110,7 @@ export class TokenManager {
     return {
       token: status.token,
       expiresAtMs: nowMs + soundMs,
-      refreshAtMs: nowMs + computeRefreshDelay(soundMs),
+      refreshAtMs: nowMs + Math.min(soundMs * REFRESH_PART, MAX_AGE_MS),
       pod: uid,
     };
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { computeRefreshDelay, TokenManager } from "../../../src/cluster/objects/token-manager.ts";
+import { TokenManager } from "../../../src/cluster/objects/token-manager.ts";
 import { aPod } from "../../support/builders.ts";
 import { FakeApi } from "../../support/cluster/fake-api.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
@@ -24,14 +24,6 @@ function aWorld(lifeSeconds?: number) {
   const tokens = new TokenManager({ client: api, clock, onDue: () => dues++ });
   return { clock, api, tokens, dues: () => dues };
 }
-
-test.each([
-  { life: "ten minutes", lifeMs: 10 * MINUTE_MS, want: 8 * MINUTE_MS },
-  { life: "a day", lifeMs: 24 * HOUR_MS, want: 19.2 * HOUR_MS },
-  { life: "a year", lifeMs: 365 * 24 * HOUR_MS, want: 24 * HOUR_MS },
-])("when a token is replaced: a life of $life", ({ lifeMs, want }) => {
-  expect(computeRefreshDelay(lifeMs)).toBe(want);
-});
 
 describe("tokens of a pod", () => {
   test("the request is bound to the pod, with its audience and life", async () => {
@@ -70,6 +62,15 @@ describe("tokens of a pod", () => {
     const { clock, tokens, dues } = aWorld(300);
     await tokens.tokenFor(pod, WISH);
     await clock.advance(4 * MINUTE_MS);
+    expect(dues()).toBe(1);
+  });
+
+  test("a token of a year is replaced after a day", async () => {
+    const { clock, tokens, dues } = aWorld();
+    await tokens.tokenFor(pod, { ...WISH, expirationSeconds: 365 * 24 * 3600 });
+    await clock.advance(24 * HOUR_MS - 1);
+    expect(dues()).toBe(0);
+    await clock.advance(1);
     expect(dues()).toBe(1);
   });
 
