@@ -195,19 +195,19 @@ const RELOADED_FOR = "kubelet-ts-reloaded-for";
 const ownBuild = (): string =>
   document.querySelector<HTMLScriptElement>('script[type="module"]')?.src.split("/").at(-1) ?? "";
 
-/** Loads the page of another build: once, for the case that two builds answer in turn. */
+/** Loads the page of another build: once, in case two builds take turns. */
 export function reloadFor(build: string): void {
   try {
     if (sessionStorage.getItem(RELOADED_FOR) === build) return;
     sessionStorage.setItem(RELOADED_FOR, build);
   } catch {
-    // A browser that keeps nothing.
+    // This browser stores nothing.
     return;
   }
   location.reload();
 }
 
-/** Loads once per `key` and again on each `revision`; keeps the last answer meanwhile. */
+/** Loads once per `key` and again on each `revision`; keeps the last value meanwhile. */
 export function useLoaded<T>(key: string, revision: unknown, load: (signal: AbortSignal) => Promise<T>) {
   const [state, setState] = useState<{ key: string; value?: T; error?: string }>({ key });
   useEffect(() => {

@@ -35,7 +35,7 @@ export class LineBuffer {
   add(added: readonly LogLine[]): void {
     this.waiting += added.length;
     for (const line of added.slice(-MAX_LINES)) {
-      // The rest of a line that was split stays behind its begin.
+      // The rest of a line that was split stays behind its start.
       const stamp = line.stamp || (this.#pending.at(-1) ?? this.lines.at(-1))?.stamp || "";
       this.#pending.push({ ...line, stamp, id: this.#nextId++ });
     }
@@ -71,7 +71,7 @@ function newestLines<T extends { text: string }>(lines: T[]): T[] {
 export class ResumePoint {
   /** Newest line of each container. */
   readonly #newest = new Map<string, string>();
-  /** The same at the begin of the connection. */
+  /** The same at the start of the connection. */
   #known: ReadonlyMap<string, string> = new Map();
   #from = "";
 

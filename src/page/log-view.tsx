@@ -176,7 +176,7 @@ function describeCount(
   return `${at > 0 ? `match ${at} of ${matches.length}` : found} in ${total}${older}`;
 }
 
-/** Behind the last match comes the first. */
+/** After the last match comes the first. */
 function nextMatch(
   matches: readonly ShownLine[],
   current: ShownLine | undefined,
@@ -212,7 +212,7 @@ function useScroll(
   const [limit, setLimit] = useState(SHOWN_LINES);
   const [current, setCurrent] = useState<ShownLine>();
   const shown = useMemo(() => (listed.length > limit ? listed.slice(-limit) : listed), [listed, limit]);
-  /** The last position that is known: an event for it is no wish of the reader. */
+  /** The last known position: the reader did not cause a scroll event that leads there. */
   const top = useRef(0);
   /** Distance to the end that is kept when older lines are put in front. */
   const fromEnd = useRef<number | undefined>(undefined);

@@ -5,32 +5,32 @@ import { withVisibleMarks } from "./log-text.ts";
 import { Button, NeedsSession, Plain, Question } from "./parts.tsx";
 import type { ActionResult, CompareResult, PodDetail } from "./wire.ts";
 
-/** Kept while the page is open: a look at the pods must not cost what was written. */
+/** Kept while the page is open: it must not be lost by a look at the pods. */
 let draft = "";
 
 export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluster: boolean }) {
   const [text, setText] = useState(draft);
-  const [answer, setResponse] = useState<ActionResult>();
+  const [result, setResult] = useState<ActionResult>();
   const [plan, setPlan] = useState<string>();
   const [isBusy, setBusy] = useState(false);
   if (isOfCluster) return <p class="empty">This node belongs to a cluster: apply the manifest with kubectl.</p>;
   if (!canAct) return <NeedsSession what="Applying a manifest" />;
   const send = async (isDryRun: boolean): Promise<ActionResult> => {
-    const result = await applyManifest(text, isDryRun);
-    return { ok: result.problems.length === 0, message: describeApplied(result, isDryRun) };
+    const applied = await applyManifest(text, isDryRun);
+    return { ok: applied.problems.length === 0, message: describeApplied(applied, isDryRun) };
   };
   const run = async (work: () => Promise<void>) => {
     setBusy(true);
-    setResponse(undefined);
+    setResult(undefined);
     await work();
     setBusy(false);
   };
-  const check = () => run(async () => setResponse(await send(true)));
-  /** A manifest that cannot be applied as a whole is not begun. */
+  const check = () => run(async () => setResult(await send(true)));
+  /** Nothing of a manifest is applied unless all of it can be. */
   const ask = () =>
     run(async () => {
       const checked = await applyManifest(text, true);
-      if (checked.problems.length > 0) setResponse({ ok: false, message: describeApplied(checked, true) });
+      if (checked.problems.length > 0) setResult({ ok: false, message: describeApplied(checked, true) });
       else setPlan(describePlan(checked, await compareManifest(text)));
     });
   const isUnusable = isBusy || text.trim() === "";
@@ -61,13 +61,13 @@ export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluste
           details={plan}
           onResponse={(yes) => {
             setPlan(undefined);
-            if (yes) void run(async () => setResponse(await send(false)));
+            if (yes) void run(async () => setResult(await send(false)));
           }}
         />
       )}
       <div role="status">
         {isBusy && <p class="note">Working…</p>}
-        {answer && <pre class={answer.ok ? "banner" : "banner bad"}>{answer.message}</pre>}
+        {result && <pre class={result.ok ? "banner" : "banner bad"}>{result.message}</pre>}
       </div>
     </>
   );
@@ -145,7 +145,7 @@ interface EditBoxProps {
 }
 
 function EditBox({ text, onText, onEnd, source }: EditBoxProps) {
-  const [answer, setResponse] = useState<CompareResult>();
+  const [result, setResult] = useState<CompareResult>();
   return (
     <>
       <textarea
@@ -156,7 +156,7 @@ function EditBox({ text, onText, onEnd, source }: EditBoxProps) {
         onInput={(event) => onText(event.currentTarget.value)}
       />
       <div class="buttons">
-        <Button text="What would restart?" onClick={async () => setResponse(await compareManifest(text))} />
+        <Button text="What would restart?" onClick={async () => setResult(await compareManifest(text))} />
         <Button text="Discard the edit" onClick={onEnd} />
       </div>
       <p class="note">
@@ -172,7 +172,7 @@ function EditBox({ text, onText, onEnd, source }: EditBoxProps) {
         )}
       </p>
       <div role="status">
-        {answer && <pre class={answer.problems.length === 0 ? "banner" : "banner bad"}>{describeChanges(answer)}</pre>}
+        {result && <pre class={result.problems.length === 0 ? "banner" : "banner bad"}>{describeChanges(result)}</pre>}
       </div>
     </>
   );

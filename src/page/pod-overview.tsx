@@ -185,8 +185,8 @@ const describeThrottling = ({ throttled, periods }: NonNullable<ContainerDetail[
   `${formatPercent(throttled, periods)} of the time (${throttled} of ${periods} periods)`;
 
 function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
-  const last = probe.answers.at(-1);
-  const failed = probe.answers.findLast(({ result }) => result !== "success");
+  const last = probe.attempts.at(-1);
+  const failed = probe.attempts.findLast(({ result }) => result !== "success");
   return (
     <div class="probe">
       <span>
@@ -197,13 +197,13 @@ function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
         <span class="ago">{probe.timing}</span>
       </span>
       <ol class="answers" aria-label={`Last answers of the ${probe.kind} probe, oldest first`}>
-        {probe.answers.map((answer) => (
+        {probe.attempts.map(({ time, result, output, durationMs }) => (
           <li
-            key={answer.time}
-            class={answer.result}
-            title={`${formatWholeTime(answer.time)}: ${answer.result}, ${Math.round(answer.durationMs)} ms. ${plainText(answer.output)}`}
+            key={time}
+            class={result}
+            title={`${formatWholeTime(time)}: ${result}, ${Math.round(durationMs)} ms. ${plainText(output)}`}
           >
-            <span class="hidden">{answer.result}</span>
+            <span class="hidden">{result}</span>
           </li>
         ))}
       </ol>

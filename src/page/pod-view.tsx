@@ -84,14 +84,14 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
   );
   const [question, setQuestion] = useState<PodAction>();
   const [busy, setBusy] = useState<PodAction>();
-  const [answer, setResponse] = useState<ActionResult>();
+  const [result, setResult] = useState<ActionResult>();
   const onResponse = async (yes: boolean) => {
     const action = question;
     setQuestion(undefined);
     if (!yes || !action) return;
     setBusy(action);
-    setResponse(undefined);
-    setResponse(await act(`${path}/${action}`));
+    setResult(undefined);
+    setResult(await act(`${path}/${action}`));
     setBusy(undefined);
   };
   // Its shell continues while another part of the pod is shown.
@@ -115,7 +115,7 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
       </div>
       <div role="status">
         {busy && <p class="banner">{busy === "restart" ? "Restarting…" : "Deleting…"}</p>}
-        {answer && <p class={answer.ok ? "banner" : "banner bad"}>{answer.message}</p>}
+        {result && <p class={result.ok ? "banner" : "banner bad"}>{result.message}</p>}
         {error && <p class="banner warn">{error}</p>}
       </div>
       {question && <Question {...describeAction(question, row)} onResponse={onResponse} />}

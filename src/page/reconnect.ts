@@ -23,7 +23,7 @@ export const mustReplace = (wake: Wake, connection: PageState["connection"], sil
 /** Pure. @param failures attempts that failed in a row */
 export const retryAfterMs = (failures: number): number => Math.min(FIRST_RETRY_MS * 2 ** failures, LONGEST_RETRY_MS);
 
-/** How long an attempt may be without an answer: longer with each, for a server that is slow. Pure. */
+/** How long an attempt may be without a response: longer with each failure, for a server that is slow. Pure. */
 export const answerWithinMs = (failures: number): number => Math.min(FIRST_ANSWER_MS * 2 ** failures, SILENCE_MS);
 
 /** Whether the machine slept, or its clock was set, between two ticks. Pure. */

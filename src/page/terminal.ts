@@ -40,7 +40,7 @@ export function openTerminal(place: HTMLElement, { uid, container, onEnd }: Term
   terminal.loadAddon(fit);
   terminal.open(place);
   terminal.attachCustomKeyEventHandler((event) => {
-    // The Tab key belongs to the shell: this is the way out for those who have no mouse.
+    // The Tab key belongs to the shell: this leaves the terminal without a mouse.
     if (event.key === "Tab" && event.shiftKey) return false;
     // Chromium would open its developer tools.
     if (event.code === "KeyC" && event.ctrlKey && event.shiftKey && terminal.hasSelection()) {

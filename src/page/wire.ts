@@ -214,10 +214,10 @@ export interface ProbeHistory {
   /** `every 10 s, timeout 1 s, fails after 3`. */
   timing: string;
   /** Oldest first. */
-  answers: ProbeResponse[];
+  attempts: ProbeAttempt[];
 }
 
-export interface ProbeResponse {
+export interface ProbeAttempt {
   time: number;
   result: string;
   output: string;

@@ -87,7 +87,7 @@ export class BunTransport implements Transport {
   #serve(address: { hostname: string; port: number } | { unix: string }): BunServer {
     return Bun.serve<BunSession>({
       ...(address as { hostname: string; port: number }),
-      // Without this word two kubelets share a port: its documented default does not hold.
+      // Without it two kubelets can share a port: the documented default, false, does not hold.
       reusePort: false,
       development: false,
       idleTimeout: IDLE_SECONDS,
@@ -172,7 +172,7 @@ export class BunTransport implements Transport {
   #stream({ chunks }: StreamedResponse, gone: AbortSignal, end: () => void): ReadableStream {
     const send = async (controller: ReadableStreamDirectController) => {
       try {
-        // Bun sends headers with the first chunk, which of a log that is followed may come tomorrow.
+        // Bun sends headers with the first chunk, which may come hours later where a log is followed.
         await controller.flush(true);
         for await (const chunk of chunks) {
           if (gone.aborted) return;
@@ -182,7 +182,7 @@ export class BunTransport implements Transport {
         controller.close();
       } catch (error) {
         if (!gone.aborted) this.#logger.debug("A request was not answered completely", { error: messageOf(error) });
-        // The client must not take what it has for everything.
+        // Otherwise the client would take a part of the response for all of it.
         controller.close(error as Error);
       } finally {
         end();

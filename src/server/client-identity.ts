@@ -36,8 +36,8 @@ interface Credentials {
 const ANONYMOUS: User = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 
 /**
- * The user behind a request; undefined is answered with 401. Credentials that do not hold make no anonymous request: it is
- * refused. Source: apiserver's x509 authenticator (user = CN, groups = O), its bearer token authenticator, and their union
+ * The user behind a request; undefined is answered with 401. A request whose credentials are not valid is refused, not taken
+ * for an anonymous one. Source: apiserver's x509 authenticator (user = CN, groups = O), its bearer token authenticator, and their union
  * with the anonymous one.
  * @param onError called when the API server cannot be asked; the request is refused
  */

@@ -301,7 +301,7 @@ export class NodeTransport implements Transport {
   async #send(written: ServerResponse, wanted: HttpResponse, message: IncomingMessage): Promise<void> {
     const { length } = bytesOf(wanted);
     const hasRoom = () => this.#unsentBytes === 0 || this.#unsentBytes + length <= MAX_UNSENT_BYTES;
-    // Clients that read nothing must not keep others from their responses; what is closed gives its bytes back a turn later.
+    // Clients that read nothing must not keep others from their responses. Bytes of closed connections are free a turn later.
     if (!hasRoom() && this.#table.dropSlowReaders()) await new Promise<void>((resolve) => setImmediate(resolve));
     const response = hasRoom() ? wanted : tooManyRequests();
     const body = bytesOf(response);
@@ -422,7 +422,7 @@ interface Connection {
 /**
  * The open connections of one port. When there are too many, the one that has been idle for longest is closed, or a slow
  * reader; connections that are being served stay, and only if all are is a new one refused. So a client that opens
- * connections and says nothing keeps no one out.
+ * connections and sends nothing cannot keep others out.
  */
 export class ConnectionTable {
   readonly #clock: Clock;

@@ -187,7 +187,7 @@ interface LogQuery extends Omit<LogSelection, "since"> {
 export function parseLogQuery(query: URLSearchParams): LogQuery | StreamRefusal {
   const undecodable = refusal(400, '{"message": "Unable to decode query."}');
   const invalid = refusal(422, '{"message": "Invalid request."}');
-  // `tail` is the old name; "all" of it says nothing.
+  // `tail` is the old name; its value "all" sets no limit.
   const old = query.get("tail");
   const tail = old ? (old === "all" ? null : old) : query.get("tailLines");
   const numbers = [tail, query.get("sinceSeconds"), query.get("limitBytes")].map((text) =>

@@ -133,16 +133,16 @@ export function watchIdle(clock: Clock, idleMs: number, onIdle: () => void): { t
   };
 }
 
-async function feed(socket: WebSocketConnection, held: ProcessSession, protocol: ChannelProtocol): Promise<void> {
+async function feed(socket: WebSocketConnection, session: ProcessSession, protocol: ChannelProtocol): Promise<void> {
   for await (const payload of socket.messages()) {
     const message = decodeChannel(protocol, payload);
-    if (message?.channel === CHANNEL.stdin) await held.write(message.data);
+    if (message?.channel === CHANNEL.stdin) await session.write(message.data);
     else if (message?.channel === CHANNEL.resize) {
       const size = parseSize(message.data);
-      // A process that has just ended has no size; one that has not begun yet gets the next.
-      if (size) await held.resize(size).catch(() => {});
+      // It fails for a process that has just ended, and for one that has not begun, which gets the next size.
+      if (size) await session.resize(size).catch(() => {});
     } else if (message?.channel === CHANNEL.close && protocol.closesChannels && message.data[0] === CHANNEL.stdin) {
-      held.endInput();
+      session.endInput();
     }
   }
 }
@@ -222,7 +222,7 @@ async function feedSizes(stream: SpdyStream, session: ProcessSession): Promise<v
   for await (const chunk of stream.chunks()) {
     for (const text of chunk.toString().split("\n")) {
       const size = text.trim() === "" ? undefined : parseSize(Buffer.from(text));
-      // A process that has just ended has no size.
+      // It fails for a process that has just ended.
       if (size) await session.resize(size).catch(() => {});
     }
   }

@@ -66,7 +66,7 @@ export class SpdyConnection {
     });
   }
 
-  /** @returns false: the client says goodbye */
+  /** @returns false: the client ends the connection */
   async #take(frame: SpdyFrame): Promise<boolean> {
     if (frame.kind === "data") {
       const stream = this.#streams.get(frame.streamId);

@@ -29,7 +29,7 @@ describe("lines that are kept", () => {
     expect([buffer.lines.length, buffer.dropped, buffer.lines.at(-1)?.text]).toEqual([5000, 115_001, "19 5999"]);
   });
 
-  test("of several containers are in the order of their times; the rest of a split line stays behind its begin", () => {
+  test("of several containers are in the order of their times; the rest of a split line stays behind its start", () => {
     const buffer = new LineBuffer(true);
     buffer.add([at(5, "a5", "a"), at(9, "a9", "a"), at(2, "b2", "b"), at(-1, "b2 rest", "b"), at(7, "b7", "b")]);
     buffer.release();

@@ -177,7 +177,7 @@ describe("docs/openapi.yaml", () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test("leads nowhere with no reference", () => {
+  test("has what its references name", () => {
     for (const [, reference] of text.matchAll(/\$ref: "([^"]+)"/g)) expect(resolve({ $ref: reference! })).toBeDefined();
   });
 

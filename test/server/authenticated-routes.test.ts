@@ -106,7 +106,7 @@ describe("as recorded from kubelet 1.20", () => {
   );
 });
 
-describe("who may", () => {
+describe("which client is served", () => {
   const run = "/run/default/web-node1/log?cmd=id";
   const log = "/containerLogs/default/web-node1/log";
   const from = (Origin: string, more: Record<string, string> = {}) => ({

@@ -275,9 +275,9 @@ describe("connections that ask nothing", () => {
   });
 
   test.each([
-    { which: "says nothing after the handshake", bytes: "" },
-    { which: "takes forever over its question", bytes: "GET / HTTP/1.1\r\nHost: x\r\n" },
-    { which: "has had its answer and stays", bytes: "GET / HTTP/1.1\r\nHost: x\r\n\r\n" },
+    { which: "sends nothing after the handshake", bytes: "" },
+    { which: "never completes its request", bytes: "GET / HTTP/1.1\r\nHost: x\r\n" },
+    { which: "has its response and stays", bytes: "GET / HTTP/1.1\r\nHost: x\r\n\r\n" },
   ])("one that $which is closed", async ({ bytes }) => {
     const { port, clock } = await started();
     const open = () => tls.connect({ host: HOST, port, rejectUnauthorized: false }) as tls.TLSSocket;

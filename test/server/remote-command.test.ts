@@ -116,12 +116,12 @@ describe("what the client sends", () => {
   });
 });
 
-describe("who leaves", () => {
+describe("the end of a session", () => {
   test.each([
     { how: "by closing", leave: (client: Socket) => client.write(Buffer.from("888000000000", "hex")) },
-    { how: "without a word", leave: (client: Socket) => client.destroy() },
+    { how: "without closing", leave: (client: Socket) => client.destroy() },
     { how: "by breaking the protocol", leave: (client: Socket) => client.write(Buffer.from("8201", "hex")) },
-  ])("$how lets the process go", async ({ leave }) => {
+  ])("a client that leaves $how ends the process", async ({ leave }) => {
     const { client, containers, done } = await aSession("v4.channel.k8s.io");
     await until("the process", () => containers.held);
     leave(client);
@@ -183,7 +183,7 @@ async function aServer(answer: string): Promise<{ server: Server; port: number }
   return { server, port: (server.address() as { port: number }).port };
 }
 
-test("ports: each has two channels that begin with its number; what goes wrong is said on the second", async () => {
+test("ports: each has two channels that begin with its number; errors are sent on the second", async () => {
   const first = await aServer("one");
   const gone = await aServer("gone");
   await new Promise((resolve) => gone.server.close(resolve));

@@ -70,7 +70,7 @@ test("a port of 0 is off", async () => {
   expect(Object.values(servers.ports())).toEqual([undefined, undefined, undefined, undefined]);
 });
 
-test("a taken port is reported once and had as soon as it is free; the others do not wait for it", async () => {
+test("a port in use is reported once and served as soon as it is free; the others do not wait for it", async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, HOST, resolve));
   const { port } = holder.address() as { port: number };
@@ -89,7 +89,7 @@ test("a taken port is reported once and had as soon as it is free; the others do
   expect(logger.lines).toContain("info Serving the read-only port");
 });
 
-test("two of us do not share a port: whose answer would come?", async () => {
+test("two kubelets do not share a port", async () => {
   const { servers: first } = await start({});
   const port = first.ports().readOnly ?? 0;
   const { servers: second, logger } = await start({ readOnlyPort: port }, ["healthz"]);

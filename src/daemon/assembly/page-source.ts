@@ -175,9 +175,9 @@ export class KubeletPage implements PageSource, PageDetails {
           portHolders: await context.background.tasks.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
         }),
       }),
-      probeResponses: (container, kind) => {
-        const responses = probeLog.answers(uid, container, kind);
-        return privileged ? responses : hideProbeOutput(responses);
+      probeAttempts: (container, kind) => {
+        const attempts = probeLog.attempts(uid, container, kind);
+        return privileged ? attempts : hideProbeOutput(attempts);
       },
       counters: (name) => {
         const path = measured.find(({ facts }) => facts.name === name)?.cgroup.path;

@@ -57,7 +57,7 @@ export interface SigningResult {
 const TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
-// This program runs again to make certificates, so that the library is gone from memory afterwards. @throws Error
+/** This program runs again to make certificates, so that the library is gone from memory afterwards. @throws Error */
 export const makeCertificates = (request: CertificateRequest): Promise<CertificateResult> => inChild(request);
 
 export const makeSelfSigned = (selfSigned: SelfSignedRequest["selfSigned"]): Promise<KeyPair> =>

@@ -74,7 +74,7 @@ const MAX_STREAMS = 32;
 /** A manifest as the API takes it, 3 MiB, in JSON. */
 const MAX_MANIFEST_BODY_BYTES = 4 * 1024 * 1024;
 const MAX_SHELLS = 16;
-/** A browser that is gone without a word, on a machine that sleeps, must not keep its shell. */
+/** A browser that vanished, as on a machine that sleeps, must not keep its shell. */
 const PING_MS = 30_000;
 const SHELL_SILENCE_MS = 5 * 60_000;
 const MAX_LOGS = 64;
@@ -120,7 +120,7 @@ export class PageRoutes {
     if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
     const privileged = this.#sessionOf(request)();
     const isStream = path === "/page/stream";
-    if ((isWrite || (request.upgrade !== "" && !isStream) || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
+    if ((isWrite || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
     if (isStream) return method === "GET" ? this.#stream(request) : notAllowed();
     switch (`${isWrite ? "POST" : "GET"} ${path}`) {
       case "GET /page/api/session": {
@@ -248,7 +248,7 @@ export class PageRoutes {
     return {
       protocol: undefined,
       run: async (socket) => {
-        // A reader that is gone without a word is noticed by what is sent to it.
+        // A reader that vanished is noticed when something is sent to it.
         const endPings = repeat(this.#deps.clock, PING_MS, () => socket.ping());
         try {
           const opened = await this.#openLogs(request, pod, socket.gone);
@@ -282,7 +282,7 @@ export class PageRoutes {
           const found = findLogContainer(pod, name, isPrevious);
           // A container that has not run yet has none.
           if ("problem" in found) return [];
-          // A log that cannot be read keeps no other back.
+          // A log that cannot be read does not keep the others back.
           const chunks = await open(found.id).catch((error: unknown) => lineOf(`${CANNOT_READ}: ${messageOf(error)}`));
           return [nameLines(name, chunks)];
         }),
@@ -299,7 +299,7 @@ export class PageRoutes {
     }
   }
 
-  /** A shell over the channels of `kubectl exec`. Without a WebSocket it is 400 where a shell can be opened: browsers hide the reason of another answer to a handshake. */
+  /** A shell over the channels of `kubectl exec`. Without a WebSocket it is 400 where a shell can be opened: browsers hide why a handshake was refused. */
   #shell(request: ServerRequest, pod: Pod): RouteResponse {
     const { query, upgrade, header } = request;
     const container = findRunningContainer(pod, query.get("container") ?? "");

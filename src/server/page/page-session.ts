@@ -51,7 +51,7 @@ export class PageSessions {
     const [, nonce = "", user = ""] = token.split(".");
     if (expiresMs === undefined || this.#used.has(nonce)) return undefined;
     const createdMs = expiresMs - LOGIN_LIFETIME_MS;
-    // Which tokens an earlier process took is not known, nor those of a clock that was ahead.
+    // It is not known which tokens an earlier process took, or this one while its clock was ahead.
     if (createdMs < nowMs - this.#uptimeMs() || createdMs > nowMs + MAX_AHEAD_MS) return undefined;
     if (user !== "" && ![Number(user), 0].includes(clientUserId() ?? -1)) return undefined;
     this.#used.set(nonce, expiresMs);

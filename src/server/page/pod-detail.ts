@@ -14,8 +14,8 @@ import type {
   ImageUpdateRow,
   ManifestView,
   PodDetail,
+  ProbeAttempt,
   ProbeHistory,
-  ProbeResponse,
 } from "../../page/wire.ts";
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";
 import type { CgroupStats } from "../../stats/cgroups/cgroup-figures.ts";
@@ -27,7 +27,7 @@ export interface PodDetailFacts {
   usage: PodSummary | undefined;
   events: readonly CoreEvent[];
   explanation: PodExplanation;
-  probeResponses: (container: string, kind: ProbeKind) => readonly ProbeResponse[];
+  probeAttempts: (container: string, kind: ProbeKind) => readonly ProbeAttempt[];
   manifest: ManifestView;
   imageUpdates: ImageUpdateRow[];
   /** Counters of a running container. */
@@ -123,7 +123,7 @@ function toContainerDetail(container: Container, facts: PodDetailFacts): Contain
         kind,
         target: describeTarget(probe),
         timing: describeTiming(probe),
-        answers: [...facts.probeResponses(name, kind)],
+        attempts: [...facts.probeAttempts(name, kind)],
       } satisfies ProbeHistory;
     }),
   };
@@ -235,9 +235,9 @@ function withoutMessage(state: ContainerState): ContainerState {
   return { ...state, terminated };
 }
 
-/** Responses without what commands wrote and servers sent when a probe succeeded: events show those of failures only. Pure. */
-export const hideProbeOutput = (answers: readonly ProbeResponse[]): ProbeResponse[] =>
-  answers.map((answer) => (answer.result === "success" ? { ...answer, output: "" } : answer));
+/** Attempts without what commands wrote and servers sent when a probe succeeded: events show those of failures only. Pure. */
+export const hideProbeOutput = (attempts: readonly ProbeAttempt[]): ProbeAttempt[] =>
+  attempts.map((attempt) => (attempt.result === "success" ? { ...attempt, output: "" } : attempt));
 
 /** A longer manifest is shown as the decoded pod. */
 export const MAX_SHOWN_MANIFEST_BYTES = 1024 * 1024;

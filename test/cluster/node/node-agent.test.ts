@@ -30,7 +30,7 @@ afterEach(() => {
   stop = new AbortController();
 });
 
-/** An agent that starts again for a Node that is Ready; its list is answered never. */
+/** An agent that starts again for a Node that is Ready, and whose list is never answered. */
 function restarted({ registerNode = false } = {}) {
   const clock = new FakeClock();
   const api = new FakeApi(clock);

@@ -36,7 +36,7 @@ function aSource(
 }
 
 describe("the pods of an API server", () => {
-  test("nothing is said before the first list", async () => {
+  test("there is no set before the first list", async () => {
     const { clock, sets } = aSource();
     await clock.advance(60_000);
     expect(sets).toEqual([]);

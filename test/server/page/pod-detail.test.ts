@@ -3,7 +3,7 @@ import type { CoreEvent } from "../../../src/base/api/event.ts";
 import type { Container, ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
 import type { Finding } from "../../../src/base/model/finding.ts";
 import type { PodRow } from "../../../src/page/pod-row.ts";
-import type { ProbeResponse } from "../../../src/page/wire.ts";
+import type { ProbeAttempt } from "../../../src/page/wire.ts";
 import {
   hideLogEnds,
   hideProbeOutput,
@@ -25,7 +25,7 @@ function detailOf(pod: Pod, more: Partial<PodDetailFacts> = {}) {
     usage: undefined,
     events: [],
     explanation: { causes: [], recent: [] } as unknown as PodDetailFacts["explanation"],
-    probeResponses: () => [],
+    probeAttempts: () => [],
     manifest: { text: "", isSource: true, firstLine: 1, findings: [] },
     imageUpdates: [],
     counters: () => undefined,
@@ -109,8 +109,8 @@ test("limits with the use, throttling and OOM kills", () => {
   });
 });
 
-test("ports and probes, each probe with its answers", () => {
-  const answer: ProbeResponse = { time: 1, result: "failure", output: "503", durationMs: 2 };
+test("ports and probes, each probe with its attempts", () => {
+  const attempt: ProbeAttempt = { time: 1, result: "failure", output: "503", durationMs: 2 };
   const pod = podWith({
     ports: [
       { containerPort: 80, hostPort: 8080, protocol: "TCP" },
@@ -120,14 +120,14 @@ test("ports and probes, each probe with its answers", () => {
     livenessProbe: { tcpSocket: { port: 80 } } as never,
     startupProbe: { exec: { command: ["test", "-e", "/x"] } } as never,
   });
-  const probeResponses = (container: string, kind: string) =>
-    container === "app" && kind === "readiness" ? [answer] : [];
-  const { ports, probes } = containerOf(pod, { probeResponses });
+  const probeAttempts = (container: string, kind: string) =>
+    container === "app" && kind === "readiness" ? [attempt] : [];
+  const { ports, probes } = containerOf(pod, { probeAttempts });
   expect(ports).toEqual(["8080 → 80/TCP", "53/UDP"]);
   expect(probes).toMatchObject([
-    { kind: "startup", target: "exec test -e /x", timing: "every 10 s, timeout 1 s, fails after 3", answers: [] },
-    { kind: "readiness", target: "http-get :80/ready", answers: [answer] },
-    { kind: "liveness", target: "tcp-socket :80", answers: [] },
+    { kind: "startup", target: "exec test -e /x", timing: "every 10 s, timeout 1 s, fails after 3", attempts: [] },
+    { kind: "readiness", target: "http-get :80/ready", attempts: [attempt] },
+    { kind: "liveness", target: "tcp-socket :80", attempts: [] },
   ]);
 });
 

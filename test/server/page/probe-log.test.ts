@@ -5,16 +5,16 @@ import { ProbeLog } from "../../../src/server/page/probe-log.ts";
 const uid = (index: number) => `pod-${index}` as PodUID;
 const outcome = (result: "success" | "failure", output = "") => ({ result, output });
 
-test("the last twenty answers of each probe are kept, oldest first, with the start of their output", () => {
+test("the last twenty attempts of each probe are kept, oldest first, with the start of their output", () => {
   const log = new ProbeLog();
   for (let time = 1; time <= 30; time++) log.add(uid(0), "app", "liveness", outcome("success"), 5, time);
   log.add(uid(0), "app", "readiness", outcome("failure", "x".repeat(10_000)), 7, 31);
-  const liveness = log.answers(uid(0), "app", "liveness");
+  const liveness = log.attempts(uid(0), "app", "liveness");
   expect([liveness.length, liveness[0]?.time, liveness.at(-1)?.time]).toEqual([20, 11, 30]);
-  expect(log.answers(uid(0), "app", "readiness")).toEqual([
+  expect(log.attempts(uid(0), "app", "readiness")).toEqual([
     { time: 31, result: "failure", output: "x".repeat(200), durationMs: 7 },
   ]);
-  expect(log.answers(uid(0), "other", "liveness")).toEqual([]);
+  expect(log.attempts(uid(0), "other", "liveness")).toEqual([]);
 });
 
 test("thousands of pods that came and went leave no more than 500; a pod that is still probed stays", () => {
@@ -24,7 +24,7 @@ test("thousands of pods that came and went leave no more than 500; a pod that is
     log.add(uid(0), "app", "readiness", outcome("success"), 1, index);
   }
   const kept = Array.from({ length: 5001 }, (_, index) => index).filter(
-    (index) => log.answers(uid(index), "app", "readiness").length > 0,
+    (index) => log.attempts(uid(index), "app", "readiness").length > 0,
   );
   expect([kept.length, kept[0], kept[1], kept.at(-1)]).toEqual([500, 0, 4502, 5000]);
 });
