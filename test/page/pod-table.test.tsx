@@ -6,12 +6,14 @@ import { podRow as row } from "../support/pod-row.ts";
 
 const PODS = new Map(
   [
-    row("c", { restarts: 2, createdAt: 30, status: "Error", namespace: "a" }),
+    row("c", { restarts: 2, createdAt: 30, status: "Completed", namespace: "a", isReady: false }),
     row("a", { restarts: 0, createdAt: 10, status: "Running" }),
     row("b", {
       restarts: 10,
       createdAt: 20,
       status: "CrashLoopBackOff",
+      isReady: false,
+      why: "exit code 3",
       owner: "Deployment shop",
       notice: "rolled back",
     }),
@@ -33,7 +35,7 @@ function select(filter: Partial<RowFilter>) {
 
 test.each([
   ["name", ["c", "a", "b", "new"]],
-  ["status", ["b", "c", "new", "a"]],
+  ["status", ["c", "b", "new", "a"]],
   ["restarts", ["a", "new", "c", "b"]],
   ["age", ["new", "c", "b", "a"]],
   ["cpu", ["new", "a", "c", "b"]],
@@ -45,6 +47,11 @@ test.each([
 test("the largest first; equal rows stay in the order of their names", () => {
   expect(select({ sort: "restarts", descending: true })).toEqual(["b", "c", "a", "new"]);
   expect(select({ sort: "cpu", descending: true })).toEqual(["b", "c", "a", "new"]);
+  expect(select({ descending: true })).toEqual(["new", "b", "a", "c"]);
+});
+
+test("pods that are not ready, without those that have completed", () => {
+  expect(select({ onlyNotReady: true })).toEqual(["b"]);
 });
 
 test.each([
@@ -53,7 +60,9 @@ test.each([
   ["a/c", ["c"]],
   ["new.yaml", ["new"]],
   ["  pending ", ["new"]],
-  ["nothing", []],
+  [" default/b   code EXIT ", ["b"]],
+  ["exit missing", []],
+  [".*", []],
 ])("the filter %p", (text, wanted) => {
   expect(select({ text })).toEqual(wanted);
 });

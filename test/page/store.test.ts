@@ -1,14 +1,6 @@
 import { expect, test } from "bun:test";
 import type { PodRow } from "../../src/page/pod-row.ts";
-import {
-  applySnapshot,
-  applyUpdate,
-  DEFAULT_FILTER,
-  findPod,
-  mayMissPods,
-  selectRows,
-  shownPod,
-} from "../../src/page/store.ts";
+import { applySnapshot, applyUpdate, findPod, mayMissPods, shownPod } from "../../src/page/store.ts";
 import type { NodeState, NodeUsage, Snapshot } from "../../src/page/wire.ts";
 import { podRow as row } from "../support/pod-row.ts";
 
@@ -52,29 +44,6 @@ test("every spark line has one value for each time, ten minutes at most", () => 
   for (let time = 1_000_000; time < 2_000_000; time += 1000) add(time, { b: { cpuCores: 1, memoryBytes: 1 } });
   expect(state.times.length).toBe(60);
   expect(state.sparks.get("b")?.cpuCores.length).toBe(60);
-});
-
-test("rows are filtered by text and by readiness, and sorted", () => {
-  const state = applySnapshot(
-    {
-      ...snapshot,
-      pods: [
-        row("a", { isReady: false, status: "CrashLoopBackOff", why: "exit code 3" }),
-        row("b"),
-        row("done", { isReady: false, status: "Completed" }),
-      ],
-    },
-    0,
-  );
-  const names = (text: string, onlyNotReady: boolean, descending = false) =>
-    selectRows(state.pods, { ...DEFAULT_FILTER, text, onlyNotReady, descending }).map(({ name }) => name);
-  expect(names("", false)).toEqual(["a", "b", "done"]);
-  expect(names("EXIT", false)).toEqual(["a"]);
-  expect(names(" default/a   code EXIT ", false)).toEqual(["a"]);
-  expect(names("exit missing", false)).toEqual([]);
-  expect(names(".*", false)).toEqual([]);
-  expect(names("", true)).toEqual(["a"]);
-  expect(names("", false, true)).toEqual(["done", "b", "a"]);
 });
 
 test("a snapshot after a break keeps the rows that did not change", () => {

@@ -28,6 +28,8 @@ function aWorld() {
     });
     return structuredClone(stored);
   };
+  const terminating = () =>
+    ({ ...stored, metadata: { ...stored.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } }) as ApiPod;
   const gone = { isGone: false };
   const stores = { written: Promise.resolve() };
   api.set(`${PATH}/status`, ({ body }) => next((body as { status: object }).status));
@@ -44,7 +46,7 @@ function aWorld() {
     },
     apiPodOf: () => stored,
   });
-  return { clock, api, reporter, stored, next, gone, stores };
+  return { clock, api, reporter, stored, next, terminating, gone, stores };
 }
 
 test("a pod that was replaced by another one of its name is reported on its own", async () => {
@@ -87,10 +89,8 @@ test("a second kubelet with the name of this node leads to one status in ten sec
 });
 
 test("a terminating pod is removed when nothing of it is left here, and never with another UID", async () => {
-  const { clock, api, reporter, stored, gone } = aWorld();
-  const terminating = structuredClone(stored);
-  terminating.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
-  reporter.setPods([terminating]);
+  const { clock, api, reporter, terminating, gone } = aWorld();
+  reporter.setPods([terminating()]);
   await clock.advance(0);
   expect(api.requests.some(({ method }) => method === "DELETE")).toBe(false);
   gone.isGone = true;
@@ -101,13 +101,11 @@ test("a terminating pod is removed when nothing of it is left here, and never wi
 });
 
 test("a terminating pod is removed only when no checkpoint on disk has it", async () => {
-  const { clock, api, reporter, stored, gone, stores } = aWorld();
-  const terminating = structuredClone(stored);
-  terminating.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+  const { clock, api, reporter, terminating, gone, stores } = aWorld();
   const { promise, resolve } = Promise.withResolvers<void>();
   stores.written = promise;
   gone.isGone = true;
-  reporter.setPods([terminating]);
+  reporter.setPods([terminating()]);
   await clock.advance(0);
   expect(api.requests.map(({ method }) => method)).not.toContain("DELETE");
   resolve();
