@@ -8,7 +8,7 @@ import { comparePodNames, compareText, type RowFilter } from "./store.ts";
 import type { Spark } from "./wire.ts";
 
 /** The part of the state that changes in every update. */
-export interface Moment {
+interface Moment {
   now: number;
   sparks: ReadonlyMap<string, Spark>;
   /** Places of the values of all spark lines on their width. */

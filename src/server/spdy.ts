@@ -234,7 +234,7 @@ export const CONTROL = {
   headers: 8,
 } as const;
 
-export const FLAG_FIN = 1;
+const FLAG_FIN = 1;
 const VERSION = 3;
 const HEADER_BYTES = 8;
 /** Longest frame accepted; spdystream's are up to 32 KiB. */

@@ -1,5 +1,9 @@
+import { expect } from "bun:test";
+import type { CoreEvent } from "../../src/base/api/event.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
 import { FileSlot } from "../../src/base/concurrency/worker-pool.ts";
 import { findLog, LogDirectory, readLog } from "../../src/base/host/log-directory.ts";
+import type { HealthCheck } from "../../src/base/model/health-check.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import type { ShownCertificate } from "../../src/server/client-identity.ts";
 import type { RouteRequest } from "../../src/server/http-response.ts";
@@ -9,15 +13,16 @@ import { PodStreams } from "../../src/server/pod-streams.ts";
 import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
 import type { ServerParts } from "../../src/server/servers.ts";
 import { SharedResponses } from "../../src/server/shared-responses.ts";
+import type { KubeletView } from "../../src/server/view.ts";
 import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
 import { toKubeletMetrics, toProbeMetric } from "../../src/stats/metrics/kubelet-metrics.ts";
 import { processMetrics, processStartMetric } from "../../src/stats/metrics/process-metrics.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
+import type { PodFacts } from "../../src/stats/pod-facts.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FakeContainers } from "../support/fake-containers.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
-import { FakeView } from "./fake-view.ts";
 
 export const aNode: NodeObjectFacts = {
   name: "node1",
@@ -36,6 +41,34 @@ export const aNode: NodeObjectFacts = {
     { names: ["web@sha256:d", "web:1", "web:2", "web:3", "web:4", "web:5"], sizeBytes: 70_000_000 },
   ],
 };
+
+/** A view whose members are plain data; `show` changes pods and takes a new revision. */
+class FakeView implements KubeletView {
+  #pods: readonly Pod[] = [];
+  #revision = 1;
+  /** How often the list of pods was taken. */
+  podsCalls = 0;
+  facts: readonly PodFacts[] = [];
+  checks: HealthCheck[] = ["ping", "log", "syncloop"].map((name) => ({ name, ok: true, message: "" }));
+  shownConfig: Record<string, unknown> = { readOnlyPort: 10255 };
+
+  show(...pods: Pod[]): void {
+    this.#pods = pods;
+    this.#revision++;
+  }
+
+  nodeName = () => "node1";
+  podsRevision = () => this.#revision;
+  pods = () => {
+    this.podsCalls++;
+    return this.#pods;
+  };
+  happened: CoreEvent[] = [];
+  events = () => ({ revision: this.happened.length, items: this.happened });
+  podFacts = () => this.facts;
+  healthChecks = () => this.checks;
+  config = () => this.shownConfig;
+}
 
 /** Everything a server needs, over a laid cgroup v2 tree with its one pod. */
 export function aServerWorld(tree: LaidTree, { full = false } = {}) {
@@ -148,4 +181,30 @@ export function aRequest(
     text: async () => body,
     signal: new AbortController().signal,
   };
+}
+
+/** A response of a real kubelet, as test/fixtures/oracle/http holds them. */
+export interface RecordedResponse {
+  method: string;
+  path: string;
+  status: number;
+  headers: Record<string, string>;
+  body?: string;
+  /** Then `body` is only its beginning. */
+  bodyIsLong?: boolean;
+  /** `Name: value`, what the request carried beyond the usual. */
+  requestHeaders?: string;
+}
+
+/** Code, the headers that clients act on, and the body where all of it was recorded. */
+export async function expectRecorded(
+  answer: { status: number; headers: Record<string, string> },
+  text: () => Promise<string>,
+  want: RecordedResponse,
+): Promise<void> {
+  expect(answer.status).toBe(want.status);
+  for (const name of ["Content-Type", "X-Content-Type-Options", "Location"]) {
+    expect([name, answer.headers[name]]).toEqual([name, want.headers[name]]);
+  }
+  if (want.body !== undefined && !want.bodyIsLong) expect(await text()).toBe(want.body);
 }

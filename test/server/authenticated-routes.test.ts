@@ -10,8 +10,7 @@ import { layTree } from "../stats/lay-tree.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { type Asking, anAuthenticatedWorld } from "./a-context.ts";
-import { expectRecorded, type RecordedResponse } from "./recorded-response.ts";
+import { type Asking, anAuthenticatedWorld, expectRecorded, type RecordedResponse } from "./a-context.ts";
 
 const tree = layTree("cgroup-v2", tempDirs()());
 

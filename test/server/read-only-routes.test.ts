@@ -11,8 +11,7 @@ import recordedHeaders from "../fixtures/oracle/http/request-headers.json";
 import { layTree } from "../stats/lay-tree.ts";
 import { aCoreEvent, aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { aRequest, aServerWorld } from "./a-context.ts";
-import { expectRecorded, type RecordedResponse } from "./recorded-response.ts";
+import { aRequest, aServerWorld, expectRecorded, type RecordedResponse } from "./a-context.ts";
 
 const tree = layTree("cgroup-v2", tempDirs()());
 
