@@ -99,8 +99,11 @@ export class CertificateManager {
 
   async #attempt(signal: AbortSignal): Promise<void> {
     const { client, clock, logger, usage, nodeName, certDir, names, makeSigningRequest, onStored } = this.#deps;
-    const { request, key } = await makeSigningRequest({ ...nodeIdentity(nodeName), names: await names() });
-    const { signerName, usages } = SIGNERS[usage];
+    // The identity that the authorizer of nodes knows. Source: `user.NodesGroup`.
+    const identity = { commonName: `system:node:${nodeName}`, organization: "system:nodes" };
+    const { request, key } = await makeSigningRequest({ ...identity, names: await names() });
+    // The signers demand exactly these.
+    const usages = ["digital signature", "key encipherment", `${usage} auth`];
     const made = await client.request<SigningRequest>({
       method: "POST",
       path: PATH,
@@ -108,7 +111,7 @@ export class CertificateManager {
         apiVersion: "certificates.k8s.io/v1",
         kind: "CertificateSigningRequest",
         metadata: { generateName: "csr-" },
-        spec: { request: Buffer.from(request).toString("base64"), signerName, usages },
+        spec: { request: Buffer.from(request).toString("base64"), signerName: SIGNERS[usage], usages },
       },
       signal,
     });
@@ -181,23 +184,11 @@ interface Validity {
   toMs: number;
 }
 
-/** Signers of Kubernetes, and the usages they demand exactly. Source: certificates.k8s.io, the kubelet's bootstrap. */
-export const SIGNERS: Readonly<Record<CertificateUsage, { signerName: string; usages: readonly string[] }>> = {
-  client: {
-    signerName: "kubernetes.io/kube-apiserver-client-kubelet",
-    usages: ["digital signature", "key encipherment", "client auth"],
-  },
-  server: {
-    signerName: "kubernetes.io/kubelet-serving",
-    usages: ["digital signature", "key encipherment", "server auth"],
-  },
+/** Signers of Kubernetes. Source: certificates.k8s.io, the kubelet's bootstrap. */
+const SIGNERS: Readonly<Record<CertificateUsage, string>> = {
+  client: "kubernetes.io/kube-apiserver-client-kubelet",
+  server: "kubernetes.io/kubelet-serving",
 };
-
-/** Identity that the authorizer of nodes knows. Source: `user.NodesGroup`. */
-export const nodeIdentity = (nodeName: string) => ({
-  commonName: `system:node:${nodeName}`,
-  organization: "system:nodes",
-});
 
 /**
  * When a certificate is replaced: after 70 to 90 % of its life. Wall time in milliseconds. Pure.

@@ -5,13 +5,12 @@ import { join } from "node:path";
 import type { Clock } from "../../../src/base/model/clock.ts";
 import {
   CertificateManager,
+  type CertificateUsage,
   computeRotation,
   currentPath,
   isValidAt,
   needsBootstrap,
-  nodeIdentity,
   readSigningState,
-  SIGNERS,
   writeKubeconfig,
 } from "../../../src/cluster/certificates/certificate-manager.ts";
 import { readKubeconfig } from "../../../src/cluster/client/kubeconfig.ts";
@@ -28,8 +27,9 @@ const clock: Clock = {
 };
 
 /** A manager whose requests are answered with these statuses, one after the other. */
-function aManager(certDir: string, statuses: object[]) {
+function aManager(certDir: string, statuses: object[], usage: CertificateUsage = "client") {
   const bodies: unknown[] = [];
+  const subjects: unknown[] = [];
   let stored = 0;
   const manager = new CertificateManager({
     client: {
@@ -41,34 +41,44 @@ function aManager(certDir: string, statuses: object[]) {
     },
     clock,
     logger: new RecordingLogger(),
-    usage: "client",
+    usage,
     nodeName: "n",
     certDir,
-    names: async () => [],
-    makeSigningRequest: async () => ({ request: "REQUEST", key: "KEY\n" }),
+    names: async () => ["n"],
+    makeSigningRequest: async (subject) => {
+      subjects.push(subject);
+      return { request: "REQUEST", key: "KEY\n" };
+    },
     onStored: () => stored++,
   });
-  return { manager, bodies, stored: () => stored };
+  return { manager, bodies, subjects, stored: () => stored };
 }
 
 const issued = { certificate: Buffer.from("CERTIFICATE\n").toString("base64") };
 
-test("a certificate is requested, waited for and stored for root alone, behind a link", async () => {
-  const certDir = join(scratch(), "pki");
-  const { manager, bodies, stored } = aManager(certDir, [{}, { conditions: [{ type: "Approved" }] }, issued]);
-  await manager.obtain(new AbortController().signal);
-  expect(bodies).toHaveLength(1);
-  expect(bodies[0]).toMatchObject({
-    metadata: { generateName: "csr-" },
-    spec: { request: Buffer.from("REQUEST").toString("base64") },
-  });
-  const path = currentPath(certDir, "client");
-  expect(readFileSync(path, "utf8")).toBe("CERTIFICATE\nKEY\n");
-  expect(lstatSync(path).isSymbolicLink()).toBe(true);
-  expect(statSync(path).mode & 0o777).toBe(0o600);
-  expect(readdirSync(certDir)).toHaveLength(2);
-  expect(stored()).toBe(1);
-});
+test.each([
+  { usage: "client", flag: "--bootstrap-kubeconfig", signer: "kube-apiserver-client-kubelet" },
+  { usage: "server", flag: "--rotate-server-certificates", signer: "kubelet-serving" },
+] as const)(
+  "$flag: a certificate is requested from the signer of nodes, and stored for root alone, behind a link",
+  async ({ usage, signer }) => {
+    const certDir = join(scratch(), "pki");
+    const statuses = [{}, { conditions: [{ type: "Approved" }] }, issued];
+    const { manager, bodies, subjects, stored } = aManager(certDir, statuses, usage);
+    await manager.obtain(new AbortController().signal);
+    expect(subjects).toEqual([{ commonName: "system:node:n", organization: "system:nodes", names: ["n"] }]);
+    const request = Buffer.from("REQUEST").toString("base64");
+    const usages = ["digital signature", "key encipherment", `${usage} auth`];
+    const spec = { request, signerName: `kubernetes.io/${signer}`, usages };
+    expect(bodies).toMatchObject([{ metadata: { generateName: "csr-" }, spec }]);
+    const path = currentPath(certDir, usage);
+    expect(readFileSync(path, "utf8")).toBe("CERTIFICATE\nKEY\n");
+    expect(lstatSync(path).isSymbolicLink()).toBe(true);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readdirSync(certDir)).toHaveLength(2);
+    expect(stored()).toBe(1);
+  },
+);
 
 test("a request that is denied is followed by another one", async () => {
   const { manager, bodies } = aManager(scratch(), [{ conditions: [{ type: "Denied" }] }, issued]);
@@ -129,12 +139,6 @@ test.each([
   { nowMs: 2000, want: false },
 ])("at $nowMs it is valid: $want", ({ nowMs, want }) => {
   expect(isValidAt(LIFE, nowMs)).toBe(want);
-});
-
-test("--bootstrap-kubeconfig and --rotate-server-certificates ask the signers of nodes, with the usages they demand", () => {
-  expect(SIGNERS.client.signerName).toBe("kubernetes.io/kube-apiserver-client-kubelet");
-  expect(SIGNERS.server.usages).toEqual(["digital signature", "key encipherment", "server auth"]);
-  expect(nodeIdentity("n")).toEqual({ commonName: "system:node:n", organization: "system:nodes" });
 });
 
 test.each([
