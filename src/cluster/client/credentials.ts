@@ -124,7 +124,7 @@ export class Credentials {
   }
 }
 
-/** Of the kubeconfig and the files that it names: another text when one of them was replaced. */
+/** State of the kubeconfig and of the files that it names: another text when one of them was replaced. */
 function stampsOf({ path, cluster, user }: Kubeconfig, pemPath: string | undefined): string {
   const named = [cluster["certificate-authority"], user["client-certificate"], user["client-key"]];
   return [path, ...named, pemPath].map((file) => (file ? stampOf(file) : "")).join(" ");
