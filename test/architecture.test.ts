@@ -12,8 +12,6 @@ const WITHOUT_SOURCE = "fixtures fuzz integration long real-cluster release scri
 const SMALL_FILES: Readonly<Record<string, string>> = {
   "config/option-rows/cluster.ts": "a file for each subject of options",
   "config/option-rows/logging.ts": "a file for each subject of options",
-  "controllers/daemon-set.ts": "a file for each controller",
-  "controllers/replica-set.ts": "a file for each controller",
   "server/page/bundle-page.ts": "runs when the executable is built: a macro",
 };
 /** Such a file has at most this many lines. */

@@ -4,7 +4,7 @@ import type { PodTemplateSpec } from "../base/api/workload.ts";
 import { type DesiredWorkload, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { type ControllerWorld, Draft, podUid } from "./controller.ts";
-import { computeTemplateHash, type PodRecord, type RevisionRecord, type WorkloadRecord } from "./workload-record.ts";
+import { computeTemplateHash, type PodRecord, type RevisionRecord, type WorkloadRecord } from "./workload-records.ts";
 
 /** Incarnations of one pod of a StatefulSet that are distinguished; a pod has few. */
 const MAX_INCARNATIONS = 1000;

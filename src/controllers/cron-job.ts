@@ -2,7 +2,7 @@ import type { CronJob, Job } from "../base/api/job.ts";
 import { toApiTime } from "../base/text/api-time.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
 import { CLOCK_IS_SET_MS, type Draft } from "./controller.ts";
-import { type ChildJobRecord, type CronRecord, controllerReference, type JobRecord } from "./workload-record.ts";
+import { type ChildJobRecord, type CronRecord, controllerReference, type JobRecord } from "./workload-records.ts";
 
 /** The state of one of its Jobs; undefined before it is reconciled. */
 export type JobLookup = (name: string) => JobRecord | undefined;

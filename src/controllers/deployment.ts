@@ -2,15 +2,7 @@ import type { Pod } from "../base/api/pod.ts";
 import type { DeploymentSpec, PodTemplateSpec } from "../base/api/workload.ts";
 import { computeHostPorts } from "../plan/pod-network.ts";
 import type { Draft } from "./controller.ts";
-import type { ConditionRecord, RevisionRecord } from "./workload-record.ts";
-
-/** Counts of `status`, as upstream's DeploymentStatus has them. */
-interface DeploymentCounts {
-  replicas: number;
-  updatedReplicas: number;
-  readyReplicas: number;
-  availableReplicas: number;
-}
+import type { ConditionRecord, DeploymentCounts, ProgressState, RevisionRecord } from "./workload-records.ts";
 
 /** A rollout settles after a few steps; the limit guards against a programming error. */
 const MAX_STEPS = 100;
@@ -337,15 +329,6 @@ function withTimes(type: string, found: Finding, before: ConditionRecord | undef
 
 /** No deadline, as `extensions/v1beta1` writes it. */
 const NO_DEADLINE = 2147483647;
-
-/** The last progress of a rollout; not persisted. */
-export interface ProgressState {
-  kind: "Deployment";
-  counts: DeploymentCounts;
-  generation: number;
-  /** Monotonic. */
-  sinceMs: number;
-}
 
 const isFurther = (before: DeploymentCounts, now: DeploymentCounts): boolean =>
   now.updatedReplicas > before.updatedReplicas ||

@@ -5,7 +5,7 @@ import type { WorkloadObject } from "../base/model/desired-object.ts";
 import { namespaceOf } from "../base/model/identity.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import { ipsOf, type ServicePods, targetPortOf } from "../plan/service-endpoints.ts";
-import { objectUid } from "./workload-record.ts";
+import { objectUid } from "./workload-records.ts";
 
 interface EndpointPort {
   name?: string;

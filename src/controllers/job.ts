@@ -2,19 +2,11 @@ import type { JobSpec, PodFailurePolicyRule } from "../base/api/job.ts";
 import type { PodStatus } from "../base/api/pod-status.ts";
 import { statusesOf } from "../base/model/pod-containers.ts";
 import { CLOCK_IS_SET_MS, type Draft } from "./controller.ts";
-import type { JobRecord, PodRecord, RevisionRecord } from "./workload-record.ts";
+import type { JobRecord, JobState, PodRecord, RevisionRecord } from "./workload-records.ts";
 
 /** First pause after a failure, and the longest one. Source: 1.20, `DefaultJobBackOff`, `MaxJobBackOff`. */
 const BACK_OFF_MS = 10_000;
 const MAX_BACK_OFF_MS = 360_000;
-
-/** Times by the monotonic clock of this process. */
-export interface JobState {
-  kind: "Job";
-  startedMs?: number;
-  lastFailureMs?: number;
-  finishedMs?: number;
-}
 
 /** The next state of a Job. Source: `pkg/controller/job/job_controller.go`; fields after 1.20 as of 1.31. */
 export function reconcileJob(draft: Draft, spec: JobSpec, before: JobState | undefined): JobState {

@@ -24,7 +24,7 @@ import { computeServiceEnvironment } from "../plan/service-environment.ts";
 import type { RuledService } from "../plan/service-rules.ts";
 import { toEndpointObjects } from "./endpoint-objects.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
-import { objectUid } from "./workload-record.ts";
+import { objectUid } from "./workload-records.ts";
 
 /** Sends the connections of Services to pods: rules in the kernel, or a recorder in tests. */
 export interface ServiceProxy {

@@ -1,6 +1,6 @@
 import type { StatefulSet } from "../base/api/workload.ts";
 import type { Draft } from "./controller.ts";
-import type { PodRecord, RevisionRecord } from "./workload-record.ts";
+import type { PodRecord, RevisionRecord } from "./workload-records.ts";
 
 /**
  * The next state of a StatefulSet. Source: `pkg/controller/statefulset/stateful_set_control.go` of 1.20, but for

@@ -3,7 +3,7 @@ import type { Container, Pod, PodSpec } from "../base/api/pod.ts";
 import type { DesiredWorkload } from "../base/model/desired-object.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
-import { controllerReference, type PodRecord, type RevisionRecord, type WorkloadRecord } from "./workload-record.ts";
+import { controllerReference, type PodRecord, type RevisionRecord, type WorkloadRecord } from "./workload-records.ts";
 
 type Labels = Record<string, string>;
 

@@ -6,19 +6,29 @@ import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { adoptPods, adoptReplicaSets, isWanted, sortReplicaSets, wantedWorkloads } from "./adoption.ts";
-import { ClaimBinder } from "./claim-binder.ts";
-import { replacedClaims, resolveClaims } from "./claims.ts";
-import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
+import { ClaimBinder, replacedClaims, resolveClaims } from "./claims.ts";
+import {
+  type ControllerWorld,
+  type ObservedPods,
+  PodObserver,
+  type Statuses,
+  type WorkloadEvent,
+} from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
-import { type ObservedPods, PodObserver, type Statuses } from "./pod-observer.ts";
 import { type PreparedState, prepareState } from "./prepare-state.ts";
 import { reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts } from "./service-hosts.ts";
 import type { ServiceManager } from "./service-manager.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
 import { WorkloadReader } from "./workload-reader.ts";
-import { apiVersionOf, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
-import { type Entry, WorkloadRecords, type WorkloadState } from "./workload-records.ts";
+import {
+  apiVersionOf,
+  type Entry,
+  type PodRecord,
+  type WorkloadRecord,
+  WorkloadRecords,
+  type WorkloadState,
+} from "./workload-records.ts";
 
 interface WorkloadManagerDeps {
   clock: Clock;

@@ -3,9 +3,8 @@ import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Service } from "../base/api/service.ts";
 import { type DesiredObject, objectKey, type WorkloadKind, type WorkloadObject } from "../base/model/desired-object.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
-import type { ClaimBinder } from "./claim-binder.ts";
-import type { PodFacts } from "./controller.ts";
-import type { PodObserver } from "./pod-observer.ts";
+import type { ClaimBinder } from "./claims.ts";
+import type { PodFacts, PodObserver } from "./controller.ts";
 import type { ServiceManager } from "./service-manager.ts";
 import {
   controllerReference,
@@ -14,8 +13,8 @@ import {
   type RevisionRecord,
   replicaSetAnnotations,
   type WorkloadRecord,
-} from "./workload-record.ts";
-import type { WorkloadRecords } from "./workload-records.ts";
+  type WorkloadRecords,
+} from "./workload-records.ts";
 
 interface WorkloadReaderDeps {
   nodeName: string;

@@ -4,7 +4,7 @@ import type { DesiredWorkload } from "../../src/base/model/desired-object.ts";
 import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
 import { adoptPods } from "../../src/controllers/adoption.ts";
 import { type ControllerWorld, podUid } from "../../src/controllers/controller.ts";
-import { computeTemplateHash } from "../../src/controllers/workload-record.ts";
+import { computeTemplateHash } from "../../src/controllers/workload-records.ts";
 import { aPod } from "../support/builders.ts";
 import { podTemplate, readObjects } from "./workload-world.ts";
 

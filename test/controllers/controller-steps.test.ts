@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { WorkloadKind } from "../../src/base/model/desired-object.ts";
 import type { PodFacts } from "../../src/controllers/controller.ts";
 import { computeWorkloadStatus } from "../../src/controllers/workload-reader.ts";
-import { type PodRecord, type RevisionRecord, replicaSetAnnotations } from "../../src/controllers/workload-record.ts";
+import { type PodRecord, type RevisionRecord, replicaSetAnnotations } from "../../src/controllers/workload-records.ts";
 import { readScenarios, WorkloadWorld } from "./workload-world.ts";
 
 type Json = Record<string, unknown>;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { WorkloadEvent } from "../../src/controllers/controller.ts";
-import type { JobRecord } from "../../src/controllers/workload-record.ts";
+import type { JobRecord } from "../../src/controllers/workload-records.ts";
 import { manifest, readScenarios, WorkloadWorld } from "./workload-world.ts";
 
 interface Step {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type CronSchedule, parseCronSchedule } from "../../src/base/text/cron-schedule.ts";
-import type { JobRecord } from "../../src/controllers/workload-record.ts";
+import type { JobRecord } from "../../src/controllers/workload-records.ts";
 import { manifest, podTemplate, WorkloadWorld } from "./workload-world.ts";
 
 const HOUR_MS = 3_600_000;

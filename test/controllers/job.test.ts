@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { ContainerStatus } from "../../src/base/api/pod-status.ts";
-import type { PodRecord } from "../../src/controllers/workload-record.ts";
+import type { PodRecord } from "../../src/controllers/workload-records.ts";
 import { manifest, podTemplate, WorkloadWorld } from "./workload-world.ts";
 
 const job = (spec: object = {}, image = "busybox:1") =>

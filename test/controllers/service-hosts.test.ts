@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { Service } from "../../src/base/api/service.ts";
-import { ExternalNames } from "../../src/controllers/external-names.ts";
 import { prepareState } from "../../src/controllers/prepare-state.ts";
-import { ServiceHosts } from "../../src/controllers/service-hosts.ts";
+import { ExternalNames, ServiceHosts } from "../../src/controllers/service-hosts.ts";
 import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { computeWorkloadStatus, type StatusInput } from "../../src/controllers/workload-reader.ts";
-import type { PodRecord, WorkloadRecord } from "../../src/controllers/workload-record.ts";
+import type { PodRecord, WorkloadRecord } from "../../src/controllers/workload-records.ts";
 
 const pod = (uid: string, revision: string, more: Partial<PodRecord> = {}): PodRecord => ({
   name: uid,

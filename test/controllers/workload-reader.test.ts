@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { toDerivedObjects } from "../../src/controllers/workload-reader.ts";
-import type { WorkloadRecord } from "../../src/controllers/workload-record.ts";
+import type { WorkloadRecord } from "../../src/controllers/workload-records.ts";
 import { podTemplate, readObjects } from "./workload-world.ts";
 
 test.each(["StatefulSet", "DaemonSet"])("the revisions of a %s are what kubectl rollout undo patches with", (kind) => {

@@ -3,12 +3,16 @@ import { join } from "node:path";
 import type { Pod } from "../../src/base/api/pod.ts";
 import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/base/model/desired-object.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/controllers/controller.ts";
-import { ExternalNames } from "../../src/controllers/external-names.ts";
-import { type ControllerState, reconcileWorkload } from "../../src/controllers/reconcile-workload.ts";
-import { ServiceHosts } from "../../src/controllers/service-hosts.ts";
+import { reconcileWorkload } from "../../src/controllers/reconcile-workload.ts";
+import { ExternalNames, ServiceHosts } from "../../src/controllers/service-hosts.ts";
 import { ServiceManager } from "../../src/controllers/service-manager.ts";
-import type { JobRecord, PodRecord, WorkloadRecord } from "../../src/controllers/workload-record.ts";
-import type { WorkloadState } from "../../src/controllers/workload-records.ts";
+import type {
+  ControllerState,
+  JobRecord,
+  PodRecord,
+  WorkloadRecord,
+  WorkloadState,
+} from "../../src/controllers/workload-records.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
