@@ -17,11 +17,9 @@ import {
 } from "./api-error.ts";
 import { type ApiMetadata, type ApiObject, checkObjectName, checkSize, generateName } from "./api-object.ts";
 import type { ObjectReader } from "./kinds/object-reader.ts";
-import { type Manager, trackUpdate } from "./managed-fields.ts";
-import type { ObjectRules } from "./object-rules.ts";
+import { applyConfiguration, conflictMessage, type Manager, trackUpdate } from "./managed-fields.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { apiVersionOf, isKept, type ResourceDefinition, resourceId, type Target } from "./resource-definition.ts";
-import { applyConfiguration, conflictMessage } from "./server-side-apply.ts";
 
 /** Options of a write. */
 export interface WriteRequest {
@@ -42,6 +40,25 @@ export interface ObjectStorage {
   save(definition: ResourceDefinition, object: ApiObject): void;
   /** Removing what is not there is no error. @throws Error of the file system */
   remove(definition: ResourceDefinition, object: ApiObject): void;
+}
+
+/** The node as writers and deleters of objects ask it. */
+export interface ObjectRules {
+  /** Why an object of the store must not be written, e.g. because it comes from a file; undefined: it may be. */
+  refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined;
+  /** Makes a write to the node a setting of it. */
+  writeNode(object: ApiObject): void;
+  /** Whether an object of a kind with a protection is in use, so that its deletion has to wait. */
+  isInUse(definition: ResourceDefinition, object: ApiObject): boolean;
+  /** Whether a controller made the object: it may be deleted, although it was not submitted. */
+  isMadeByController(definition: ResourceDefinition, object: ApiObject): boolean;
+  /** Deletes such an object; what takes its place is the controller's decision. */
+  deleteMade(object: ApiObject, graceSeconds: number): void;
+  /**
+   * Removes an object that no configured source describes any more and that was not submitted.
+   * @returns false for every other object
+   */
+  removeUnclaimed(definition: ResourceDefinition, object: ApiObject): boolean;
 }
 
 interface ObjectWriterDeps {

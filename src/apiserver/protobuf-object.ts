@@ -1,4 +1,4 @@
-import { define } from "./json-patch.ts";
+import { define } from "../base/text/json.ts";
 import descriptor from "./kubernetes.proto.txt" with { type: "text" };
 
 interface Field {

@@ -1,7 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { parse } from "yaml";
-import { applyJsonPatch, PatchError } from "../../src/apiserver/json-patch.ts";
-import { applyMergePatch, applyStrategicPatch, patchObject } from "../../src/apiserver/patch-object.ts";
+import {
+  applyJsonPatch,
+  applyMergePatch,
+  applyStrategicPatch,
+  PatchError,
+  patchObject,
+} from "../../src/apiserver/patch-object.ts";
 
 /** Document, patch and result in YAML; the document is not changed. */
 function expectPatched(apply: (doc: unknown, patch: unknown) => unknown, doc: string, patch: string, want: string) {

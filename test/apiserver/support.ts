@@ -1,15 +1,12 @@
-import type { ApiObject } from "../../src/apiserver/api-object.ts";
-import { keyOf } from "../../src/apiserver/api-object.ts";
+import { type ApiObject, keyOf } from "../../src/apiserver/api-object.ts";
 import type { ApiRequest, ApiResponse, Role } from "../../src/apiserver/api-request.ts";
 import { ApiServer, type ExtraRoute } from "../../src/apiserver/api-server.ts";
 import { nonResourceResponse } from "../../src/apiserver/discovery.ts";
 import { ObjectReader } from "../../src/apiserver/kinds/object-reader.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
 import { ObjectDeleter } from "../../src/apiserver/object-deleter.ts";
-import type { ObjectRules } from "../../src/apiserver/object-rules.ts";
 import { type EventWindow, ObjectStore, RevisionClock } from "../../src/apiserver/object-store.ts";
-import type { ObjectStorage } from "../../src/apiserver/object-writer.ts";
-import { ObjectWriter } from "../../src/apiserver/object-writer.ts";
+import { type ObjectRules, type ObjectStorage, ObjectWriter } from "../../src/apiserver/object-writer.ts";
 import { ALL_VERBS, type ResourceDefinition, ResourceRegistry } from "../../src/apiserver/resource-definition.ts";
 import type { Persisted } from "../../src/base/model/persisted.ts";
 import { FakeClock } from "../support/fake-clock.ts";

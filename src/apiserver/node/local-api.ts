@@ -17,22 +17,17 @@ import type { ApiObject } from "../api-object.ts";
 import { type ApiUser, json, MAX_BODY_BYTES, type RequestInfo } from "../api-request.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
 import { nonResourceResponse, type VersionInfo } from "../discovery.ts";
-import { GarbageCollector } from "../garbage-collector.ts";
-import { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import { ObjectReader } from "../kinds/object-reader.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
 import { type ObjectAccess, ObjectCommands } from "../object-commands.ts";
-import { BACKGROUND, ObjectDeleter, StorageProtection } from "../object-deleter.ts";
-import { NodeObjectRules, OwnObjects } from "../object-rules.ts";
+import { BACKGROUND, GarbageCollector, ObjectDeleter, StorageProtection } from "../object-deleter.ts";
 import { ObjectStore, RevisionClock } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
-import type { LocalCertificates } from "../pki/local-authority.ts";
-import { CertificateRenewer, prepareAdminConfig } from "../pki/local-authority.ts";
+import { CertificateRenewer, type LocalCertificates, prepareAdminConfig } from "../pki/local-authority.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import { DiskCheck, ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
-import { NodeMirror } from "./mirror.ts";
-import type { NodeView } from "./node-view.ts";
+import { NodeMirror, NodeObjectRules, type NodeView } from "./node-view.ts";
 
 interface LocalApiDeps {
   options: KubeletOptions;
@@ -75,7 +70,6 @@ export class LocalApi implements ObjectAccess {
   readonly reader: ObjectReader;
   readonly #deps: LocalApiDeps;
   readonly #directory: ManifestDirectory;
-  readonly #own = new OwnObjects();
   readonly #rules: NodeObjectRules;
   #mirror: NodeMirror | undefined;
   #tls: Listener | undefined;
@@ -104,24 +98,14 @@ export class LocalApi implements ObjectAccess {
     this.store = new ObjectStore(new RevisionClock(deps.mark));
     this.reader = new ObjectReader({ nodeName: node.name, allowPrivileged: options.allowPrivileged });
     const { store, registry, reader } = this;
-    const own = this.#own;
-    const clusterDns = new ExplicitClusterDns();
-    this.#directory = new ManifestDirectory({ rootDir, registry, reader, logger, clusterDns });
-    this.submitted = new SubmittedObjects({
-      store,
-      registry,
-      own,
-      directory: this.#directory,
-      clusterDns,
-      clock,
-      logger,
-    });
-    const storage = this.submitted;
-    const rules = new NodeObjectRules({ store, registry, own });
+    this.#directory = new ManifestDirectory({ rootDir, registry, reader, logger });
+    const submitted = new SubmittedObjects({ store, registry, directory: this.#directory, clock, logger });
+    this.submitted = submitted;
+    const rules = new NodeObjectRules({ store, registry, submitted });
     this.#rules = rules;
     const { random } = Math;
-    this.writer = new ObjectWriter({ store, storage, reader, rules, clock, newUid: randomUUID, random });
-    this.deleter = new ObjectDeleter({ store, registry, writer: this.writer, storage, rules, clock });
+    this.writer = new ObjectWriter({ store, storage: submitted, reader, rules, clock, newUid: randomUUID, random });
+    this.deleter = new ObjectDeleter({ store, registry, writer: this.writer, storage: submitted, rules, clock });
     this.commands = new ObjectCommands(this);
     this.#protection = new StorageProtection({
       store,
@@ -137,13 +121,13 @@ export class LocalApi implements ObjectAccess {
       deleter: this.deleter,
       disk: this.#disk,
       clock,
-      isOwn: (definition, object) => own.has(definition, object),
+      isOwn: (definition, object) => submitted.isOwn(definition, object),
       refresh: () => {
         this.#mirror?.sync();
         return rules.node?.arePodsKnown === true;
       },
     });
-    this.submitted.onFileRemoved = (definition, object) => void this.#delete(definition, object);
+    submitted.onFileRemoved = (definition, object) => void this.#delete(definition, object);
     this.writer.onUnfinalized = (definition, object) => {
       if (definition.gracefulDeletion) this.#mirror?.podsChanged();
       else this.deleter.finish(definition, object);
@@ -170,7 +154,7 @@ export class LocalApi implements ObjectAccess {
     for (const definition of [this.registry.findKind("v1", "Pod"), this.registry.findKind("apps/v1", "ReplicaSet")]) {
       if (!definition) continue;
       for (const object of this.store.list(resourceId(definition))) {
-        const isOwn = this.#own.has(definition, object);
+        const isOwn = this.submitted.isOwn(definition, object);
         if (isOwn && isAdopted(object.metadata.uid ?? "")) this.submitted.release(definition, object);
       }
     }
@@ -181,7 +165,7 @@ export class LocalApi implements ObjectAccess {
     const definition = this.registry.findKind("batch/v1", "Job");
     if (!definition) return;
     for (const job of this.store.list(resourceId(definition))) {
-      if (this.#own.has(definition, job) && isExpired(job.metadata.uid ?? "")) this.#delete(definition, job);
+      if (this.submitted.isOwn(definition, job) && isExpired(job.metadata.uid ?? "")) this.#delete(definition, job);
     }
   }
 
@@ -223,7 +207,7 @@ export class LocalApi implements ObjectAccess {
       registry: this.registry,
       node,
       clock,
-      own: this.#own,
+      submitted: this.submitted,
       onGone: (definition, object) => void this.#finish(definition, object),
     });
     this.#garbage.start();

@@ -1,14 +1,32 @@
 import type { ObjectMeta } from "../../base/api/meta.ts";
+import type { Pod, PodStatus } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
+import { objectKey, type WorkloadObject } from "../../base/model/desired-object.ts";
 import type { DesiredState } from "../../base/model/desired-pod.ts";
+import { podFullName } from "../../base/model/identity.ts";
 import { type Persisted, StoredMap } from "../../base/model/persisted.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
+import { usesClaim } from "../../controllers/claims.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeCordon } from "../../kubelet/node-cordon.ts";
 import type { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
+import type { RunnableKey } from "../../sources/kept-source.ts";
+import { type ApiObject, keyOf, namespacedName } from "../api-object.ts";
+import { ensureNamespace } from "../kinds/node-kinds.ts";
+import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
+import { type ObjectStore, objectsOf } from "../object-store.ts";
+import type { ObjectRules } from "../object-writer.ts";
+import {
+  apiVersionOf,
+  isKept,
+  type ResourceDefinition,
+  type ResourceRegistry,
+  resourceId,
+} from "../resource-definition.ts";
+import { SOURCE_ID, type SubmittedObjects } from "../storage/submitted-objects.ts";
 
 interface NodeViewParts {
   kubelet: Kubelet;
@@ -84,3 +102,391 @@ export class NodeView {
 }
 
 const seenKey = (kind: string, { namespace = "default", name = "" }: ObjectMeta) => `${kind} ${namespace}/${name}`;
+
+interface MirrorDeps {
+  store: ObjectStore;
+  registry: ResourceRegistry;
+  node: NodeView;
+  clock: Clock;
+  submitted: Pick<SubmittedObjects, "isOwn">;
+  /** A terminating pod of this API of which nothing is left. */
+  onGone: (definition: ResourceDefinition, object: ApiObject) => void;
+}
+
+/** Bursts of events are taken over together. */
+const EVENTS_DELAY_MS = 100;
+
+/**
+ * Shows in the store what the kubelet knows: statuses of pods, objects of manifest files and URLs, events, the node.
+ * Nothing is done before the first request.
+ */
+export class NodeMirror {
+  readonly #deps: MirrorDeps;
+  /** State of the last sync: pods by uid, objects by resource and name, versions of events by name. */
+  readonly #seen = new Map<string, unknown>();
+  #isWanted = false;
+  #isPlanned = false;
+  #areEventsWanted = false;
+  #eventsRevision = -1;
+  #cancelEvents: (() => void) | undefined;
+
+  constructor(deps: MirrorDeps) {
+    this.#deps = deps;
+  }
+
+  /** Brings the objects of one kind up to date. */
+  async refresh({ plural, group }: ResourceDefinition): Promise<void> {
+    if (!this.#isWanted) {
+      this.#isWanted = true;
+      this.sync();
+    }
+    if (group !== "") return;
+    if (plural === "nodes") await this.#syncNode();
+    if (plural === "events") {
+      this.#areEventsWanted = true;
+      this.#syncEvents();
+    }
+  }
+
+  /** The kubelet knows something new. */
+  podsChanged(): void {
+    if (!this.#isWanted || this.#isPlanned) return;
+    this.#isPlanned = true;
+    queueMicrotask(() => {
+      this.#isPlanned = false;
+      this.sync();
+    });
+  }
+
+  /** An event was recorded. */
+  eventRecorded(): void {
+    if (!this.#areEventsWanted || this.#cancelEvents) return;
+    this.#cancelEvents = this.#deps.clock.schedule(EVENTS_DELAY_MS, () => {
+      this.#cancelEvents = undefined;
+      this.#syncEvents();
+    });
+  }
+
+  stop(): void {
+    this.#isWanted = false;
+    this.#areEventsWanted = false;
+    this.#cancelEvents?.();
+  }
+
+  /** Takes over pods, and the objects of other sources. */
+  sync(): void {
+    const { registry, node } = this.#deps;
+    const derived = Map.groupBy(node.workloads.reader.derivedObjects(), ({ kind }) => kind);
+    const { configMaps, secrets, objects = [] } = node.desired;
+    const foreign = Map.groupBy<string, { kind: string; object: { metadata: ObjectMeta } }>(
+      objects.filter(({ sourceId }) => sourceId !== SOURCE_ID),
+      ({ kind }) => kind,
+    );
+    for (const definition of registry.all()) {
+      switch (definition.fate) {
+        case "pods":
+          this.#syncPods(definition);
+          break;
+        case "configMaps":
+          this.#syncForeign(definition, configMaps.values());
+          break;
+        case "secrets":
+          this.#syncForeign(definition, secrets.values());
+          break;
+        case "objects": {
+          const found = foreign.get(definition.kind)?.map(({ object }) => object) ?? [];
+          this.#syncForeign(definition, found, derived.get(definition.kind));
+          this.#syncStatuses(definition);
+          break;
+        }
+        case "kept":
+        case "observed":
+        case "node":
+          break;
+        default:
+          definition.fate satisfies never;
+      }
+    }
+  }
+
+  #syncPods(definition: ResourceDefinition): void {
+    const { store, node, submitted, onGone } = this.#deps;
+    const wanted = new Set<string>();
+    for (const pod of node.kubelet.pods()) {
+      const { uid = "", namespace = "default", name = "" } = pod.metadata;
+      wanted.add(uid);
+      const live = store.get("pods", namespace, name);
+      if (this.#seen.get(uid) === pod && live?.metadata.uid === uid) continue;
+      this.#seen.set(uid, pod);
+      this.#ensureNamespace(namespace);
+      if (!live || !submitted.isOwn(definition, live)) store.put("pods", this.#toObject(pod));
+      else if (live.metadata.uid === uid) this.#putObserved(live, pod);
+    }
+    for (const live of store.list("pods")) {
+      const { uid = "", deletionTimestamp } = live.metadata;
+      if (wanted.has(uid) || node.kubelet.worker(uid)) continue;
+      const isOwn = submitted.isOwn(definition, live);
+      // A pod that was submitted a moment ago is not known to the kubelet yet.
+      if (isOwn && !deletionTimestamp) continue;
+      this.#seen.delete(uid);
+      if (isOwn && (live.metadata.finalizers ?? []).length > 0) continue;
+      if (isOwn) onGone(definition, live);
+      else store.remove("pods", live.metadata.namespace, live.metadata.name);
+    }
+  }
+
+  /** Status, node and ephemeral containers of a pod of this API. */
+  #putObserved(live: ApiObject, { spec, status = live.status as PodStatus }: Pod): void {
+    const { store } = this.#deps;
+    const current = store.get("pods", live.metadata.namespace, live.metadata.name) ?? live;
+    const ephemeralContainers = spec.ephemeralContainers ?? [];
+    const { nodeName: before, ...written } = current.spec as Pod["spec"];
+    const isSame = Bun.deepEquals(ephemeralContainersOf(current), ephemeralContainers) && before === spec.nodeName;
+    if (isSame && Bun.deepEquals(current.status, status)) return;
+    const nodeName = spec.nodeName !== undefined && { nodeName: spec.nodeName };
+    const next = isSame
+      ? current
+      : {
+          ...current,
+          spec: { ...written, ...nodeName, ...(ephemeralContainers.length > 0 && { ephemeralContainers }) },
+        };
+    store.put("pods", { ...next, status });
+  }
+
+  #toObject({ metadata, spec, status }: Pod): ApiObject {
+    const { annotations } = metadata;
+    const seen = annotations?.["kubernetes.io/config.seen"];
+    const hasHash = annotations?.["kubernetes.io/config.hash"] !== undefined;
+    const isStatic = hasHash && !this.#deps.node.workloads.hasPod(metadata.uid ?? "");
+    const created = metadata.creationTimestamp ?? status?.startTime ?? seen;
+    return {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: {
+        ...metadata,
+        name: metadata.name ?? "",
+        namespace: metadata.namespace ?? "default",
+        creationTimestamp: created ? toApiTime(new Date(created)) : null,
+        // kubectl drain leaves mirror pods alone, describe finds their events by this UID. Source: the kubelet's mirror pods.
+        ...(isStatic && { annotations: { ...annotations, "kubernetes.io/config.mirror": metadata.uid } }),
+      } as ApiObject["metadata"],
+      spec,
+      status: status ?? { phase: "Pending" },
+    };
+  }
+
+  /**
+   * Objects of a kind in manifest files and URLs.
+   * @param derived those that controllers made, with their statuses
+   */
+  #syncForeign(
+    definition: ResourceDefinition,
+    objects: Iterable<{ metadata: ObjectMeta }>,
+    derived: readonly WorkloadObject[] = [],
+  ): void {
+    const { store, submitted } = this.#deps;
+    const resource = resourceId(definition);
+    const found = new Set<ApiObject | undefined>();
+    const put = (object: { metadata: ObjectMeta }, toNext: (live: ApiObject | undefined) => ApiObject | undefined) => {
+      const { namespace = "default", name = "" } = object.metadata;
+      const scope = definition.namespaced ? namespace : undefined;
+      const live = store.get(resource, scope, name);
+      if (live && submitted.isOwn(definition, live)) return;
+      if (scope !== undefined) this.#ensureNamespace(scope);
+      const next = toNext(live);
+      found.add(next ? store.put(resource, next) : live);
+    };
+    for (const object of derived) put(object, (live) => this.#toDerived(object, live));
+    for (const object of objects) put(object, (live) => this.#toForeign(definition, object, live));
+    for (const live of store.list(resource)) {
+      if (found.has(live) || submitted.isOwn(definition, live)) continue;
+      this.#seen.delete(`${resource} ${keyOf(live)}`);
+      store.remove(resource, live.metadata.namespace, live.metadata.name);
+    }
+  }
+
+  /** @returns undefined when it is in the store already */
+  #toForeign(
+    definition: ResourceDefinition,
+    object: { metadata: ObjectMeta },
+    live: ApiObject | undefined,
+  ): ApiObject | undefined {
+    const { node } = this.#deps;
+    const { namespace = "default", name = "", ...own } = object.metadata;
+    const key = `${resourceId(definition)} ${namespacedName(definition.namespaced ? namespace : undefined, name)}`;
+    if (live && this.#seen.get(key) === object) return undefined;
+    this.#seen.set(key, object);
+    const identity = node.workloads.reader.identityOf(definition.kind, { ...own, namespace, name });
+    const metadata = {
+      ...own,
+      ...(definition.namespaced && { namespace }),
+      name,
+      uid: identity.uid,
+      creationTimestamp: identity.creationTimestamp ?? node.firstSeen(definition.kind, object.metadata),
+      ...("spec" in object && { generation: (live?.metadata.generation ?? 0) + 1 }),
+    } as ApiObject["metadata"];
+    const status = live && "status" in live && { status: live.status };
+    return { ...object, ...status, apiVersion: apiVersionOf(definition), kind: definition.kind, metadata };
+  }
+
+  /** ReplicaSets of Deployments, Jobs of CronJobs and the like. @returns undefined when it is in the store already */
+  #toDerived(object: WorkloadObject, live: ApiObject | undefined): ApiObject | undefined {
+    const { namespace = "default" } = object.metadata;
+    const next = JSON.parse(JSON.stringify({ ...object, metadata: { ...object.metadata, namespace } })) as ApiObject;
+    const { resourceVersion: _version, ...metadata } = live?.metadata ?? {};
+    return live && Bun.deepEquals({ ...live, metadata }, next) ? undefined : next;
+  }
+
+  #syncStatuses({ group, plural, kind }: ResourceDefinition): void {
+    const { store, node } = this.#deps;
+    const { reader } = node.workloads;
+    const resource = resourceId({ group, plural });
+    for (const object of store.list(resource)) {
+      const { metadata } = object;
+      const status = reader.statusOf(kind, object);
+      const written = reader.annotationsOf(kind, object);
+      const annotations = { ...metadata.annotations, ...written };
+      const given = reader.specOf(kind, object);
+      const spec = { ...(object.spec as object | undefined), ...given };
+      const isSame =
+        (!written || Bun.deepEquals(annotations, metadata.annotations)) &&
+        (!given || Bun.deepEquals(spec, object.spec));
+      if (!isSame) {
+        const named = written ? { ...metadata, annotations } : metadata;
+        store.put(resource, { ...object, metadata: named, ...(given && { spec }), ...(status && { status }) });
+      } else if (status && !Bun.deepEquals(status, object.status)) store.put(resource, { ...object, status });
+    }
+  }
+
+  /** Manifest files use namespaces without declaring them. */
+  #ensureNamespace(name: string): void {
+    ensureNamespace(this.#deps.store, name, this.#deps.clock.now());
+  }
+
+  #syncEvents(): void {
+    const { store, node } = this.#deps;
+    const { revision, items } = node.view.events();
+    if (revision === this.#eventsRevision && items.length === store.count("events")) return;
+    this.#eventsRevision = revision;
+    const kept = new Set<string>();
+    for (const event of items) {
+      const { name, namespace, resourceVersion } = event.metadata;
+      const key = `${namespace}/${name}`;
+      kept.add(key);
+      if (store.get("events", namespace, name) && this.#seen.get(key) === resourceVersion) continue;
+      this.#seen.set(key, resourceVersion);
+      store.put("events", event as unknown as ApiObject);
+    }
+    for (const { metadata } of store.list("events")) {
+      const key = `${metadata.namespace}/${metadata.name}`;
+      if (kept.has(key)) continue;
+      this.#seen.delete(key);
+      store.remove("events", metadata.namespace, metadata.name);
+    }
+  }
+
+  /** Measured at each request; only what is more than a heartbeat is a new version. */
+  async #syncNode(): Promise<void> {
+    const { store, node } = this.#deps;
+    const shown = (await node.servers.node()) as ApiObject;
+    const { name } = shown.metadata;
+    const live = store.get("nodes", undefined, name);
+    const uid = shown.metadata.uid ?? name;
+    const next = { ...shown, apiVersion: "v1", kind: "Node", metadata: { ...shown.metadata, uid } };
+    if (live && JSON.stringify(withoutHeartbeat(live)) === JSON.stringify(withoutHeartbeat(next))) return;
+    store.put("nodes", next);
+  }
+}
+
+function withoutHeartbeat({ metadata, ...node }: ApiObject): object {
+  const { resourceVersion: _version, ...others } = metadata;
+  const { conditions = [], ...status } = (node.status ?? {}) as { conditions?: { lastHeartbeatTime?: string }[] };
+  const quiet = conditions.map(({ lastHeartbeatTime: _time, ...condition }) => condition);
+  return { ...node, metadata: others, status: { ...status, conditions: quiet } };
+}
+
+interface NodeObjectRulesDeps {
+  store: ObjectStore;
+  registry: ResourceRegistry;
+  submitted: Pick<SubmittedObjects, "isOwn">;
+}
+
+/** The rules of this node: manifests of its other sources and controllers have objects here too. */
+export class NodeObjectRules implements ObjectRules {
+  /** undefined until the kubelet is built. */
+  node: NodeView | undefined;
+  readonly #deps: NodeObjectRulesDeps;
+
+  constructor(deps: NodeObjectRulesDeps) {
+    this.#deps = deps;
+  }
+
+  refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {
+    if (!isKept(definition) || this.#deps.submitted.isOwn(definition, object)) return undefined;
+    const { name } = object.metadata;
+    const what = `${definition.singular} "${name}"`;
+    if (definition.plural === "namespaces") {
+      return this.#hasForeignObjects(name) ? `manifests of this node have objects in ${what}` : undefined;
+    }
+    const isClaim = definition.kind === "PersistentVolumeClaim";
+    const user = isClaim && this.node?.workloads.userOfClaim(podFullName(object.metadata));
+    if (user)
+      return `${what} is of a StatefulSet, and pod "${user}" uses it: scale the StatefulSet down, or delete it, first`;
+    const origin = this.#originOf(definition.kind, object.metadata);
+    if (origin === undefined) return `${what} comes from a manifest of this node: edit that`;
+    return `${what} comes from ${origin}: edit that ${/^https?:/.test(origin) ? "manifest" : "file"}`;
+  }
+
+  /** Where an object was found, for users: `file:line` where that is known. */
+  #originOf(kind: string, metadata: ObjectMeta): string | undefined {
+    if (!this.node) return undefined;
+    const { kubelet, desired } = this.node;
+    const pod = kubelet.desiredPods.find((it) => kind === "Pod" && it.pod.metadata.uid === metadata.uid);
+    const { file, line } = pod?.location ?? desired.locations?.[objectKey(kind, metadata)] ?? {};
+    return file !== undefined && line !== undefined ? `${file}:${line}` : pod?.origin;
+  }
+
+  writeNode(object: ApiObject): void {
+    this.node?.setUnschedulable((object.spec as { unschedulable?: boolean }).unschedulable === true);
+  }
+
+  /** Pods that are wanted or terminating use claims; bound claims use PersistentVolumes. */
+  isInUse({ kind }: ResourceDefinition, { metadata }: ApiObject): boolean {
+    if (!this.node) return false;
+    const { kubelet, workloads } = this.node;
+    if (kind === "PersistentVolume") {
+      const status = workloads.reader.statusOf(kind, { metadata });
+      return status !== undefined && "phase" in status && status.phase === "Bound";
+    }
+    return (
+      kubelet.desiredPods.some(({ pod, claims }) => usesClaim(pod, claims, metadata)) ||
+      [...kubelet.workers()].some(({ revision }) => revision && usesClaim(revision.pod, revision.claims, metadata))
+    );
+  }
+
+  isMadeByController({ fate }: ResourceDefinition, { metadata }: ApiObject): boolean {
+    return fate === "pods" && this.node?.workloads.hasPod(metadata.uid ?? "") === true;
+  }
+
+  deleteMade({ metadata }: ApiObject, graceSeconds: number): void {
+    this.node?.workloads.deletePod(metadata.uid ?? "", { graceSeconds });
+  }
+
+  removeUnclaimed(definition: ResourceDefinition, object: ApiObject): boolean {
+    if (!this.node || this.#deps.submitted.isOwn(definition, object)) return false;
+    const fullName = podFullName(object.metadata);
+    if (definition.kind === "PersistentVolumeClaim" && this.node.workloads.deleteClaim(fullName)) return true;
+    const key = definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`;
+    return this.node.feed.forget(key as RunnableKey);
+  }
+
+  /** Objects made by controllers go with their workload. */
+  #hasForeignObjects(namespace: string): boolean {
+    const { store, registry, submitted } = this.#deps;
+    const kinds = registry.all().filter((it) => it.namespaced && isKept(it));
+    return objectsOf(store, kinds, namespace).some(
+      ({ definition, object }) =>
+        !submitted.isOwn(definition, object) && !object.metadata.ownerReferences?.some(({ controller }) => controller),
+    );
+  }
+}

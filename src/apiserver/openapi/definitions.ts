@@ -11,7 +11,7 @@ import * as service from "../../base/api/service.ts";
 import * as volume from "../../base/api/volume.ts";
 import * as workload from "../../base/api/workload.ts";
 import { isRecord } from "../../base/text/json.ts";
-import { listMergeAt } from "../list-keys.ts";
+import { listMergeAt } from "../managed-fields.ts";
 import { apiVersionOf, type Schema as KindSchema, type ResourceDefinition } from "../resource-definition.ts";
 
 /** A JSON schema as OpenAPI has it; `$ref` names a definition, without its prefix. */

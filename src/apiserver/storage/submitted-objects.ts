@@ -14,10 +14,8 @@ import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { type ApiObject, keyOf } from "../api-object.ts";
-import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
-import type { OwnObjects } from "../object-rules.ts";
 import { type ObjectStore, objectsOf, type StoredObject } from "../object-store.ts";
 import type { ObjectStorage } from "../object-writer.ts";
 import {
@@ -33,10 +31,8 @@ interface SubmittedObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   directory: ManifestDirectory;
-  clusterDns: ExplicitClusterDns;
   clock: Clock;
   logger: Logger;
-  own: OwnObjects;
 }
 
 /** Source of submitted pods, in the labels of their containers. */
@@ -70,6 +66,8 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
+  /** What was submitted, rather than found in a manifest of another source: resources and keys. */
+  readonly #own = new Set<string>();
   /** Pods and workloads as the kubelet has them, by kind and key. */
   #fed = new Map<string, Fed>();
   #emit: ((set: SourceSet) => void) | undefined;
@@ -91,10 +89,15 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     this.#facts = new ChangeLogger(deps.logger);
   }
 
+  /** Whether an object was submitted, rather than found in a manifest of another source. */
+  isOwn(definition: ResourceDefinition, object: ApiObject): boolean {
+    return this.#own.has(keyIn(definition, object));
+  }
+
   /** Removes the file of an object that a controller has adopted; the object stays in the store. */
   release(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.remove(definition, object);
-    this.#deps.own.delete(definition, object);
+    this.#own.delete(keyIn(definition, object));
     this.#planEmit();
   }
 
@@ -112,10 +115,10 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     this.#unsubscribe = this.#deps.store.subscribe(({ resource, type, object, previous }) => {
       const definition = this.#deps.registry.get(resource);
       if (!definition || !isKept(definition)) return;
-      const isOwn = this.#deps.own.has(definition, object);
+      const isOwn = this.isOwn(definition, object);
       if (type === "DELETED") {
-        this.#deps.own.delete(definition, object);
-        this.#deps.clusterDns.forget(object);
+        this.#own.delete(keyIn(definition, object));
+        this.#deps.directory.clusterDns.forget(object);
       }
       if (definition.fate !== "kept" && isOwn && (type === "DELETED" || !isStatusOnly(object, previous)))
         this.#planEmit();
@@ -141,12 +144,12 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   }
 
   create(object: ApiObject, sent: unknown): void {
-    this.#deps.clusterDns.note(object, sent);
+    this.#deps.directory.clusterDns.note(object, sent);
   }
 
   save(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.save(definition, object);
-    this.#deps.own.add(definition, object);
+    this.#own.add(keyIn(definition, object));
     this.#settled.add(object);
     this.#arm();
   }
@@ -193,12 +196,12 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   }
 
   #allOwn(): StoredObject[] {
-    const { registry, store, own } = this.#deps;
-    return objectsOf(store, registry.all().filter(isKept)).filter((it) => own.has(it.definition, it.object));
+    const { registry, store } = this.#deps;
+    return objectsOf(store, registry.all().filter(isKept)).filter((it) => this.isOwn(it.definition, it.object));
   }
 
   #toDesiredPod({ definition, object }: StoredObject): DesiredPod {
-    const { directory, clusterDns } = this.#deps;
+    const { directory } = this.#deps;
     const pod = withoutServerFields(object) as unknown as Pod;
     const path = directory.pathOf(definition, object.metadata);
     const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE_ANNOTATION]: "api" };
@@ -214,12 +217,12 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       location: { file: path },
       revision: computeRevision(pod),
       resourceVersion: Number(object.metadata.resourceVersion) || 0,
-      ...clusterDns.of(object),
+      ...directory.clusterDns.of(object),
     };
   }
 
   #toDesiredObject({ object }: StoredObject): DesiredObject {
-    const { directory, clusterDns } = this.#deps;
+    const { directory } = this.#deps;
     const written = withoutServerFields(object);
     return {
       kind: object.kind,
@@ -228,7 +231,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       sourceId: SOURCE_ID,
       origin: directory.path,
       revision: computeRevision(written),
-      ...clusterDns.of(object),
+      ...directory.clusterDns.of(object),
     } as unknown as DesiredObject;
   }
 
@@ -275,11 +278,11 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     const { store } = this.#deps;
     const { namespace, name } = found.metadata;
     const live = store.get(resourceId(definition), namespace, name);
-    if (live && this.#settled.has(found) && this.#deps.own.has(definition, live)) return;
+    if (live && this.#settled.has(found) && this.isOwn(definition, live)) return;
     this.#settled.add(found);
     const object = live ? (definition.carryOver?.(found, live) ?? found) : found;
-    if (live && !this.#deps.own.has(definition, live)) return;
-    this.#deps.own.add(definition, object);
+    if (live && !this.isOwn(definition, live)) return;
+    this.#own.add(keyIn(definition, object));
     if (!live) return void store.put(resourceId(definition), object);
     if (live.metadata.deletionTimestamp && definition.gracefulDeletion) return;
     const next: ApiObject = {

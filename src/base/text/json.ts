@@ -16,3 +16,8 @@ export function jsonIfValid(text: string): unknown {
     return undefined;
   }
 }
+
+/** Sets a member also when it is called `__proto__`. */
+export function define(target: Record<string, unknown>, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
+}

@@ -1,9 +1,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ExplicitClusterDns } from "../../../src/apiserver/kinds/cluster-dns.ts";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
-import { OwnObjects } from "../../../src/apiserver/object-rules.ts";
 import { ObjectStore, RevisionClock } from "../../../src/apiserver/object-store.ts";
 import { resourceId } from "../../../src/apiserver/resource-definition.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
@@ -22,14 +20,12 @@ const tempDir = tempDirs();
 /** The parts of a process that starts in a root directory. */
 function aStart(rootDir: string) {
   const registry = buildRegistry();
-  const own = new OwnObjects();
   const logger = new RecordingLogger();
   const clock = new FakeClock();
-  const clusterDns = new ExplicitClusterDns();
   const store = new ObjectStore(new RevisionClock(memoryMark()));
-  const directory = new ManifestDirectory({ rootDir, registry, reader: READER, logger, clusterDns });
-  const deps = { store, registry, directory, clusterDns, own, clock, logger };
-  return { clock, directory, registry, store, own, submitted: new SubmittedObjects(deps) };
+  const directory = new ManifestDirectory({ rootDir, registry, reader: READER, logger });
+  const submitted = new SubmittedObjects({ store, registry, directory, clock, logger });
+  return { clock, directory, registry, store, submitted };
 }
 
 test("a namespace that was submitted is itself after a restart, with its labels, also when there are objects in it", async () => {
@@ -40,11 +36,11 @@ test("a namespace that was submitted is itself after a restart, with its labels,
   before.directory.save(namespaces, { apiVersion: "v1", kind: "Namespace", metadata });
   const inside = { name: "c", namespace: "lab", uid: "c" };
   before.directory.save(before.registry.get("configmaps")!, { apiVersion: "v1", kind: "ConfigMap", metadata: inside });
-  const { submitted, store, own } = aStart(rootDir);
+  const { submitted, store } = aStart(rootDir);
   submitted.load();
   const found = store.get("namespaces", undefined, "lab")!;
   expect([found.metadata.uid, found.metadata.labels?.team]).toEqual(["u", "a"]);
-  expect(own.has(namespaces, found)).toBe(true);
+  expect(submitted.isOwn(namespaces, found)).toBe(true);
   expect(store.get("configmaps", "lab", "c")?.metadata.uid).toBe("c");
   await submitted.stop();
 });
@@ -55,7 +51,7 @@ test.each(files)(
   "what the kubelet gets of a submitted object is what the reader makes of its manifest: %s",
   async (file) => {
     const read = readPlainObjects(readFileSync(join(examples, file)));
-    const { registry, store, own, submitted, clock } = aStart(tempDir());
+    const { registry, store, submitted, clock } = aStart(tempDir());
     let set: SourceSet | undefined;
     submitted.start((emitted) => {
       set = emitted;
@@ -73,7 +69,7 @@ test.each(files)(
       };
       const decoded = definition.decode?.({ ...rest, apiVersion: rest.apiVersion ?? "", metadata: stored }, READER);
       if (!decoded || decoded.causes.length > 0) continue;
-      own.add(definition, decoded.object);
+      submitted.save(definition, decoded.object);
       store.put(resourceId(definition), decoded.object);
       const { status: _status, ...text } = decoded.object;
       texts.push(text);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { GarbageCollector } from "../../src/apiserver/garbage-collector.ts";
+import { GarbageCollector } from "../../src/apiserver/object-deleter.ts";
 import { aConfigMap, anApiServer, CONFIG_MAPS } from "./support.ts";
 
 const owner = (kind: string, uid: string, apiVersion = "apps/v1") => ({ apiVersion, kind, name: "web", uid });

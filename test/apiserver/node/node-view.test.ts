@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import { NodeMirror } from "../../../src/apiserver/node/mirror.ts";
-import { NodeView } from "../../../src/apiserver/node/node-view.ts";
+import { NodeMirror, NodeView } from "../../../src/apiserver/node/node-view.ts";
 import type { ResourceDefinition } from "../../../src/apiserver/resource-definition.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { DesiredState } from "../../../src/base/model/desired-pod.ts";
@@ -20,8 +19,8 @@ function aMirror(pods: readonly Pod[], { isOfWorkload = false } = {}) {
   } as unknown as NodeView;
   const definition = { group: "", plural: "pods", kind: "Pod", fate: "pods", namespaced: true } as ResourceDefinition;
   const registry = { all: () => [definition] } as never;
-  const own = { has: () => false } as never;
-  const mirror = new NodeMirror({ store, registry, node, own, clock: new FakeClock(), onGone: () => {} });
+  const submitted = { isOwn: () => false };
+  const mirror = new NodeMirror({ store, registry, node, submitted, clock: new FakeClock(), onGone: () => {} });
   mirror.sync();
   return store;
 }
