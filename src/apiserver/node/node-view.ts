@@ -14,7 +14,7 @@ import type { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import type { RunnableKey } from "../../sources/kept-source.ts";
-import { type ApiObject, keyOf, namespacedName } from "../api-object.ts";
+import type { ApiObject } from "../api-object.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
 import { type ObjectStore, objectsOf } from "../object-store.ts";
@@ -23,6 +23,7 @@ import {
   apiVersionOf,
   isKept,
   type ResourceDefinition,
+  type ResourceId,
   type ResourceRegistry,
   resourceId,
 } from "../resource-definition.ts";
@@ -122,8 +123,8 @@ const EVENTS_DELAY_MS = 100;
  */
 export class NodeMirror {
   readonly #deps: MirrorDeps;
-  /** State of the last sync: pods by uid, objects by resource and name, versions of events by name. */
-  readonly #seen = new Map<string, unknown>();
+  /** What an object of the store was made from: the pod of the kubelet, the object of a file, the version of an event. */
+  readonly #origins = new WeakMap<ApiObject, unknown>();
   #isWanted = false;
   #isPlanned = false;
   #areEventsWanted = false;
@@ -216,11 +217,10 @@ export class NodeMirror {
       const { uid = "", namespace = "default", name = "" } = pod.metadata;
       wanted.add(uid);
       const live = store.get("pods", namespace, name);
-      if (this.#seen.get(uid) === pod && live?.metadata.uid === uid) continue;
-      this.#seen.set(uid, pod);
+      if (live && this.#origins.get(live) === pod) continue;
       this.#ensureNamespace(namespace);
-      if (!live || !submitted.isOwn(definition, live)) store.put("pods", this.#toObject(pod));
-      else if (live.metadata.uid === uid) this.#putObserved(live, pod);
+      if (!live || !submitted.isOwn(definition, live)) this.#put("pods", this.#toObject(pod), pod);
+      else if (live.metadata.uid === uid) this.#origins.set(this.#putObserved(live, pod), pod);
     }
     for (const live of store.list("pods")) {
       const { uid = "", deletionTimestamp } = live.metadata;
@@ -228,29 +228,30 @@ export class NodeMirror {
       const isOwn = submitted.isOwn(definition, live);
       // A pod that was submitted a moment ago is not known to the kubelet yet.
       if (isOwn && !deletionTimestamp) continue;
-      this.#seen.delete(uid);
       if (isOwn && (live.metadata.finalizers ?? []).length > 0) continue;
       if (isOwn) onGone(definition, live);
       else store.remove("pods", live.metadata.namespace, live.metadata.name);
     }
   }
 
-  /** Status, node and ephemeral containers of a pod of this API. */
-  #putObserved(live: ApiObject, { spec, status = live.status as PodStatus }: Pod): void {
-    const { store } = this.#deps;
-    const current = store.get("pods", live.metadata.namespace, live.metadata.name) ?? live;
+  #put(resource: ResourceId, object: ApiObject, origin: unknown): ApiObject {
+    const kept = this.#deps.store.put(resource, object);
+    this.#origins.set(kept, origin);
+    return kept;
+  }
+
+  /** A pod of this API with the status, node and ephemeral containers that the kubelet has; the same when it has them already. */
+  #putObserved(live: ApiObject, { spec, status = live.status as PodStatus }: Pod): ApiObject {
     const ephemeralContainers = spec.ephemeralContainers ?? [];
-    const { nodeName: before, ...written } = current.spec as Pod["spec"];
-    const isSame = Bun.deepEquals(ephemeralContainersOf(current), ephemeralContainers) && before === spec.nodeName;
-    if (isSame && Bun.deepEquals(current.status, status)) return;
-    const nodeName = spec.nodeName !== undefined && { nodeName: spec.nodeName };
-    const next = isSame
-      ? current
-      : {
-          ...current,
-          spec: { ...written, ...nodeName, ...(ephemeralContainers.length > 0 && { ephemeralContainers }) },
-        };
-    store.put("pods", { ...next, status });
+    const { nodeName: before, ...written } = live.spec as Pod["spec"];
+    const isSame = Bun.deepEquals(ephemeralContainersOf(live), ephemeralContainers) && before === spec.nodeName;
+    if (isSame && Bun.deepEquals(live.status, status)) return live;
+    const observed = {
+      ...written,
+      ...(spec.nodeName !== undefined && { nodeName: spec.nodeName }),
+      ...(ephemeralContainers.length > 0 && { ephemeralContainers }),
+    };
+    return this.#deps.store.put("pods", { ...live, ...(!isSame && { spec: observed }), status });
   }
 
   #toObject({ metadata, spec, status }: Pod): ApiObject {
@@ -293,29 +294,21 @@ export class NodeMirror {
       const live = store.get(resource, scope, name);
       if (live && submitted.isOwn(definition, live)) return;
       if (scope !== undefined) this.#ensureNamespace(scope);
-      const next = toNext(live);
-      found.add(next ? store.put(resource, next) : live);
+      const isSame = live && this.#origins.get(live) === object;
+      const next = isSame ? undefined : toNext(live);
+      found.add(next ? this.#put(resource, next, object) : live);
     };
     for (const object of derived) put(object, (live) => this.#toDerived(object, live));
     for (const object of objects) put(object, (live) => this.#toForeign(definition, object, live));
     for (const live of store.list(resource)) {
       if (found.has(live) || submitted.isOwn(definition, live)) continue;
-      this.#seen.delete(`${resource} ${keyOf(live)}`);
       store.remove(resource, live.metadata.namespace, live.metadata.name);
     }
   }
 
-  /** @returns undefined when it is in the store already */
-  #toForeign(
-    definition: ResourceDefinition,
-    object: { metadata: ObjectMeta },
-    live: ApiObject | undefined,
-  ): ApiObject | undefined {
+  #toForeign(definition: ResourceDefinition, object: { metadata: ObjectMeta }, live: ApiObject | undefined): ApiObject {
     const { node } = this.#deps;
     const { namespace = "default", name = "", ...own } = object.metadata;
-    const key = `${resourceId(definition)} ${namespacedName(definition.namespaced ? namespace : undefined, name)}`;
-    if (live && this.#seen.get(key) === object) return undefined;
-    this.#seen.set(key, object);
     const identity = node.workloads.reader.identityOf(definition.kind, { ...own, namespace, name });
     const metadata = {
       ...own,
@@ -337,24 +330,23 @@ export class NodeMirror {
     return live && Bun.deepEquals({ ...live, metadata }, next) ? undefined : next;
   }
 
-  #syncStatuses({ group, plural, kind }: ResourceDefinition): void {
+  /** Statuses, annotations and fields of the spec that controllers write. */
+  #syncStatuses(definition: ResourceDefinition): void {
     const { store, node } = this.#deps;
     const { reader } = node.workloads;
-    const resource = resourceId({ group, plural });
+    const resource = resourceId(definition);
     for (const object of store.list(resource)) {
       const { metadata } = object;
-      const status = reader.statusOf(kind, object);
-      const written = reader.annotationsOf(kind, object);
-      const annotations = { ...metadata.annotations, ...written };
-      const given = reader.specOf(kind, object);
-      const spec = { ...(object.spec as object | undefined), ...given };
-      const isSame =
-        (!written || Bun.deepEquals(annotations, metadata.annotations)) &&
-        (!given || Bun.deepEquals(spec, object.spec));
-      if (!isSame) {
-        const named = written ? { ...metadata, annotations } : metadata;
-        store.put(resource, { ...object, metadata: named, ...(given && { spec }), ...(status && { status }) });
-      } else if (status && !Bun.deepEquals(status, object.status)) store.put(resource, { ...object, status });
+      const status = reader.statusOf(definition.kind, object);
+      const annotations = reader.annotationsOf(definition.kind, object);
+      const spec = reader.specOf(definition.kind, object);
+      const next: ApiObject = {
+        ...object,
+        ...(annotations && { metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations } } }),
+        ...(spec && { spec: { ...(object.spec as object | undefined), ...spec } }),
+        ...(status && { status }),
+      };
+      if (!Bun.deepEquals(next, object)) this.#put(resource, next, this.#origins.get(object));
     }
   }
 
@@ -368,20 +360,15 @@ export class NodeMirror {
     const { revision, items } = node.view.events();
     if (revision === this.#eventsRevision && items.length === store.count("events")) return;
     this.#eventsRevision = revision;
-    const kept = new Set<string>();
+    const kept = new Set<ApiObject>();
     for (const event of items) {
       const { name, namespace, resourceVersion } = event.metadata;
-      const key = `${namespace}/${name}`;
-      kept.add(key);
-      if (store.get("events", namespace, name) && this.#seen.get(key) === resourceVersion) continue;
-      this.#seen.set(key, resourceVersion);
-      store.put("events", event as unknown as ApiObject);
+      const live = store.get("events", namespace, name);
+      const isSame = live && this.#origins.get(live) === resourceVersion;
+      kept.add(isSame ? live : this.#put("events", event as unknown as ApiObject, resourceVersion));
     }
-    for (const { metadata } of store.list("events")) {
-      const key = `${metadata.namespace}/${metadata.name}`;
-      if (kept.has(key)) continue;
-      this.#seen.delete(key);
-      store.remove("events", metadata.namespace, metadata.name);
+    for (const live of store.list("events")) {
+      if (!kept.has(live)) store.remove("events", live.metadata.namespace, live.metadata.name);
     }
   }
 

@@ -9,8 +9,8 @@ import { aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { anApiServer, memoryMark } from "../support.ts";
 
-/** A mirror of these pods in a store. */
-function aMirror(pods: readonly Pod[], { isOfWorkload = false } = {}) {
+/** A store with a mirror of these pods, and what brings it up to date. */
+function aMirror(pods: readonly Pod[], { isOfWorkload = false, isOwn = false } = {}) {
   const { store } = anApiServer();
   const node = {
     kubelet: { pods: () => pods, worker: () => undefined },
@@ -19,26 +19,43 @@ function aMirror(pods: readonly Pod[], { isOfWorkload = false } = {}) {
   } as unknown as NodeView;
   const definition = { group: "", plural: "pods", kind: "Pod", fate: "pods", namespaced: true } as ResourceDefinition;
   const registry = { all: () => [definition] } as never;
-  const submitted = { isOwn: () => false };
+  const submitted = { isOwn: () => isOwn };
   const mirror = new NodeMirror({ store, registry, node, submitted, clock: new FakeClock(), onGone: () => {} });
   mirror.sync();
-  return store;
+  return { store, sync: () => mirror.sync() };
 }
 
 const annotations = { "kubernetes.io/config.hash": "h1" };
 const aStatic = aPod({}, { name: "web", namespace: "default", uid: "u1", annotations });
 
 test("a static pod is a mirror pod of its UID, under which kubectl describe looks for events", () => {
-  const shown = aMirror([aStatic]).get("pods", "default", "web")!;
+  const shown = aMirror([aStatic]).store.get("pods", "default", "web")!;
   expect(shown.metadata.annotations?.["kubernetes.io/config.mirror"]).toBe(shown.metadata.uid);
   expect(shown.metadata.uid).toBe("u1");
 });
 
 test("the pod of a workload is no mirror pod", () => {
-  expect(aMirror([aStatic], { isOfWorkload: true }).get("pods", "default", "web")?.metadata.annotations).toEqual(
-    annotations,
-  );
+  const { store } = aMirror([aStatic], { isOfWorkload: true });
+  expect(store.get("pods", "default", "web")?.metadata.annotations).toEqual(annotations);
 });
+
+test.each([false, true])(
+  "the status in the store is the kubelet's own object; the same pod is no new revision (own: %p)",
+  (isOwn) => {
+    const pods = [aStatic];
+    const { store, sync } = aMirror(pods, { isOwn });
+    if (isOwn) store.put("pods", { ...aStatic, apiVersion: "v1", kind: "Pod", metadata: aStatic.metadata as never });
+    const status = { phase: "Running" as const };
+    pods[0] = { ...aStatic, status };
+    sync();
+    expect(store.get("pods", "default", "web")?.status).toBe(status);
+    const { revision } = store;
+    sync();
+    pods[0] = { ...aStatic, status };
+    if (isOwn) sync();
+    expect(store.revision).toBe(revision);
+  },
+);
 
 /** The view of a node that has read these ConfigMaps, whose times are in `file`. */
 function aView(clock: FakeClock, file: Persisted<readonly (readonly [string, string])[]>) {
