@@ -16,10 +16,16 @@ import {
   type StatusCause,
 } from "./api-error.ts";
 import { type ApiMetadata, type ApiObject, checkObjectName, checkSize, generateName } from "./api-object.ts";
-import type { ObjectReader } from "./kinds/object-reader.ts";
 import { applyConfiguration, conflictMessage, type Manager, trackUpdate } from "./managed-fields.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { apiVersionOf, isKept, type ResourceDefinition, resourceId, type Target } from "./resource-definition.ts";
+import {
+  apiVersionOf,
+  isKept,
+  type ReadOptions,
+  type ResourceDefinition,
+  resourceId,
+  type Target,
+} from "./resource-definition.ts";
 
 /** Options of a write. */
 export interface WriteRequest {
@@ -64,7 +70,7 @@ export interface ObjectRules {
 interface ObjectWriterDeps {
   store: ObjectStore;
   storage: ObjectStorage;
-  reader: ObjectReader;
+  readOptions: ReadOptions;
   clock: Pick<Clock, "now">;
   newUid: () => string;
   /** In [0, 1). */
@@ -100,7 +106,7 @@ export class ObjectWriter {
     metadata.creationTimestamp = toApiTime(clock.now());
     const { status: _status, ...rest } = input;
     const whole = { ...rest, metadata } as ApiObject;
-    const decoded = decodeObject(definition, whole, request, this.#deps.reader, checkObjectName(metadata.name));
+    const decoded = decodeObject(definition, whole, request, this.#deps.readOptions, checkObjectName(metadata.name));
     refuseInvalid(definition, metadata.name, definition.validateCreate?.(decoded) ?? []);
     const live = store.get(resourceId(definition), namespace, metadata.name);
     if (live) throw alreadyExists(definition, metadata.name, live.metadata.deletionTimestamp !== undefined);
@@ -208,7 +214,8 @@ export class ObjectWriter {
       // The revision of the change replaces it.
       resourceVersion: live.metadata.resourceVersion,
     });
-    const decoded = subresource === "status" ? settled : decodeObject(definition, settled, request, this.#deps.reader);
+    const decoded =
+      subresource === "status" ? settled : decodeObject(definition, settled, request, this.#deps.readOptions);
     refuseInvalid(definition, name, definition.validateUpdate?.(decoded, live) ?? []);
     const time = toApiTime(this.#deps.clock.now());
     // An empty list of entries resets what was owned.
@@ -390,7 +397,7 @@ function decodeObject(
   definition: ResourceDefinition,
   object: ApiObject,
   request: WriteRequest,
-  reader: ObjectReader,
+  options: ReadOptions,
   known: readonly StatusCause[] = [],
 ): ApiObject {
   const { name } = object.metadata;
@@ -398,7 +405,7 @@ function decodeObject(
     refuseInvalid(definition, name, known);
     return object;
   }
-  const { object: decoded, causes, unknown, warnings } = definition.decode(object, reader);
+  const { object: decoded, causes, unknown, warnings } = definition.decode(object, options);
   reportBadFields(definition, unknown, request);
   for (const message of warnings) request.warn(message);
   const more = causes.filter(({ field }) => !known.some((cause) => cause.field === field));

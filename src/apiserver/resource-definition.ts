@@ -1,7 +1,6 @@
 import type * as v from "valibot";
 import type { StatusCause } from "./api-error.ts";
 import type { ApiObject } from "./api-object.ts";
-import type { Decoded, ObjectReader } from "./kinds/object-reader.ts";
 
 /** One column of `kubectl get`. Source: meta/v1 `TableColumnDefinition`. */
 export interface Column {
@@ -32,12 +31,27 @@ export const ALL_VERBS: readonly Verb[] = [
 export const READ_VERBS: readonly Verb[] = ["get", "list", "watch"];
 
 /** A subresource that is part of the object: `status` replaces `status` alone, `scale` shows `spec.replicas`. */
-export type PlainSubresource = "status" | "scale";
+type PlainSubresource = "status" | "scale";
 
 export type Schema = v.GenericSchema<unknown, unknown>;
 
-/** Reads an object of a client: defaults, validation. */
-export type Decode = (object: ApiObject, reader: ObjectReader) => Decoded;
+/** What reading an object depends on besides its text. */
+export interface ReadOptions {
+  nodeName: string;
+  allowPrivileged: boolean;
+}
+
+/** A decoded object, its errors, and its fields outside the schema. */
+export interface Decoded {
+  /** Defaults filled in; fields outside the schema are omitted. */
+  object: ApiObject;
+  /** Each becomes a cause of a 422. */
+  causes: readonly StatusCause[];
+  /** e.g. `unknown field "spec.foo"`: refused, returned as a warning, or ignored, depending on `fieldValidation`. */
+  unknown: readonly string[];
+  /** Returned as warnings regardless of `fieldValidation`. */
+  warnings: readonly string[];
+}
 
 /**
  * Fate of an object. The first four are kept in `<root-dir>/manifests`, read back at the next start, and given to
@@ -84,8 +98,8 @@ export interface ResourceDefinition {
   fate: Fate;
   /** For OpenAPI. Absent: that of src/base/api. */
   schema?: Schema;
-  /** Must not change its input. Absent: the object is taken as it is. */
-  decode?: Decode | undefined;
+  /** Reads an object of a client: defaults, validation. Must not change its input. Absent: the object is taken as it is. */
+  decode?: ((object: ApiObject, options: ReadOptions) => Decoded) | undefined;
   /** Adds what follows from the object and is not kept in it. Equal for the same object. */
   complete?: (object: ApiObject) => ApiObject;
   /** Causes for refusing a creation; the object was decoded. */

@@ -2,7 +2,6 @@ import { type ApiObject, keyOf } from "../../src/apiserver/api-object.ts";
 import type { ApiRequest, ApiResponse, Role } from "../../src/apiserver/api-request.ts";
 import { ApiServer, type ExtraRoute } from "../../src/apiserver/api-server.ts";
 import { nonResourceResponse } from "../../src/apiserver/discovery.ts";
-import { ObjectReader } from "../../src/apiserver/kinds/object-reader.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
 import { ObjectDeleter } from "../../src/apiserver/object-deleter.ts";
 import { type EventWindow, ObjectStore, RevisionClock } from "../../src/apiserver/object-store.ts";
@@ -27,7 +26,7 @@ const DEPLOYMENTS: ResourceDefinition = {
   fate: "objects",
 };
 
-export const READER = new ObjectReader({ nodeName: "node1", allowPrivileged: true });
+export const READ_OPTIONS = { nodeName: "node1", allowPrivileged: true };
 
 export interface Sent {
   method?: string;
@@ -88,7 +87,7 @@ export function anApiServer(
     removeUnclaimed: () => false,
   };
   const newUid = () => `uid-${++uids}`;
-  const writer = new ObjectWriter({ store, storage, reader: READER, clock, newUid, random: () => 0, rules });
+  const writer = new ObjectWriter({ store, storage, readOptions: READ_OPTIONS, clock, newUid, random: () => 0, rules });
   const deleter = new ObjectDeleter({ store, registry, writer, storage, rules, clock });
   writer.onUnfinalized = (definition, object) => {
     if (!definition.gracefulDeletion) deleter.finish(definition, object);

@@ -1,9 +1,22 @@
+import type * as v from "valibot";
+import type { Finding } from "../../base/model/finding.ts";
 import { isRecord } from "../../base/text/json.ts";
+import { type DecodeIssue, decodeObject, isTypeIssue } from "../../manifest/decode/decode.ts";
+import { objectShapeOf } from "../../manifest/decode/shape.ts";
+import { FieldPath } from "../../manifest/field.ts";
+import { readManifestValue } from "../../manifest/read-manifest.ts";
+import { toSourceNode } from "../../manifest/yaml/source-node.ts";
 import type { StatusCause } from "../api-error.ts";
-import type { ApiObject } from "../api-object.ts";
+import type { ApiMetadata, ApiObject } from "../api-object.ts";
 import type { PrintedColumn } from "../printers/age.ts";
-import { ALL_VERBS, type Column, type ResourceDefinition, type Schema } from "../resource-definition.ts";
-import { byManifest, bySchema } from "./object-reader.ts";
+import {
+  ALL_VERBS,
+  type Column,
+  type Decoded,
+  type ReadOptions,
+  type ResourceDefinition,
+  type Schema,
+} from "../resource-definition.ts";
 
 /** Absent: group "", version v1, namespaced, every verb, and the names that follow from the kind. */
 type KindRow = Pick<ResourceDefinition, "kind" | "columns" | "description"> & Partial<ResourceDefinition>;
@@ -20,7 +33,7 @@ const defineKind = (row: KindRow & Pick<ResourceDefinition, "fate">): ResourceDe
 
 /** A kind whose objects manifests have too. Its schema and rules are those of src/manifest. */
 export const manifestKind = (row: KindRow): ResourceDefinition =>
-  defineKind({ fate: "objects", decode: byManifest, ...row });
+  defineKind({ fate: "objects", decode: readObject, ...row });
 
 /** A kind whose controller makes pods. */
 export const workloadKind = (row: KindRow): ResourceDefinition =>
@@ -105,3 +118,86 @@ export const fixedSpec =
 
 export const without = (spec: Fields, names: ReadonlySet<string>): Fields =>
   Object.fromEntries(Object.entries(spec).filter(([name]) => !names.has(name)));
+
+/** Words of `field.Error` in upstream's messages. */
+const TYPE_WORDS: Readonly<Record<string, string>> = {
+  FieldValueRequired: "Required value",
+  FieldValueInvalid: "Invalid value",
+  FieldValueNotSupported: "Unsupported value",
+  FieldValueForbidden: "Forbidden",
+  FieldValueNotFound: "Not found",
+  FieldValueDuplicate: "Duplicate value",
+  FieldValueTooLong: "Too long",
+  DecodeError: "Invalid value",
+};
+
+/**
+ * Reads what clients send by the rules of manifest files, but as the API does: unknown fields are warnings, names keep
+ * their form.
+ * @param allowEphemeralContainers as running pods may have them
+ */
+export function readObject(object: ApiObject, options: ReadOptions, allowEphemeralContainers = false): Decoded {
+  const { status, metadata, ...rest } = object;
+  const { managedFields, ...written } = metadata;
+  const { findings, results, configMaps, secrets, objects } = readManifestValue(
+    { ...rest, metadata: written },
+    { ...options, file: "request", source: "api", strictness: "warn", allowEphemeralContainers },
+  );
+  const known = findings.filter(({ code }) => code !== "unknown");
+  const causes = known.filter(({ severity }) => severity === "error").map(toCause);
+  const unknown = findings.filter(({ code }) => code === "unknown").map(({ field }) => `unknown field "${field}"`);
+  const warnings = known
+    .filter(({ severity }) => severity === "warning")
+    .map(({ field, message }) => (field === "" ? message : `${field}: ${message}`));
+  const found = results[0]?.pod ?? configMaps[0] ?? secrets[0] ?? objects[0]?.object;
+  if (!found) {
+    const nothing = { reason: "FieldValueInvalid", message: "the object could not be read" };
+    return { object, causes: causes.length > 0 ? causes : [nothing], unknown, warnings };
+  }
+  return { object: withType(object, found, status, managedFields), causes, unknown, warnings };
+}
+
+/** Kinds that only the API has. */
+export const bySchema = (schema: v.GenericSchema<unknown, unknown>) => {
+  const shape = objectShapeOf(schema as v.GenericSchema);
+  return ({ apiVersion, kind, metadata: { managedFields, ...metadata }, status, ...rest }: ApiObject): Decoded => {
+    const issues: DecodeIssue[] = [];
+    const found = decodeObject(toSourceNode({ ...rest, metadata }), shape, FieldPath.root, issues) as {
+      metadata: ApiMetadata;
+    };
+    const [wrong, unknown] = [issues.filter(isTypeIssue), issues.filter((issue) => !isTypeIssue(issue))];
+    return {
+      object: withType({ apiVersion, kind, metadata }, found, status, managedFields),
+      causes: wrong.map(({ path, message }) => ({
+        reason: "FieldValueInvalid",
+        field: path.toString(),
+        message: `Invalid value: ${message}`,
+      })),
+      unknown: unknown.map(({ path }) => `unknown field "${path.toString()}"`),
+      warnings: [],
+    };
+  };
+};
+
+/** The object as the API has it; maps of the reader have no prototype, which JSON does not show. */
+function withType(
+  { apiVersion, kind }: Pick<ApiObject, "apiVersion" | "kind" | "metadata">,
+  found: object,
+  status: unknown,
+  managedFields: ApiMetadata["managedFields"],
+): ApiObject {
+  const plain = JSON.parse(JSON.stringify(found)) as { metadata: ApiMetadata; status?: unknown };
+  const { metadata, status: initial, ...fields } = plain;
+  const shown = status ?? initial;
+  return {
+    apiVersion,
+    kind,
+    metadata: { ...metadata, ...(managedFields && { managedFields }) },
+    ...fields,
+    ...(shown !== undefined && { status: shown }),
+  };
+}
+
+function toCause({ type = "FieldValueInvalid", field, message }: Finding): StatusCause {
+  return { reason: type, field, message: `${TYPE_WORDS[type] ?? "Invalid value"}: ${message}` };
+}

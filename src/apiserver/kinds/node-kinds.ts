@@ -9,9 +9,8 @@ import { type ApiObject, checkObjectName } from "../api-object.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { EVENT_COLUMNS } from "../printers/event-row.ts";
 import { NODE_COLUMNS, type NodeObject } from "../printers/node-row.ts";
-import { ALL_VERBS, READ_VERBS } from "../resource-definition.ts";
-import { apiKind, forbidden, isOther, manifestKind, printed, text } from "./define-kind.ts";
-import { bySchema, type Decoded } from "./object-reader.ts";
+import { ALL_VERBS, type Decoded, READ_VERBS } from "../resource-definition.ts";
+import { apiKind, bySchema, forbidden, isOther, manifestKind, printed, text } from "./define-kind.ts";
 
 const asEvent = (object: ApiObject) => object as unknown as CoreEvent;
 

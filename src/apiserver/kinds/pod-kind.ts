@@ -3,8 +3,8 @@ import { isRecord } from "../../base/text/json.ts";
 import type { StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
 import { POD_COLUMNS } from "../printers/pod-row.ts";
-import { manifestKind, printed } from "./define-kind.ts";
-import type { Decoded, ObjectReader } from "./object-reader.ts";
+import type { Decoded, ReadOptions } from "../resource-definition.ts";
+import { manifestKind, printed, readObject } from "./define-kind.ts";
 
 const asPod = (object: ApiObject) => object as unknown as Pod;
 
@@ -49,9 +49,9 @@ export function withoutEphemeralContainers<T extends ApiObject>(object: T): T {
 }
 
 /** Decodes a pod without its ephemeral containers, and puts them back as they are. */
-function decodePod(object: ApiObject, reader: ObjectReader): Decoded {
+function decodePod(object: ApiObject, options: ReadOptions): Decoded {
   const ephemeralContainers = ephemeralContainersOf(object);
-  const decoded = reader.read(withoutEphemeralContainers(object));
+  const decoded = readObject(withoutEphemeralContainers(object), options);
   if (ephemeralContainers.length === 0) return decoded;
   const spec = { ...(decoded.object.spec as object), ephemeralContainers };
   return { ...decoded, object: { ...decoded.object, spec } };

@@ -1,5 +1,6 @@
 import { memoized } from "../../base/model/memoized.ts";
 import type { ApiObject } from "../api-object.ts";
+import type { Decoded } from "../resource-definition.ts";
 import {
   type Fields,
   fixed,
@@ -8,12 +9,12 @@ import {
   isOther,
   manifestKind,
   type RefuseChange,
+  readObject,
   specOf,
   statusOf,
   text,
   without,
 } from "./define-kind.ts";
-import type { Decoded } from "./object-reader.ts";
 
 /** Source: kubectl's printers. */
 const phaseOf = (object: ApiObject, initial?: string) =>
@@ -133,7 +134,7 @@ export const PERSISTENT_VOLUME = manifestKind({
     text("Reason", (it) => statusOf(it).reason),
     text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
   ],
-  decode: (volume, reader) => withoutNamespace(reader.read(volume)),
+  decode: (volume, options) => withoutNamespace(readObject(volume, options)),
   complete: showClaimOfVolume,
   protection: "kubernetes.io/pv-protection",
   description: "PersistentVolume is a storage resource of the node.",

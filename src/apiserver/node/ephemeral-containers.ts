@@ -4,24 +4,25 @@ import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { badRequest, conflict, invalid, STALE, type StatusCause } from "../api-error.ts";
 import { type ApiObject, jsonOf } from "../api-object.ts";
-import type { RequestInfo } from "../api-request.ts";
 import {
   type ApiRequest,
   type ApiResponse,
   json,
   jsonText,
   PATCH_TYPES,
+  type RequestInfo,
   readObjectBody,
   readPatchBody,
 } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
-import type { ObjectReader } from "../kinds/object-reader.ts";
+import { readObject } from "../kinds/define-kind.ts";
 import { patchObject } from "../patch-object.ts";
+import type { ReadOptions } from "../resource-definition.ts";
 import type { LocalApi } from "./local-api.ts";
 
 interface EphemeralContainersDeps {
   api: Pick<LocalApi, "findPod">;
-  reader: ObjectReader;
+  readOptions: ReadOptions;
   kubelet: Pick<Kubelet, "setEphemeralContainers">;
 }
 
@@ -72,7 +73,7 @@ async function change(
   const { name, namespace, uid = "", resourceVersion } = live.metadata;
   const sent = isRecord(metadata) ? metadata.resourceVersion : undefined;
   if (sent && sent !== resourceVersion) throw conflict(PODS, name, STALE);
-  const containers = decode(live, wanted ?? [], deps.reader);
+  const containers = decode(live, wanted ?? [], deps.readOptions);
   if (request.query.getAll("dryRun").includes("All")) {
     return { ...live, spec: { ...(live.spec as object), ephemeralContainers: containers } };
   }
@@ -81,10 +82,10 @@ async function change(
 }
 
 /** @throws ApiError 422 */
-function decode(live: ApiObject, wanted: unknown, reader: ObjectReader): EphemeralContainer[] {
+function decode(live: ApiObject, wanted: unknown, options: ReadOptions): EphemeralContainer[] {
   const { status: _, ...rest } = live;
   const spec = { ...(live.spec as object), ephemeralContainers: wanted };
-  const { object, causes, unknown } = reader.read({ ...rest, spec }, true);
+  const { object, causes, unknown } = readObject({ ...rest, spec }, options, true);
   // The pod runs: only what was added is judged.
   const own = [
     ...causes.filter(({ field = "" }) => field.startsWith(FIELD)),

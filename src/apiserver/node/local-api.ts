@@ -17,14 +17,18 @@ import type { ApiObject } from "../api-object.ts";
 import { type ApiUser, json, MAX_BODY_BYTES, type RequestInfo } from "../api-request.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
 import { nonResourceResponse, type VersionInfo } from "../discovery.ts";
-import { ObjectReader } from "../kinds/object-reader.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
 import { type ObjectAccess, ObjectCommands } from "../object-commands.ts";
 import { BACKGROUND, GarbageCollector, ObjectDeleter, StorageProtection } from "../object-deleter.ts";
 import { ObjectStore, RevisionClock } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
 import { CertificateRenewer, type LocalCertificates, prepareAdminConfig } from "../pki/local-authority.ts";
-import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
+import {
+  type ReadOptions,
+  type ResourceDefinition,
+  type ResourceRegistry,
+  resourceId,
+} from "../resource-definition.ts";
 import { DiskCheck, ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
 import { NodeMirror, NodeObjectRules, type NodeView } from "./node-view.ts";
@@ -67,7 +71,7 @@ export class LocalApi implements ObjectAccess {
   /** Feeds the kubelet with what was submitted. */
   readonly submitted: SubmittedObjects;
   readonly registry: ResourceRegistry;
-  readonly reader: ObjectReader;
+  readonly readOptions: ReadOptions;
   readonly #deps: LocalApiDeps;
   readonly #directory: ManifestDirectory;
   readonly #rules: NodeObjectRules;
@@ -96,15 +100,23 @@ export class LocalApi implements ObjectAccess {
     this.#tokens = new TokenFile({ path: options.tokenAuthFile, files, clock, logger });
     this.registry = buildRegistry();
     this.store = new ObjectStore(new RevisionClock(deps.mark));
-    this.reader = new ObjectReader({ nodeName: node.name, allowPrivileged: options.allowPrivileged });
-    const { store, registry, reader } = this;
-    this.#directory = new ManifestDirectory({ rootDir, registry, reader, logger });
+    this.readOptions = { nodeName: node.name, allowPrivileged: options.allowPrivileged };
+    const { store, registry, readOptions } = this;
+    this.#directory = new ManifestDirectory({ rootDir, registry, readOptions, logger });
     const submitted = new SubmittedObjects({ store, registry, directory: this.#directory, clock, logger });
     this.submitted = submitted;
     const rules = new NodeObjectRules({ store, registry, submitted });
     this.#rules = rules;
     const { random } = Math;
-    this.writer = new ObjectWriter({ store, storage: submitted, reader, rules, clock, newUid: randomUUID, random });
+    this.writer = new ObjectWriter({
+      store,
+      storage: submitted,
+      readOptions,
+      rules,
+      clock,
+      newUid: randomUUID,
+      random,
+    });
     this.deleter = new ObjectDeleter({ store, registry, writer: this.writer, storage: submitted, rules, clock });
     this.commands = new ObjectCommands(this);
     this.#protection = new StorageProtection({

@@ -6,8 +6,14 @@ import type { HttpResponse } from "../../server/http-response.ts";
 import type { Servers } from "../../server/servers.ts";
 import { mayDo } from "../access.ts";
 import { badRequest, notFound } from "../api-error.ts";
-import type { RequestInfo } from "../api-request.ts";
-import { type ApiRequest, type ApiResponse, json, readObjectBody, readOptionalBody } from "../api-request.ts";
+import {
+  type ApiRequest,
+  type ApiResponse,
+  json,
+  type RequestInfo,
+  readObjectBody,
+  readOptionalBody,
+} from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { parseDeleteOptions } from "../object-deleter.ts";
 import type { LocalApi } from "./local-api.ts";

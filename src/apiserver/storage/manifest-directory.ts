@@ -21,9 +21,14 @@ import { readPlainObjects } from "../../manifest/plain-objects.ts";
 import { internalError } from "../api-error.ts";
 import type { ApiMetadata, ApiObject, FieldsV1 } from "../api-object.ts";
 import { MAX_BODY_BYTES } from "../api-request.ts";
-import type { ObjectReader } from "../kinds/object-reader.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
-import { isKept, type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
+import {
+  isKept,
+  type ReadOptions,
+  type ResourceDefinition,
+  type ResourceRegistry,
+  resourceId,
+} from "../resource-definition.ts";
 
 /** The object in one file. */
 export interface StoredFile {
@@ -45,7 +50,7 @@ interface ManifestDirectoryDeps {
   rootDir: string;
   registry: ResourceRegistry;
   logger: Logger;
-  reader: ObjectReader;
+  readOptions: ReadOptions;
 }
 
 /** The part of an object that is kept in a file of its own, not in the readable manifest. */
@@ -216,7 +221,7 @@ export class ManifestDirectory {
     if (generation !== undefined) metadata.generation = generation;
     if (Array.isArray(managedFields)) metadata.managedFields = managedFields;
     const whole: ApiObject = { ...object, metadata, ...(status !== undefined && { status }) };
-    const decoded = definition.decode?.(whole, this.#deps.reader);
+    const decoded = definition.decode?.(whole, this.#deps.readOptions);
     const [cause] = decoded?.causes ?? [];
     if (cause) return { problem: `${cause.field ? `${cause.field}: ` : ""}${cause.message ?? "is not valid"}` };
     return { file: { path, definition, object: decoded?.object ?? whole } };

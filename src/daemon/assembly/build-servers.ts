@@ -229,7 +229,7 @@ export async function startLocalApi(
     ...podRoutes(api, toPodStreams(parts, view)),
     ...updateRoutes(parts.imageUpdates),
     restartRoute({ api, kubelet }),
-    ephemeralContainersRoute({ api, reader: api.reader, kubelet }),
+    ephemeralContainersRoute({ api, readOptions: api.readOptions, kubelet }),
     ...nodeRoutes({ api, nodeName: context.node.name, servers }),
   ]);
 }

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { ephemeralContainersRoute } from "../../../src/apiserver/node/ephemeral-containers.ts";
 import type { ObjectStore } from "../../../src/apiserver/object-store.ts";
 import type { EphemeralContainer } from "../../../src/base/api/pod.ts";
-import { anApiServer, aPod, PODS, READER } from "../support.ts";
+import { anApiServer, aPod, PODS, READ_OPTIONS } from "../support.ts";
 
 const strategic = { "Content-Type": "application/strategic-merge-patch+json" };
 const PATH = `${PODS}/web/ephemeralcontainers`;
@@ -15,7 +15,7 @@ async function aDebuggable() {
     api: {
       findPod: async ({ namespace, name }) => parts.store!.get("pods", namespace, name)!,
     },
-    reader: READER,
+    readOptions: READ_OPTIONS,
     kubelet: {
       setEphemeralContainers: (_, containers) => {
         received.push(containers);

@@ -6,14 +6,14 @@ import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
-import { READER } from "../support.ts";
+import { READ_OPTIONS } from "../support.ts";
 
 const tempDir = tempDirs();
 
 function aDirectory(rootDir = tempDir()) {
   const registry = buildRegistry();
   const logger = new RecordingLogger();
-  const directory = new ManifestDirectory({ rootDir, registry, reader: READER, logger });
+  const directory = new ManifestDirectory({ rootDir, registry, readOptions: READ_OPTIONS, logger });
   return { rootDir, directory, definition: registry.get("configmaps")!, pods: registry.get("pods")! };
 }
 

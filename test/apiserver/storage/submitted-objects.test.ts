@@ -13,7 +13,7 @@ import type { SourceSet } from "../../../src/sources/source-set.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
-import { memoryMark, READER } from "../support.ts";
+import { memoryMark, READ_OPTIONS } from "../support.ts";
 
 const tempDir = tempDirs();
 
@@ -23,7 +23,7 @@ function aStart(rootDir: string) {
   const logger = new RecordingLogger();
   const clock = new FakeClock();
   const store = new ObjectStore(new RevisionClock(memoryMark()));
-  const directory = new ManifestDirectory({ rootDir, registry, reader: READER, logger });
+  const directory = new ManifestDirectory({ rootDir, registry, readOptions: READ_OPTIONS, logger });
   const submitted = new SubmittedObjects({ store, registry, directory, clock, logger });
   return { clock, directory, registry, store, submitted };
 }
@@ -67,7 +67,10 @@ test.each(files)(
         uid,
         ...(definition.namespaced && { namespace: "default" }),
       };
-      const decoded = definition.decode?.({ ...rest, apiVersion: rest.apiVersion ?? "", metadata: stored }, READER);
+      const decoded = definition.decode?.(
+        { ...rest, apiVersion: rest.apiVersion ?? "", metadata: stored },
+        READ_OPTIONS,
+      );
       if (!decoded || decoded.causes.length > 0) continue;
       submitted.save(definition, decoded.object);
       store.put(resourceId(definition), decoded.object);
