@@ -35,7 +35,7 @@ type PlainSubresource = "status" | "scale";
 
 export type Schema = v.GenericSchema<unknown, unknown>;
 
-/** What reading an object depends on besides its text. */
+/** Facts that reading an object depends on besides its text. */
 export interface ReadOptions {
   nodeName: string;
   allowPrivileged: boolean;

@@ -6,7 +6,7 @@ import { adoptPods } from "../../src/controllers/adoption.ts";
 import { type ControllerWorld, podUid } from "../../src/controllers/controller.ts";
 import { computeTemplateHash } from "../../src/controllers/workload-records.ts";
 import { aPod } from "../support/builders.ts";
-import { podTemplate, readObjects } from "./workload-world.ts";
+import { manifest, podTemplate, readObjects } from "./workload-world.ts";
 
 const WORLD: ControllerWorld = {
   nodeName: "node1",
@@ -17,16 +17,13 @@ const WORLD: ControllerWorld = {
   pod: () => ({ phase: "Running", isReady: true, readyForMs: 0, isGone: false }),
 };
 
-const workload = (kind: string, image = "busybox:1"): DesiredWorkload =>
-  readObjects({
-    apiVersion: kind === "ReplicationController" ? "v1" : "apps/v1",
-    kind,
-    metadata: { name: "db", uid: "owner" },
-    spec: {
-      selector: kind === "ReplicationController" ? { app: "web" } : { matchLabels: { app: "web" } },
-      template: podTemplate(image),
-    },
-  })[0] as DesiredWorkload;
+const selectorOf = (kind: string) =>
+  kind === "ReplicationController" ? { app: "web" } : { matchLabels: { app: "web" } };
+
+const workload = (kind: string): DesiredWorkload =>
+  readObjects(
+    manifest(kind, { name: "db", uid: "owner" }, { selector: selectorOf(kind), template: podTemplate() }),
+  )[0] as DesiredWorkload;
 
 const templateHash = (desired: DesiredWorkload) =>
   computeTemplateHash((desired.object.spec as { template: Parameters<typeof computeTemplateHash>[0] }).template);
@@ -49,20 +46,13 @@ describe("pods that a new workload takes over", () => {
     expect(record?.pods[0]?.revision).toBe(templateHash(desired));
   });
 
-  test.each(["Deployment", "Job", "CronJob"])("a %s takes none", (kind) => {
-    const [desired] = readObjects({
-      apiVersion: kind === "Deployment" ? "apps/v1" : "batch/v1",
-      kind,
-      metadata: { name: "db" },
-      spec: {
-        ...(kind === "Deployment" && { selector: { matchLabels: { app: "web" } }, template: podTemplate("b:1") }),
-        ...(kind === "Job" && { template: podTemplate("b:1", { restartPolicy: "Never" }) }),
-        ...(kind === "CronJob" && {
-          schedule: "@daily",
-          jobTemplate: { spec: { template: podTemplate("b:1", { restartPolicy: "Never" }) } },
-        }),
-      },
-    });
+  const template = podTemplate("b:1", { restartPolicy: "Never" });
+  test.each([
+    ["Deployment", { selector: selectorOf("Deployment"), template: podTemplate() }],
+    ["Job", { template }],
+    ["CronJob", { schedule: "@daily", jobTemplate: { spec: { template } } }],
+  ])("a %s takes none", (kind, spec) => {
+    const [desired] = readObjects(manifest(kind, { name: "db" }, spec));
     expect(adoptPods(desired as DesiredWorkload, [orphan("db-0")], WORLD)).toBeUndefined();
   });
 

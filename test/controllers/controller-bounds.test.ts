@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { podTemplate, WorkloadWorld } from "./workload-world.ts";
+import { manifest, podTemplate, WorkloadWorld } from "./workload-world.ts";
 
 const MAX_PODS = 110;
 const selector = { matchLabels: { app: "web" } };
@@ -23,20 +23,15 @@ test.each([
 ])(
   "a $kind of 2147483647 makes as many pods as the node admits, and follows the next edit",
   ({ kind, count, spec }) => {
-    const manifest = (replicas: number) => ({
-      apiVersion: kind === "Job" ? "batch/v1" : "apps/v1",
-      kind,
-      metadata: { name: "web" },
-      spec: { ...spec, [count]: replicas },
-    });
+    const sized = (size: number) => manifest(kind, { name: "web" }, { ...spec, [count]: size });
     const startMs = performance.now();
-    const world = new WorkloadWorld(manifest(2_147_483_647));
+    const world = new WorkloadWorld(sized(2_147_483_647));
     for (let round = 0; round < MAX_PODS + 10; round++) {
       world.reconcile();
       for (const pod of world.live) world.setFacts(pod, { phase: "Running", isReady: true });
     }
     expect(world.live).toHaveLength(MAX_PODS);
-    world.apply(manifest(3));
+    world.apply(sized(3));
     for (let round = 0; round < MAX_PODS; round++) {
       for (const pod of world.leaving) world.setFacts(pod, { isGone: true, isReady: false });
       world.reconcile();

@@ -54,20 +54,6 @@ test.each([
 });
 
 describe("a rolling update", () => {
-  test("waits for minReadySeconds, and asks to be woken then", async () => {
-    const world = started({ minReadySeconds: 30 });
-    await world.clock.advance(31_000);
-    world.reconcile();
-    world.apply(deployment({ minReadySeconds: 30, template: podTemplate("busybox:2") }));
-    const fresh = world.live.find((pod) => world.imageOf(pod) === "busybox:2")!;
-    world.set(fresh, { phase: "Running", isReady: true });
-    expect(world.images).toEqual(["busybox:1", "busybox:2"]);
-    expect(world.wakeInMs).toBe(30_000);
-    await world.clock.advance(30_000);
-    world.reconcile();
-    expect(world.images).toEqual(["busybox:2"]);
-  });
-
   test("of a pod that holds a host port replaces it in place", () => {
     const world = started({ template: withPort("busybox:1") });
     world.apply(deployment({ template: withPort("busybox:2") }));
@@ -92,44 +78,10 @@ describe("a rolling update", () => {
   });
 });
 
-test("Recreate ends every old pod before the first new one", () => {
-  const strategy = { type: "Recreate" };
-  const world = started({ replicas: 2, strategy });
-  world.apply(deployment({ replicas: 2, strategy, template: podTemplate("busybox:2") }));
-  expect(world.images).toEqual([]);
-  world.set(world.leaving[0]!, { isGone: true });
-  expect(world.images).toEqual([]);
-  world.set(world.leaving[0]!, { isGone: true });
-  expect(world.images).toEqual(["busybox:2", "busybox:2"]);
-});
-
 test("scale: down takes pods that are not Ready first, then the youngest", () => {
   const world = started({ replicas: 4 });
   const [oldest, sick, third] = world.live;
   world.set(sick!, { isReady: false });
   world.apply(deployment({ replicas: 2 }));
   expect(world.live).toEqual([oldest!, third!]);
-});
-
-test.each(["ReplicaSet", "ReplicationController"])("a %s keeps its pods when its template is edited", (kind) => {
-  const isLegacy = kind === "ReplicationController";
-  const manifest = (replicas: number, image: string) => ({
-    apiVersion: isLegacy ? "v1" : "apps/v1",
-    kind,
-    metadata: { name: "web" },
-    spec: {
-      replicas,
-      selector: isLegacy ? { app: "web" } : { matchLabels: { app: "web" } },
-      template: podTemplate(image),
-    },
-  });
-  const world = new WorkloadWorld(manifest(2, "busybox:1"));
-  world.reconcile();
-  world.settle();
-  expect(world.live[0]!.name).toMatch(/^web-\w{5}$/);
-  world.apply(manifest(3, "busybox:2"));
-  expect(world.images).toEqual(["busybox:1", "busybox:1", "busybox:2"]);
-  world.apply(manifest(1, "busybox:2"));
-  world.settle();
-  expect(world.images).toEqual(["busybox:1"]);
 });

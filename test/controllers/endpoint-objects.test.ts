@@ -1,37 +1,18 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { Service } from "../../src/base/api/service.ts";
 import { toEndpointObjects } from "../../src/controllers/endpoint-objects.ts";
 import { ServicePods } from "../../src/plan/service-endpoints.ts";
-import { aPod } from "../support/builders.ts";
-import { manifest, readObjects } from "./workload-world.ts";
+import { aService, aServicePod } from "./workload-world.ts";
 
 const NODE = { nodeName: "node1", startedAt: "2026-01-02T03:04:05Z" };
 
-const service = (spec: object = {}) =>
-  readObjects(
-    manifest(
-      "Service",
-      { name: "web", labels: { team: "a" } },
-      { selector: { app: "web" }, ports: [{ port: 80, targetPort: "http" }], ...spec },
-    ),
-  )[0]!.object as Service;
+const pod = (name: string, ip: string, ready: boolean, port = 8000) =>
+  aServicePod(name, ip, { ready, ports: [{ name: "http", containerPort: port, protocol: "TCP" }] });
 
-const pod = (name: string, ip: string, isReady: boolean, port = 8000): Pod => ({
-  ...aPod(
-    {
-      containers: [{ name: "a", image: "b:1", ports: [{ name: "http", containerPort: port, protocol: "TCP" }] }],
-    } as unknown as Pod["spec"],
-    { name, uid: name, namespace: "default", labels: { app: "web" } },
-  ),
-  status: {
-    phase: "Running",
-    podIPs: [{ ip }],
-    conditions: [{ type: "Ready", status: isReady ? "True" : "False" }],
-  } as Pod["status"] & object,
-});
-
-const toObjects = (spec: object, ...pods: Pod[]) => toEndpointObjects(service(spec), new ServicePods(pods), NODE);
+const toObjects = (spec: object, ...pods: Pod[]) => {
+  const service = aService("web", { ports: [{ port: 80, targetPort: "http" }], ...spec }, { labels: { team: "a" } });
+  return toEndpointObjects(service, new ServicePods(pods), NODE);
+};
 
 test("a Service has Endpoints and a slice with its pods, Ready or not", () => {
   const [endpoints, slice, ...others] = toObjects({}, pod("a", "10.0.0.1", true), pod("b", "10.0.0.2", false));

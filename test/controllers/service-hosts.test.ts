@@ -3,33 +3,11 @@ import type { Pod } from "../../src/base/api/pod.ts";
 import type { Service } from "../../src/base/api/service.ts";
 import { prepareState } from "../../src/controllers/prepare-state.ts";
 import { ExternalNames, ServiceHosts } from "../../src/controllers/service-hosts.ts";
-import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
-import { manifest, podTemplate, readObjects } from "./workload-world.ts";
+import { aService, aServicePod, manifest, podTemplate, readObjects } from "./workload-world.ts";
 
-const service = (spec: object = {}, metadata: object = {}) =>
-  readObjects(
-    manifest("Service", { name: "db", ...metadata }, { selector: { app: "db" }, ports: [{ port: 5432 }], ...spec }),
-  )[0]!.object as Service;
-
-const pod = (
-  name: string,
-  ip: string,
-  more: { labels?: object; ready?: boolean; spec?: object; namespace?: string } = {},
-) => ({
-  ...aPod(more.spec as Pod["spec"], {
-    name,
-    uid: name,
-    namespace: more.namespace ?? "default",
-    labels: (more.labels ?? { app: "db" }) as Record<string, string>,
-  }),
-  status: {
-    phase: "Running",
-    podIPs: [{ ip }],
-    conditions: [{ type: "Ready", status: (more.ready ?? true) ? "True" : "False" }],
-  } as Pod["status"] & object,
-});
+const service = (spec: object = {}, metadata: object = {}) => aService("db", spec, metadata);
 
 /** A name server with these addresses; without an entry its answer is an error, or `otherwise`. */
 function nameServer(addresses: Record<string, string[]> = {}, otherwise?: Promise<string[]>) {
@@ -52,19 +30,24 @@ function linesFor(client: Pod, services: Service[], pods: Pod[]): string[] {
   return hosts.aliasesFor(client).map(({ ip, hostnames }) => `${ip} ${hostnames!.join(" ")}`);
 }
 
-const client = pod("client", "10.0.0.9", { labels: {} });
+const client = aServicePod("client", "10.0.0.9", { labels: {} });
 const NAMES = "db db.default db.default.svc db.default.svc.cluster.local";
 
 describe("names", () => {
   test("of each Ready pod behind a Service", () => {
-    const pods = [pod("a", "10.0.0.1"), pod("b", "10.0.0.2"), pod("c", "10.0.0.3", { ready: false }), client];
+    const pods = [
+      aServicePod("a", "10.0.0.1"),
+      aServicePod("b", "10.0.0.2"),
+      aServicePod("c", "10.0.0.3", { ready: false }),
+      client,
+    ];
     expect(linesFor(client, [service()], pods)).toEqual([`10.0.0.1 ${NAMES}`, `10.0.0.2 ${NAMES}`]);
   });
 
   test("are on lines that musl reads whole", () => {
     const names = ["a", "b", "c", "d", "e"].map((letter) => letter.repeat(30));
     const services = names.map((name) => service({}, { name }));
-    const lines = linesFor(client, services, [pod("p", "10.0.0.1")]);
+    const lines = linesFor(client, services, [aServicePod("p", "10.0.0.1")]);
     expect(lines.length).toBeGreaterThan(1);
     expect(lines.every((line) => line.startsWith("10.0.0.1 ") && line.length < 511)).toBe(true);
     const found = lines.flatMap((line) => line.split(" ").slice(1));
@@ -74,26 +57,26 @@ describe("names", () => {
   });
 
   test("of pods that are not Ready, when the Service publishes them", () => {
-    const pods = [pod("a", "10.0.0.1", { ready: false })];
+    const pods = [aServicePod("a", "10.0.0.1", { ready: false })];
     expect(linesFor(client, [service({ publishNotReadyAddresses: true })], pods)).toEqual([`10.0.0.1 ${NAMES}`]);
   });
 
   test("without the short one from another namespace", () => {
-    const other = pod("other", "10.0.0.8", { namespace: "shop", labels: {} });
-    expect(linesFor(other, [service()], [pod("a", "10.0.0.1")])).toEqual([
+    const other = aServicePod("other", "10.0.0.8", { namespace: "shop", labels: {} });
+    expect(linesFor(other, [service()], [aServicePod("a", "10.0.0.1")])).toEqual([
       "10.0.0.1 db.default db.default.svc db.default.svc.cluster.local",
     ]);
   });
 
   test("of the pods of a StatefulSet by their host names", () => {
-    const pods = [pod("db-0", "10.0.0.1", { spec: { hostname: "db-0", subdomain: "db" } })];
+    const pods = [aServicePod("db-0", "10.0.0.1", { spec: { hostname: "db-0", subdomain: "db" } })];
     const [line] = linesFor(client, [service({ clusterIP: "None" })], pods);
     expect(line).toContain("db-0.db db-0.db.default db-0.db.default.svc db-0.db.default.svc.cluster.local");
   });
 
   test("not for pods whose DNS policy leaves the cluster out", () => {
-    const outside = pod("outside", "10.0.0.9", { labels: {}, spec: { dnsPolicy: "Default" } });
-    expect(linesFor(outside, [service()], [pod("a", "10.0.0.1")])).toEqual([]);
+    const outside = aServicePod("outside", "10.0.0.9", { labels: {}, spec: { dnsPolicy: "Default" } });
+    expect(linesFor(outside, [service()], [aServicePod("a", "10.0.0.1")])).toEqual([]);
   });
 });
 
@@ -145,7 +128,7 @@ describe("of type ExternalName", () => {
   test("holds up the other names until its first answer, at most five seconds", async () => {
     const { hosts, clock, asked } = nameServer({}, new Promise(() => {}));
     const update = () =>
-      hosts.update([service(), external("slow.example.com", "slow")], [pod("a", "10.0.0.1"), client], () => {});
+      hosts.update([service(), external("slow.example.com", "slow")], [aServicePod("a", "10.0.0.1"), client], () => {});
     hosts.onChange(update);
     update();
     await clock.advance(4000);
@@ -163,7 +146,11 @@ describe("of type ExternalName", () => {
   ])("that leads to %s", (_, name) => {
     const { hosts, asked } = nameServer();
     const shop = service({}, { namespace: "shop" });
-    hosts.update([shop, external(name, "alias")], [pod("a", "10.0.0.1", { namespace: "shop" }), client], () => {});
+    hosts.update(
+      [shop, external(name, "alias")],
+      [aServicePod("a", "10.0.0.1", { namespace: "shop" }), client],
+      () => {},
+    );
     const found = lines(hosts).join().includes("alias.default.svc");
     expect({ found, asked }).toEqual({ found: name.startsWith("db"), asked: [] });
   });
@@ -176,14 +163,14 @@ test("only the files that change are written again", () => {
     hosts.aliasesFor(to);
     written.push(to.metadata.name!);
   };
-  const outside = pod("outside", "10.0.0.8", { labels: {}, spec: { dnsPolicy: "None" } });
+  const outside = aServicePod("outside", "10.0.0.8", { labels: {}, spec: { dnsPolicy: "None" } });
   hosts.aliasesFor(outside);
-  const pods = [pod("a", "10.0.0.1"), client, outside];
+  const pods = [aServicePod("a", "10.0.0.1"), client, outside];
   hosts.update([service()], pods, rewrite);
   expect(written).toEqual(["a", "client"]);
   hosts.update([service()], pods, rewrite);
   expect(written).toHaveLength(2);
-  hosts.update([service()], [pod("a", "10.0.0.7"), client, outside], rewrite);
+  hosts.update([service()], [aServicePod("a", "10.0.0.7"), client, outside], rewrite);
   expect(written.slice(2)).toEqual(["a", "client"]);
   hosts.update([], [client], rewrite);
   expect(written.slice(4)).toEqual(["client"]);

@@ -6,35 +6,9 @@ import { ExternalNames, ServiceHosts } from "../../src/controllers/service-hosts
 import { ServiceManager } from "../../src/controllers/service-manager.ts";
 import type { ServiceAddresses } from "../../src/plan/service-addresses.ts";
 import type { RuledService } from "../../src/plan/service-rules.ts";
-import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
-import { manifest, readObjects } from "./workload-world.ts";
-
-const service = (name: string, spec: object = {}) =>
-  readObjects(
-    manifest("Service", { name }, { selector: { app: "web" }, ports: [{ port: 80, targetPort: 8000 }], ...spec }),
-  )[0]!.object as Service;
-
-const pod = (
-  name: string,
-  ip: string,
-  { ready = true, hostPort }: { ready?: boolean; hostPort?: number } = {},
-): Pod => ({
-  ...aPod(
-    {
-      containers: [
-        { name: "a", image: "b:1", ...(hostPort && { ports: [{ containerPort: 80, hostPort, protocol: "TCP" }] }) },
-      ],
-    } as unknown as Pod["spec"],
-    { name, uid: name, namespace: "default", labels: { app: "web" } },
-  ),
-  status: {
-    phase: "Running",
-    podIPs: [{ ip }],
-    conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
-  } as Pod["status"] & object,
-});
+import { aService, aServicePod } from "./workload-world.ts";
 
 /** @param kept survives the manager, as its file does */
 function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.17.0.1/16"]) {
@@ -77,14 +51,14 @@ function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.
   return { manager, proxy, applied, events, holders, logger, kept, update, namesOf };
 }
 
-const client = { ...pod("client", "172.17.0.9"), metadata: { ...pod("client", "").metadata, labels: {} } };
+const client = aServicePod("client", "172.17.0.9", { labels: {} });
 
 test("a name leads to the cluster IP, which stays while the pods change", () => {
   const { update, namesOf, applied, kept } = aManager();
-  update([service("web")], [pod("a", "172.17.0.2"), client]);
+  update([aService("web")], [aServicePod("a", "172.17.0.2"), client]);
   const ip = kept.addresses!.clusterIps["default/web"]!;
   expect(namesOf()).toEqual([`${ip} web`]);
-  update([service("web")], [pod("b", "172.17.0.3"), client]);
+  update([aService("web")], [aServicePod("b", "172.17.0.3"), client]);
   expect(namesOf()).toEqual([`${ip} web`]);
   expect(applied.map(([one]) => one!.ports[0]!.endpoints)).toEqual([
     [{ ip: "172.17.0.2", port: 8000 }],
@@ -94,21 +68,21 @@ test("a name leads to the cluster IP, which stays while the pods change", () => 
 
 test("nothing is applied twice, and an unready pod gets nothing", () => {
   const { update, applied } = aManager();
-  const services = [service("web")];
-  update(services, [pod("a", "172.17.0.2"), client]);
-  update(services, [pod("a", "172.17.0.2"), client]);
+  const services = [aService("web")];
+  update(services, [aServicePod("a", "172.17.0.2"), client]);
+  update(services, [aServicePod("a", "172.17.0.2"), client]);
   expect(applied).toHaveLength(1);
-  update(services, [pod("a", "172.17.0.2", { ready: false }), client]);
+  update(services, [aServicePod("a", "172.17.0.2", { ready: false }), client]);
   expect(applied[1]![0]!.ports[0]!.endpoints).toEqual([]);
 });
 
 test("addresses outlive the process", () => {
   const kept = {};
   const first = aManager(kept);
-  first.update([service("web")], []);
+  first.update([aService("web")], []);
   const second = aManager(kept, ["10.96.0.1/16"]);
-  second.update([service("web")], []);
-  expect(second.manager.specOf(service("web"))).toEqual(first.manager.specOf(service("web"))!);
+  second.update([aService("web")], []);
+  expect(second.manager.specOf(aService("web"))).toEqual(first.manager.specOf(aService("web"))!);
   expect(second.logger.lines.join()).toContain(
     "Cluster IPs are of 10.96.0.0/16, and this machine now has the network 10.96.0.0/16",
   );
@@ -117,20 +91,20 @@ test("addresses outlive the process", () => {
 test("names lead to pods while the kernel takes no rules", () => {
   const { update, namesOf, proxy } = aManager();
   proxy.problem = "iptables-restore: refused";
-  update([service("web")], [pod("a", "172.17.0.2"), client]);
+  update([aService("web")], [aServicePod("a", "172.17.0.2"), client]);
   expect(namesOf()).toEqual(["172.17.0.2 web"]);
 });
 
 test("session affinity, ranges of clients and external addresses reach the rules", () => {
   const { update, applied } = aManager();
   const spec = { type: "LoadBalancer", sessionAffinity: "ClientIP", loadBalancerSourceRanges: ["198.51.100.0/24 "] };
-  update([service("web", { ...spec, externalIPs: ["203.0.113.5", "2001:db8::1"] })], []);
+  update([aService("web", { ...spec, externalIPs: ["203.0.113.5", "2001:db8::1"] })], []);
   expect(applied[0]![0]).toMatchObject({
     affinitySeconds: 10_800,
     externalIps: ["203.0.113.5"],
     ports: [{ published: [{ port: 80, sources: ["198.51.100.0/24"] }] }],
   });
-  update([service("web", { ...spec, sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } })], []);
+  update([aService("web", { ...spec, sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } })], []);
   expect(applied[1]![0]!.affinitySeconds).toBe(60);
 });
 
@@ -141,7 +115,7 @@ test.each([
   [undefined, undefined],
 ])("clients of %j are those of %j", (loadBalancerSourceRanges, sources) => {
   const { update, applied } = aManager();
-  update([service("web", { type: "LoadBalancer", loadBalancerSourceRanges })], []);
+  update([aService("web", { type: "LoadBalancer", loadBalancerSourceRanges })], []);
   expect(applied[0]![0]!.ports[0]!.published).toEqual([{ port: 80, sources }]);
 });
 
@@ -149,16 +123,16 @@ test.each(["198.51.100.0/24/ -j ACCEPT\n-A INPUT", "198.51.100.0/33", "2001:db8:
   "%j is no range of clients",
   (range) => {
     const spec = { type: "LoadBalancer", loadBalancerSourceRanges: [range] };
-    expect(() => service("web", spec)).toThrow("must be a range of addresses");
+    expect(() => aService("web", spec)).toThrow("must be a range of addresses");
   },
 );
 
 test("a port that is held leaves the Service unpublished, which event, condition and status say, until it is free", () => {
   const { manager, update, applied, events, holders } = aManager();
-  const web = service("web", { type: "LoadBalancer" });
+  const web = aService("web", { type: "LoadBalancer" });
   const statusOf = () => manager.statusOf(web) as { conditions?: object[]; loadBalancer: object };
   holders.set(80, "nginx (pid 812)");
-  const pods = [pod("a", "172.17.0.2")];
+  const pods = [aServicePod("a", "172.17.0.2")];
   update([web], pods);
   update([web], pods);
   const message = "it is not published: port TCP/80 of the machine is held by nginx (pid 812)";
@@ -173,7 +147,10 @@ test("a port that is held leaves the Service unpublished, which event, condition
 
 test("a port that a pod has by its hostPort is named with the pod", () => {
   const { update, events } = aManager();
-  update([service("web", { type: "LoadBalancer" })], [pod("a", "172.17.0.2", { hostPort: 80 })]);
+  update(
+    [aService("web", { type: "LoadBalancer" })],
+    [aServicePod("a", "172.17.0.2", { ports: [{ containerPort: 80, hostPort: 80, protocol: "TCP" }] })],
+  );
   expect(events).toEqual([
     'Service web PortNotAllocated it is not published: port TCP/80 of the machine is held by the hostPort of pod "default/a"',
   ]);
@@ -181,20 +158,20 @@ test("a port that a pod has by its hostPort is named with the pod", () => {
 
 test("a Service shows what it was given", () => {
   const { manager, update } = aManager();
-  const web = service("web", { type: "NodePort" });
+  const web = aService("web", { type: "NodePort" });
   update([web], []);
   expect(manager.specOf(web)).toEqual({
     clusterIP: expect.stringMatching(/^10\.96\./),
     clusterIPs: [expect.stringMatching(/^10\.96\./)],
     ports: [{ port: 80, targetPort: 8000, protocol: "TCP", nodePort: expect.any(Number) }],
   });
-  expect(manager.specOf(service("other", { clusterIP: "None" }))).toBeUndefined();
+  expect(manager.specOf(aService("other", { clusterIP: "None" }))).toBeUndefined();
 });
 
 test("variables of Services are known before the first pod starts", () => {
   const { manager } = aManager();
-  manager.setServices([service("web"), service("headless", { clusterIP: "None" })]);
-  const ip = (manager.specOf(service("web")) as { clusterIP: string }).clusterIP;
+  manager.setServices([aService("web"), aService("headless", { clusterIP: "None" })]);
+  const ip = (manager.specOf(aService("web")) as { clusterIP: string }).clusterIP;
   const names = (pod: Pod) => [...manager.environmentOf(pod)].filter(([name]) => name.endsWith("_HOST"));
   expect(names(client)).toEqual([["WEB_SERVICE_HOST", ip]]);
   expect(names({ ...client, spec: { ...client.spec, enableServiceLinks: false } })).toEqual([]);

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "../../src/base/api/pod.ts";
+import type { Service } from "../../src/base/api/service.ts";
 import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/base/model/desired-object.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/controllers/controller.ts";
 import { reconcileWorkload } from "../../src/controllers/reconcile-workload.ts";
@@ -14,6 +15,7 @@ import type {
   WorkloadState,
 } from "../../src/controllers/workload-records.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
+import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 
@@ -40,6 +42,34 @@ export const podTemplate = (image = "busybox:1", spec: object = {}) => ({
   metadata: { labels: { app: "web" } },
   spec: { containers: [{ name: "app", image }], ...spec },
 });
+
+/** A Service that selects the pods of {@link aServicePod}. */
+export const aService = (name: string, spec: object = {}, metadata: object = {}): Service =>
+  readObjects(
+    manifest(
+      "Service",
+      { name, ...metadata },
+      { selector: { app: "web" }, ports: [{ port: 80, targetPort: 8000 }], ...spec },
+    ),
+  )[0]!.object as Service;
+
+/** A running pod with an address, behind the Service unless its labels are others. */
+export const aServicePod = (
+  name: string,
+  ip: string,
+  more: { labels?: Record<string, string>; ready?: boolean; spec?: object; ports?: object[]; namespace?: string } = {},
+): Pod => {
+  const { labels = { app: "web" }, ready = true, spec, ports, namespace = "default" } = more;
+  const containers = ports && { containers: [{ name: "a", image: "b:1", ports }] };
+  return {
+    ...aPod({ ...containers, ...spec } as Partial<Pod["spec"]>, { name, uid: name, namespace, labels }),
+    status: {
+      phase: "Running",
+      podIPs: [{ ip }],
+      conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
+    } as Pod["status"] & object,
+  };
+};
 
 /** The state of a WorkloadManager, which outlives it as its file does. */
 export interface KeptState {

@@ -1,9 +1,9 @@
 import { ApiError } from "../../src/apiserver/api-error.ts";
-import { parseMediaTypes, PATCH_TYPES } from "../../src/apiserver/api-request.ts";
+import { PATCH_TYPES, parseMediaTypes } from "../../src/apiserver/api-request.ts";
+import { applyConfiguration } from "../../src/apiserver/managed-fields.ts";
 import { patchObject } from "../../src/apiserver/patch-object.ts";
 import { negotiateForm } from "../../src/apiserver/presentation.ts";
 import { decodeProtobufObject, ProtobufError } from "../../src/apiserver/protobuf-object.ts";
-import { applyConfiguration } from "../../src/apiserver/managed-fields.ts";
 import { parseFieldSelector } from "../../src/base/api/selectors.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";
 import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";

@@ -123,7 +123,7 @@ const EVENTS_DELAY_MS = 100;
  */
 export class NodeMirror {
   readonly #deps: MirrorDeps;
-  /** What an object of the store was made from: the pod of the kubelet, the object of a file, the version of an event. */
+  /** Origins of objects of the store: the pod of the kubelet, the object of a file, the version of an event. */
   readonly #origins = new WeakMap<ApiObject, unknown>();
   #isWanted = false;
   #isPlanned = false;

@@ -66,7 +66,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
-  /** What was submitted, rather than found in a manifest of another source: resources and keys. */
+  /** Resources and keys of the objects that were submitted, rather than found in a manifest of another source. */
   readonly #own = new Set<string>();
   /** Pods and workloads as the kubelet has them, by kind and key. */
   #fed = new Map<string, Fed>();
