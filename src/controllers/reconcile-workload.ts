@@ -1,13 +1,22 @@
-import type { Pod } from "../base/api/pod.ts";
+import { IMAGE_UPDATE_ANNOTATIONS } from "../base/api/annotations.ts";
+import type { Container, Pod, PodSpec } from "../base/api/pod.ts";
 import type { DaemonSet, ReplicaSet, ReplicationController } from "../base/api/workload.ts";
 import type { DesiredWorkload } from "../base/model/desired-object.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import { hex32 } from "../base/text/canonical-json.ts";
 import { matchesNode } from "../plan/node-affinity.ts";
 import { type ControllerWorld, Draft, type WorkloadEvent } from "./controller.ts";
 import { type JobLookup, reconcileCronJob } from "./cron-job.ts";
 import { reconcileDeployment, scaledValue } from "./deployment.ts";
 import { reconcileJob } from "./job.ts";
 import { reconcileStatefulSet } from "./stateful-set.ts";
-import type { ControllerState, WorkloadRecord } from "./workload-records.ts";
+import {
+  type ControllerState,
+  controllerReference,
+  type PodRecord,
+  type RevisionRecord,
+  type WorkloadRecord,
+} from "./workload-records.ts";
 
 interface Outcome {
   record: WorkloadRecord;
@@ -83,4 +92,120 @@ function reconcileDaemonSet(draft: Draft, spec: DaemonSet["spec"]): void {
     if (isNewestUp || !mayOverlap || !isOldUp) for (const pod of others) draft.deletePod(pod);
   }
   draft.limitHistory(spec.revisionHistoryLimit, [update.hash]);
+}
+
+type Labels = Record<string, string>;
+
+/** The pod of a record, complete: name, labels and owner as a cluster's controller would give it. */
+export function toDesiredPod(
+  desired: DesiredWorkload,
+  record: WorkloadRecord,
+  pod: PodRecord,
+  nodeName: string,
+): DesiredPod {
+  const revision = record.revisions[pod.revision]!;
+  const { metadata, spec } = revision.template;
+  const annotations = {
+    ...inheritedAnnotations(desired),
+    ...metadata.annotations,
+    ...(pod.index !== undefined && { [COMPLETION_INDEX]: String(pod.index) }),
+  };
+  const made: Pod = {
+    metadata: {
+      name: pod.name,
+      generateName: pod.name.slice(0, pod.name.lastIndexOf("-") + 1),
+      namespace: desired.object.metadata.namespace ?? "default",
+      uid: pod.uid,
+      creationTimestamp: pod.createdAt,
+      labels: asMap({ ...metadata.labels, ...controllerLabels(desired, record, revision, pod) }),
+      ...(Object.keys(annotations).length > 0 && { annotations: asMap(annotations) }),
+      ownerReferences: [
+        desired.kind === "Deployment"
+          ? controllerReference("ReplicaSet", revision.name, revision.uid)
+          : controllerReference(desired.kind, desired.object.metadata.name, record.uid),
+      ],
+    },
+    spec: { ...spec, ...identityOf(desired, spec, pod), nodeName },
+    status: { phase: "Pending" },
+  };
+  const { source, origin, location, sourceId, asksForClusterDns } = desired;
+  const known = {
+    ...(location && { location }),
+    ...(sourceId !== undefined && { sourceId }),
+    ...(asksForClusterDns && { asksForClusterDns }),
+    isFromTemplate: true as const,
+  };
+  const runsOnce = desired.kind === "Job" && { runsOnce: true as const };
+  return { pod: made, source, origin, ...known, revision: hex32(`${pod.revision}\n${pod.uid}`), ...runsOnce };
+}
+
+/** How images are updated may be written at the workload; it is not part of the template, so changing it replaces no pod. */
+const inheritedAnnotations = ({ object }: DesiredWorkload): Labels =>
+  Object.fromEntries(
+    Object.entries(object.metadata.annotations ?? {}).filter(([name]) => IMAGE_UPDATE_ANNOTATIONS.includes(name)),
+  );
+
+const asMap = (map: Labels): Labels => Object.assign(Object.create(null), map);
+
+/** Labels by which a controller knows the pods it made, and the revision they have. */
+function controllerLabels(
+  { kind, object }: DesiredWorkload,
+  { uid }: WorkloadRecord,
+  { hash }: RevisionRecord,
+  pod: PodRecord,
+): Labels {
+  const name = object.metadata.name ?? "";
+  const revisionName = `${name}-${hash}`;
+  switch (kind) {
+    case "Deployment":
+      return { "pod-template-hash": hash };
+    case "StatefulSet":
+      return {
+        "controller-revision-hash": revisionName,
+        "statefulset.kubernetes.io/pod-name": pod.name,
+        "apps.kubernetes.io/pod-index": String(pod.ordinal ?? 0),
+      };
+    case "DaemonSet":
+      return { "controller-revision-hash": hash };
+    case "Job":
+      return {
+        "controller-uid": uid,
+        "job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        ...(pod.index !== undefined && { [COMPLETION_INDEX]: String(pod.index) }),
+      };
+    default:
+      return {};
+  }
+}
+
+const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
+
+/** The identity of a pod of a StatefulSet or an indexed Job: host name, claims, index. */
+function identityOf(desired: DesiredWorkload, spec: PodSpec, pod: PodRecord): Partial<PodSpec> {
+  if (desired.kind === "StatefulSet") {
+    const { serviceName, volumeClaimTemplates = [] } = desired.object.spec;
+    const claims = volumeClaimTemplates.map(({ metadata: { name = "" } }) => ({
+      name,
+      persistentVolumeClaim: { claimName: `${name}-${pod.name}` },
+    }));
+    const names = new Set(claims.map(({ name }) => name));
+    const others = (spec.volumes ?? []).filter(({ name }) => !names.has(name));
+    return {
+      hostname: pod.name,
+      ...(serviceName !== undefined && { subdomain: serviceName }),
+      ...(claims.length > 0 && { volumes: [...others, ...claims] }),
+    };
+  }
+  if (pod.index === undefined) return {};
+  const withIndex = (container: Container): Container => {
+    const env = (container.env ?? []).filter(({ name }) => name !== "JOB_COMPLETION_INDEX");
+    return { ...container, env: [...env, { name: "JOB_COMPLETION_INDEX", value: String(pod.index) }] };
+  };
+  return {
+    hostname: `${desired.object.metadata.name}-${pod.index}`,
+    containers: spec.containers.map(withIndex),
+    ...(spec.initContainers && { initContainers: spec.initContainers.map(withIndex) }),
+  };
 }

@@ -16,10 +16,9 @@ import {
 } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
 import { type PreparedState, prepareState } from "./prepare-state.ts";
-import { reconcileWorkload } from "./reconcile-workload.ts";
+import { reconcileWorkload, toDesiredPod } from "./reconcile-workload.ts";
 import type { RewriteHosts } from "./service-hosts.ts";
 import type { ServiceManager } from "./service-manager.ts";
-import { toDesiredPod } from "./to-desired-pod.ts";
 import { WorkloadReader } from "./workload-reader.ts";
 import {
   apiVersionOf,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { toDesiredPod } from "../../src/controllers/to-desired-pod.ts";
+import { toDesiredPod } from "../../src/controllers/reconcile-workload.ts";
 import { manifest, podTemplate, readWorkloads, WorkloadWorld } from "./workload-world.ts";
 
 const statefulSet = (spec: object = {}) =>
