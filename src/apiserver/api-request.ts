@@ -3,7 +3,7 @@ import { parseStream, readDocument } from "../manifest/yaml/parse-stream.ts";
 import type { SourceNode } from "../manifest/yaml/source-node.ts";
 import type { HttpResponse, ListenerResponse, ServerRequest } from "../server/http-response.ts";
 import { badRequest, tooManyValues, unsupportedMediaType } from "./api-error.ts";
-import { checkSize, MAX_VALUES } from "./api-object.ts";
+import { checkSize, MAX_VALUES } from "./object-store.ts";
 
 /** Permissions of a user: everything, or reading everything except Secrets' data and the inside of containers. */
 export type Role = "admin" | "view";

@@ -16,7 +16,6 @@ import {
   unauthorized,
   unknownPath,
 } from "./api-error.ts";
-import type { ApiObject } from "./api-object.ts";
 import {
   type ApiRequest,
   type ApiResponse,
@@ -35,6 +34,7 @@ import type { ExtraResource, ServedResources } from "./discovery.ts";
 import { listResponse, parseSelection, watchResponse } from "./list-and-watch.ts";
 import type { ObjectAccess } from "./object-commands.ts";
 import { parseDeleteOptions } from "./object-deleter.ts";
+import type { ApiObject } from "./object-store.ts";
 import { parseWriteRequest, reportBadFields, type WriteRequest } from "./object-writer.ts";
 import { patchObject } from "./patch-object.ts";
 import { Presentation } from "./presentation.ts";

@@ -3,9 +3,8 @@ import { parseFieldSelector, parseLabelSelector, type SelectableFields } from ".
 import type { Clock } from "../base/model/clock.ts";
 import type { HttpResponse, StreamedResponse } from "../server/http-response.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";
-import type { ApiObject } from "./api-object.ts";
 import { jsonText } from "./api-request.ts";
-import type { ObjectStore, StoreEvent } from "./object-store.ts";
+import type { ApiObject, ObjectStore, StoreEvent } from "./object-store.ts";
 import type { Presentation } from "./presentation.ts";
 import { apiVersionOf, resourceId, type Target } from "./resource-definition.ts";
 

@@ -1,6 +1,6 @@
 import { define, isRecord } from "../base/text/json.ts";
 import type { StatusCause } from "./api-error.ts";
-import type { ApiObject, FieldsV1, ManagedFieldsEntry } from "./api-object.ts";
+import type { ApiObject, FieldsV1, ManagedFieldsEntry } from "./object-store.ts";
 
 /** How a list of a Kubernetes type is merged. */
 export interface ListMerge {

@@ -1,9 +1,8 @@
 import { describeIgnoredKind } from "../manifest/ignored-kinds.ts";
 import type { PlainObject } from "../manifest/plain-objects.ts";
 import { badRequest, notFound } from "./api-error.ts";
-import { type ApiObject, writtenPart } from "./api-object.ts";
 import { BACKGROUND, type ObjectDeleter } from "./object-deleter.ts";
-import type { ObjectStore } from "./object-store.ts";
+import { type ApiObject, type ObjectStore, writtenPart } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
 import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
 

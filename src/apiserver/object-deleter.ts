@@ -2,14 +2,15 @@ import type { Clock } from "../base/model/clock.ts";
 import { toApiTime } from "../base/text/api-time.ts";
 import { isRecord } from "../base/text/json.ts";
 import { badRequest, conflict, forbidden, notFound, type Status } from "./api-error.ts";
-import type { ApiObject } from "./api-object.ts";
-import { type ObjectStore, objectsOf, type StoredObject } from "./object-store.ts";
+import type { ApiObject, ObjectStore } from "./object-store.ts";
 import { keep, type ObjectRules, type ObjectStorage, type ObjectWriter, type WriteRequest } from "./object-writer.ts";
 import {
   isKept,
+  objectsOf,
   type ResourceDefinition,
   type ResourceRegistry,
   resourceId,
+  type StoredObject,
   type Target,
 } from "./resource-definition.ts";
 import type { DiskCheck } from "./storage/manifest-directory.ts";

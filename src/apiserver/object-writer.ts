@@ -15,9 +15,15 @@ import {
   STALE,
   type StatusCause,
 } from "./api-error.ts";
-import { type ApiMetadata, type ApiObject, checkObjectName, checkSize, generateName } from "./api-object.ts";
 import { applyConfiguration, conflictMessage, type Manager, trackUpdate } from "./managed-fields.ts";
-import type { ObjectStore } from "./object-store.ts";
+import {
+  type ApiMetadata,
+  type ApiObject,
+  checkObjectName,
+  checkSize,
+  generateName,
+  type ObjectStore,
+} from "./object-store.ts";
 import {
   apiVersionOf,
   isKept,

@@ -1,7 +1,7 @@
 import { memoized } from "../base/model/memoized.ts";
 import { badRequest, notAcceptable } from "./api-error.ts";
-import { type ApiObject, jsonOf } from "./api-object.ts";
 import { type ApiRequest, parseMediaTypes } from "./api-request.ts";
+import { type ApiObject, jsonOf } from "./object-store.ts";
 import { formatSince } from "./printers/age.ts";
 import { apiVersionOf, type Column, type ResourceDefinition } from "./resource-definition.ts";
 

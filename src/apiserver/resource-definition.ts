@@ -1,6 +1,6 @@
 import type * as v from "valibot";
 import type { StatusCause } from "./api-error.ts";
-import type { ApiObject } from "./api-object.ts";
+import type { ApiObject, ObjectStore, ResourceId } from "./object-store.ts";
 
 /** One column of `kubectl get`. Source: meta/v1 `TableColumnDefinition`. */
 export interface Column {
@@ -135,9 +135,6 @@ export interface Target {
   subresource?: string;
 }
 
-/** Identifies a resource in the store: `pods`, `deployments.apps`. */
-export type ResourceId = string;
-
 export const resourceId = ({ group, plural }: { group: string; plural: string }): ResourceId =>
   group === "" ? plural : `${plural}.${group}`;
 
@@ -149,6 +146,22 @@ export const servedVersions = (definition: ResourceDefinition): ResourceDefiniti
   definition,
   ...(definition.otherVersions ?? []).map((version) => ({ ...definition, version })),
 ];
+
+/** An object of the store, with its kind. */
+export interface StoredObject {
+  definition: ResourceDefinition;
+  object: ApiObject;
+}
+
+/** The objects of several kinds. */
+export const objectsOf = (
+  store: Pick<ObjectStore, "list">,
+  definitions: readonly ResourceDefinition[],
+  namespace?: string,
+): StoredObject[] =>
+  definitions.flatMap((definition) =>
+    store.list(resourceId(definition), namespace).map((object) => ({ definition, object })),
+  );
 
 /** Every kind that is served. Rows are registered once, before the first request. */
 export class ResourceRegistry {

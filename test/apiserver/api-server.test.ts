@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ApiObject } from "../../src/apiserver/api-object.ts";
+import type { ApiObject } from "../../src/apiserver/object-store.ts";
 import { aConfigMap, anApiServer, aPod, CONFIG_MAPS, DEPLOYMENT_PATH, PODS } from "./support.ts";
 
 const CORE = "/api/v1/namespaces/default";

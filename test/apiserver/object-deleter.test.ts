@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { type ApiObject, keyOf } from "../../src/apiserver/api-object.ts";
 import { StorageProtection } from "../../src/apiserver/object-deleter.ts";
+import { type ApiObject, keyOf } from "../../src/apiserver/object-store.ts";
 import { anApiServer } from "./support.ts";
 
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";

@@ -1,10 +1,15 @@
-import { type ApiObject, keyOf } from "../../src/apiserver/api-object.ts";
 import type { ApiRequest, ApiResponse, Role } from "../../src/apiserver/api-request.ts";
 import { ApiServer, type ExtraRoute } from "../../src/apiserver/api-server.ts";
 import { nonResourceResponse } from "../../src/apiserver/discovery.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
 import { ObjectDeleter } from "../../src/apiserver/object-deleter.ts";
-import { type EventWindow, ObjectStore, RevisionClock } from "../../src/apiserver/object-store.ts";
+import {
+  type ApiObject,
+  type EventWindow,
+  keyOf,
+  ObjectStore,
+  RevisionClock,
+} from "../../src/apiserver/object-store.ts";
 import { type ObjectRules, type ObjectStorage, ObjectWriter } from "../../src/apiserver/object-writer.ts";
 import { ALL_VERBS, type ResourceDefinition, ResourceRegistry } from "../../src/apiserver/resource-definition.ts";
 import type { Persisted } from "../../src/base/model/persisted.ts";

@@ -1,5 +1,5 @@
 import type { StatusCause } from "../api-error.ts";
-import type { ApiObject } from "../api-object.ts";
+import type { ApiObject } from "../object-store.ts";
 import { count, fixed, forbidden, manifestKind, type RefuseChange, text } from "./define-kind.ts";
 
 export const CONFIG_MAP = manifestKind({

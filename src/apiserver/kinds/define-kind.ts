@@ -7,7 +7,7 @@ import { FieldPath } from "../../manifest/field.ts";
 import { readManifestValue } from "../../manifest/read-manifest.ts";
 import { toSourceNode } from "../../manifest/yaml/source-node.ts";
 import type { StatusCause } from "../api-error.ts";
-import type { ApiMetadata, ApiObject } from "../api-object.ts";
+import type { ApiMetadata, ApiObject } from "../object-store.ts";
 import type { PrintedColumn } from "../printers/age.ts";
 import {
   ALL_VERBS,

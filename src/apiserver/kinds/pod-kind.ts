@@ -1,7 +1,7 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { StatusCause } from "../api-error.ts";
-import type { ApiObject } from "../api-object.ts";
+import type { ApiObject } from "../object-store.ts";
 import { POD_COLUMNS } from "../printers/pod-row.ts";
 import type { Decoded, ReadOptions } from "../resource-definition.ts";
 import { manifestKind, printed, readObject } from "./define-kind.ts";

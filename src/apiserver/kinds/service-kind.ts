@@ -1,6 +1,6 @@
 import type { Service } from "../../base/api/service.ts";
 import { memoized } from "../../base/model/memoized.ts";
-import type { ApiObject } from "../api-object.ts";
+import type { ApiObject } from "../object-store.ts";
 import { READ_VERBS } from "../resource-definition.ts";
 import { type Fields, formatLabels, manifestKind, specOf, text } from "./define-kind.ts";
 

@@ -1,5 +1,5 @@
 import { memoized } from "../../base/model/memoized.ts";
-import type { ApiObject } from "../api-object.ts";
+import type { ApiObject } from "../object-store.ts";
 import type { Decoded } from "../resource-definition.ts";
 import {
   type Fields,

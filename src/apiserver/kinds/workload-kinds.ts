@@ -3,7 +3,7 @@ import type { LabelSelector } from "../../base/api/meta.ts";
 import { formatSelector } from "../../base/api/selectors.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import { isRecord } from "../../base/text/json.ts";
-import type { ApiObject } from "../api-object.ts";
+import type { ApiObject } from "../object-store.ts";
 import { formatSince } from "../printers/age.ts";
 import { READ_VERBS } from "../resource-definition.ts";
 import {

@@ -3,7 +3,6 @@ import { toApiTime } from "../../base/text/api-time.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { badRequest, conflict, invalid, STALE, type StatusCause } from "../api-error.ts";
-import { type ApiObject, jsonOf } from "../api-object.ts";
 import {
   type ApiRequest,
   type ApiResponse,
@@ -16,6 +15,7 @@ import {
 } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { readObject } from "../kinds/define-kind.ts";
+import { type ApiObject, jsonOf } from "../object-store.ts";
 import { patchObject } from "../patch-object.ts";
 import type { ReadOptions } from "../resource-definition.ts";
 import type { LocalApi } from "./local-api.ts";

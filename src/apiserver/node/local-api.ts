@@ -13,14 +13,13 @@ import { BodyTooLongError, type ListenAddress, TooManyBodiesError } from "../../
 import { readAuthorities } from "../../server/serving-certificate.ts";
 import { authenticate, SOCKET_USER, TokenFile } from "../access.ts";
 import { badRequest, notFound, tooLarge, tooManyRequests } from "../api-error.ts";
-import type { ApiObject } from "../api-object.ts";
 import { type ApiUser, json, MAX_BODY_BYTES, type RequestInfo } from "../api-request.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
 import { nonResourceResponse, type VersionInfo } from "../discovery.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
 import { type ObjectAccess, ObjectCommands } from "../object-commands.ts";
 import { BACKGROUND, GarbageCollector, ObjectDeleter, StorageProtection } from "../object-deleter.ts";
-import { ObjectStore, RevisionClock } from "../object-store.ts";
+import { type ApiObject, ObjectStore, RevisionClock } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
 import { CertificateRenewer, type LocalCertificates, prepareAdminConfig } from "../pki/local-authority.ts";
 import {

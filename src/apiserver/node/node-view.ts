@@ -14,16 +14,15 @@ import type { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import type { RunnableKey } from "../../sources/kept-source.ts";
-import type { ApiObject } from "../api-object.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
-import { type ObjectStore, objectsOf } from "../object-store.ts";
+import type { ApiObject, ObjectStore, ResourceId } from "../object-store.ts";
 import type { ObjectRules } from "../object-writer.ts";
 import {
   apiVersionOf,
   isKept,
+  objectsOf,
   type ResourceDefinition,
-  type ResourceId,
   type ResourceRegistry,
   resourceId,
 } from "../resource-definition.ts";

@@ -19,9 +19,9 @@ import { toApiTime } from "../../base/text/api-time.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { readPlainObjects } from "../../manifest/plain-objects.ts";
 import { internalError } from "../api-error.ts";
-import type { ApiMetadata, ApiObject, FieldsV1 } from "../api-object.ts";
 import { MAX_BODY_BYTES } from "../api-request.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
+import type { ApiMetadata, ApiObject, FieldsV1 } from "../object-store.ts";
 import {
   isKept,
   type ReadOptions,

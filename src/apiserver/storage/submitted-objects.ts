@@ -13,17 +13,18 @@ import { CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/identi
 import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
-import { type ApiObject, keyOf } from "../api-object.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
-import { type ObjectStore, objectsOf, type StoredObject } from "../object-store.ts";
+import { type ApiObject, keyOf, type ObjectStore } from "../object-store.ts";
 import type { ObjectStorage } from "../object-writer.ts";
 import {
   type Fate,
   isKept,
+  objectsOf,
   type ResourceDefinition,
   type ResourceRegistry,
   resourceId,
+  type StoredObject,
 } from "../resource-definition.ts";
 import type { ManifestDirectory, StoredFile } from "./manifest-directory.ts";
 

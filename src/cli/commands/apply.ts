@@ -1,4 +1,4 @@
-import { writtenPart } from "../../apiserver/api-object.ts";
+import { writtenPart } from "../../apiserver/object-store.ts";
 import { describeIgnoredKind } from "../../manifest/ignored-kinds.ts";
 import { ApiClient, type ApiObject, type ApiResource, FIELD_MANAGER } from "../client/api-client.ts";
 import { readManifestObjects } from "../client/manifest-inputs.ts";

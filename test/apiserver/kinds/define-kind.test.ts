@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import type { ApiObject } from "../../../src/apiserver/api-object.ts";
 import { formatAccessModes, formatLabels } from "../../../src/apiserver/kinds/define-kind.ts";
 import { SERVED_KINDS } from "../../../src/apiserver/kinds/served-kinds.ts";
+import type { ApiObject } from "../../../src/apiserver/object-store.ts";
 
 type Fields = Record<string, unknown>;
 

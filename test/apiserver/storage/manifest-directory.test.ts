@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ApiObject } from "../../../src/apiserver/api-object.ts";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
+import type { ApiObject } from "../../../src/apiserver/object-store.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
