@@ -171,21 +171,11 @@ export const VERBS: Readonly<Record<string, string>> = {
 
 /** The verb of a request for a resource. Source: apiserver's RequestInfo. */
 export function verbOf({ method, query, path }: ApiRequest, { name }: RequestInfo): Verb {
-  switch (method) {
-    case "POST":
-      return "create";
-    case "PUT":
-      return "update";
-    case "PATCH":
-      return "patch";
-    case "DELETE":
-      return name === "" ? "deletecollection" : "delete";
-    default: {
-      const wantsWatch = isOn(query.get("watch")) || /^\/apis?\/([^/]+\/)?[^/]+\/watch\//.test(path);
-      if (wantsWatch) return "watch";
-      return name === "" ? "list" : "get";
-    }
-  }
+  const verb = (VERBS[method] ?? "get") as Verb;
+  if (verb === "delete") return name === "" ? "deletecollection" : "delete";
+  if (verb !== "get") return verb;
+  if (isOn(query.get("watch")) || /^\/apis?\/([^/]+\/)?[^/]+\/watch\//.test(path)) return "watch";
+  return name === "" ? "list" : "get";
 }
 
 /** @throws ApiError 403 */

@@ -120,13 +120,6 @@ describe("update and patch", () => {
     ]);
   });
 
-  test("an update that changes nothing keeps the resourceVersion", async () => {
-    const { post, put } = anApiServer();
-    const { json: first } = await post(CONFIG_MAPS, aConfigMap("c"));
-    const { json } = await put(`${CONFIG_MAPS}/c`, first);
-    expect(json.metadata.resourceVersion).toBe(first.metadata.resourceVersion);
-  });
-
   test("the image of a pod can be changed, which grows its generation; uid and creation stay", async () => {
     const { post, patch } = anApiServer();
     const { uid, creationTimestamp } = (await post(PODS, aPod("web"))).json.metadata;
@@ -262,16 +255,9 @@ describe("delete", () => {
       const { status, json } = await post(CONFIG_MAPS, deep(levels));
       expect([status, json.message]).toEqual([400, expect.stringMatching(/levels of nesting|unrecognized/)]);
     }
-    expect(
-      (
-        await call({
-          method: "PATCH",
-          path: `${CONFIG_MAPS}/c`,
-          body: deep(400_000),
-          headers: { "Content-Type": "application/merge-patch+json" },
-        })
-      ).status,
-    ).toBe(400);
+    const headers = { "Content-Type": "application/merge-patch+json" };
+    const patched = await call({ method: "PATCH", path: `${CONFIG_MAPS}/c`, body: deep(400_000), headers });
+    expect(patched.status).toBe(400);
   });
 
   describe("more values than an object may have", () => {
@@ -479,11 +465,9 @@ describe("get and list", () => {
   test("only metadata", async () => {
     const { post, get } = anApiServer();
     await post(CONFIG_MAPS, aConfigMap("c"));
-    const { json } = await get(CONFIG_MAPS, {
-      Accept: "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
-    });
-    const [item] = json.items;
-    expect([json.kind, item.kind, item.data]).toEqual([
+    const Accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    const { kind, items } = (await get(CONFIG_MAPS, { Accept })).json;
+    expect([kind, items[0].kind, items[0].data]).toEqual([
       "PartialObjectMetadataList",
       "PartialObjectMetadata",
       undefined,

@@ -1,6 +1,6 @@
 import type { ApiRequest, ApiResponse, Role } from "../../src/apiserver/api-request.ts";
 import { ApiServer, type ExtraRoute } from "../../src/apiserver/api-server.ts";
-import { nonResourceResponse } from "../../src/apiserver/discovery.ts";
+import { nonResourceResponse, type VersionInfo } from "../../src/apiserver/discovery.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
 import { ObjectDeleter } from "../../src/apiserver/object-deleter.ts";
 import {
@@ -97,17 +97,7 @@ export function anApiServer(
   writer.onUnfinalized = (definition, object) => {
     if (!definition.gracefulDeletion) deleter.finish(definition, object);
   };
-  const version = {
-    major: "1",
-    minor: "34",
-    gitVersion: "v1.34.0",
-    gitCommit: "",
-    gitTreeState: "clean",
-    buildDate: "",
-    goVersion: "",
-    compiler: "",
-    platform: "linux/amd64",
-  };
+  const version = { major: "1", minor: "34", gitVersion: "v1.34.0" } as VersionInfo;
   const server = new ApiServer({
     objects: { registry, store, writer, deleter, refresh: async () => {}, prepareWrite: async () => {} },
     clock,

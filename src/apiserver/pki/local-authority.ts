@@ -16,13 +16,11 @@ import type {
 import { toLocalHost } from "../../server/host-header.ts";
 
 interface LocalAuthorityDeps {
-  rootDir: string;
-  nodeName: string;
-  /** Names and addresses clients may use, in addition to the usual ones. */
-  addresses: readonly string[];
+  options: Pick<KubeletOptions, "rootDir" | "localApiAddress" | "localApiPort" | "cadvisorBindAddress">;
+  node: { name: string; ip: string };
   /** Makes certificates in a process of its own. */
-  make: (request: CertificateRequest) => Promise<CertificateResult>;
-  now: () => Date;
+  makeCertificates: (request: CertificateRequest) => Promise<CertificateResult>;
+  clock: Pick<Clock, "now">;
   files: TextFiles;
 }
 
@@ -55,10 +53,10 @@ const BACKDATED_MS = DAY_MS;
  * @throws Error whose message names the file
  */
 export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<LocalCertificates> {
-  const directory = join(deps.rootDir, "apiserver");
-  const now = deps.now().getTime();
+  const { options, node, files, clock } = deps;
+  const directory = join(options.rootDir, "apiserver");
+  const now = clock.now().getTime();
   const names = serverNames(deps);
-  const { files } = deps;
   const found = await readPair(files, directory, "ca");
   const foundPrevious = await readPair(files, directory, "ca-previous");
   const kept = [found, foundPrevious].find((it) => it && isGood(it, now, AUTHORITY_RENEWAL_MS));
@@ -76,7 +74,7 @@ export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<Loc
   const notAfter = now + LEAF_VALID_MS;
   const wanted: { file: string; request: LeafRequest }[] = [];
   if (!server) {
-    const commonName = deps.nodeName.slice(0, 64);
+    const commonName = node.name.slice(0, 64);
     wanted.push({ file: "server", request: { commonName, usage: "server", names, notAfter } });
   }
   if (!admin) {
@@ -84,11 +82,11 @@ export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<Loc
     wanted.push({ file: "admin", request: { ...subject, usage: "client", names: [], notAfter } });
   }
   const former = previous && isGood(previous, now, 0) ? previous : undefined;
-  const result = await deps.make({
+  const result = await deps.makeCertificates({
     ...(kept && { authority: kept }),
     ...(former && { formerAuthority: former }),
     // Names that differ help clients that look for an authority by its name.
-    authorityName: `kubelet-ts ${deps.nodeName.slice(0, 40)}@${Math.floor(now / 1000)}`,
+    authorityName: `kubelet-ts ${node.name.slice(0, 40)}@${Math.floor(now / 1000)}`,
     notBefore: now - BACKDATED_MS,
     authorityNotAfter: now + AUTHORITY_VALID_MS,
     leaves: wanted.map(({ request }) => request),
@@ -131,11 +129,11 @@ function toCertificates(
   };
 }
 
-function serverNames({ nodeName, addresses }: LocalAuthorityDeps): string[] {
+function serverNames({ node, options }: LocalAuthorityDeps): string[] {
   const local = ["localhost", "127.0.0.1", "::1"];
-  const usual = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", nodeName];
-  const given = addresses.filter((it) => it !== "" && it !== "0.0.0.0" && it !== "::");
-  return [...new Set([...local, ...usual, ...given])];
+  const usual = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", node.name];
+  const given = [node.ip, options.localApiAddress, options.cadvisorBindAddress];
+  return [...new Set([...local, ...usual, ...given.filter((it) => it !== "" && it !== "0.0.0.0" && it !== "::")])];
 }
 
 async function readPair(files: TextFiles, directory: string, name: string): Promise<KeyPair | undefined> {
@@ -201,7 +199,7 @@ function hasNames({ cert }: KeyPair, names: readonly string[]): boolean {
 }
 
 /** `admin.conf`: a kubeconfig for kubectl. Source: clientcmd/v1 `Config`. */
-export function toKubeconfig(url: string, nodeName: string, { authorities, admin }: LocalCertificates): string {
+function toKubeconfig(url: string, nodeName: string, { authorities, admin }: LocalCertificates): string {
   const base64 = (text: string) => Buffer.from(text).toString("base64");
   const name = `kubelet-ts-${nodeName}`;
   return `apiVersion: v1
@@ -254,14 +252,11 @@ export class CertificateRenewer {
     const { prepare, clock, logger } = this.#deps;
     try {
       this.#current = await prepare();
+      if (!this.#isStopped) onReady();
     } catch (error) {
       logger.error(`The local API does not serve TLS yet: ${messageOf(error)}`);
-      if (!this.#isStopped) {
-        this.#cancelRetry = clock.schedule(FIRST_RETRY_MS, () => void this.start(onReady));
-      }
-      return;
+      if (!this.#isStopped) this.#cancelRetry = clock.schedule(FIRST_RETRY_MS, () => void this.start(onReady));
     }
-    if (!this.#isStopped) onReady();
   }
 
   /**
@@ -297,29 +292,14 @@ export class CertificateRenewer {
   }
 }
 
-interface AdminConfigDeps {
-  options: Pick<KubeletOptions, "rootDir" | "localApiAddress" | "localApiPort" | "cadvisorBindAddress">;
-  node: { name: string; ip: string };
-  makeCertificates: (request: CertificateRequest) => Promise<CertificateResult>;
-  clock: Clock;
-  files: TextFiles;
-}
-
 /**
  * Brings the certificates of the local API up to date, and `<root-dir>/admin.conf` (mode 0600) that names them.
  * @throws what writing a file throws
  */
-export async function prepareAdminConfig(deps: AdminConfigDeps): Promise<LocalCertificates> {
-  const { options, node, makeCertificates, clock, files } = deps;
+export async function prepareAdminConfig(deps: LocalAuthorityDeps): Promise<LocalCertificates> {
+  const { options, node, files } = deps;
   const { rootDir, localApiAddress: address, localApiPort: port } = options;
-  const certificates = await prepareCertificates({
-    rootDir,
-    nodeName: node.name,
-    addresses: [node.ip, address, options.cadvisorBindAddress],
-    make: makeCertificates,
-    files,
-    now: () => clock.now(),
-  });
+  const certificates = await prepareCertificates(deps);
   const path = join(rootDir, "admin.conf");
   const text = toKubeconfig(`https://${toLocalHost(address, port)}`, node.name, certificates);
   const present = await files.readText(path, SYSTEM_FILE_BYTES).catch(() => undefined);

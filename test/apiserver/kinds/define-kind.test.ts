@@ -49,12 +49,7 @@ test.each([
 });
 
 test("the type of a Secret is fixed; the default one need not be written", () => {
-  const secret = (type?: string) => ({
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: { name: "a" },
-    ...(type && { type }),
-  });
+  const secret = (type?: string) => ({ ...object("Secret", {}), ...(type && { type }) });
   expect(refuse(secret("kubernetes.io/tls"), secret())).toMatchObject([{ field: "type" }]);
   expect(refuse(secret("Opaque"), secret())).toEqual([]);
 });

@@ -13,16 +13,16 @@ const DAY_MS = 24 * 3_600_000;
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/g;
 
 /** Certificates as a start on some day finds or makes them. */
-function aNode(addresses: readonly string[] = []) {
+function aNode() {
   const rootDir = tempDir();
+  const options = { rootDir, localApiAddress: "127.0.0.1", localApiPort: 6443, cadvisorBindAddress: "" };
   const at = (days: number) =>
     prepareCertificates({
       files: LOCAL_TEXT_FILES,
-      rootDir,
-      nodeName: "node1",
-      addresses,
-      make: makeCertificates,
-      now: () => new Date(START + days * DAY_MS),
+      options,
+      node: { name: "node1", ip: "192.0.2.1" },
+      makeCertificates,
+      clock: { now: () => new Date(START + days * DAY_MS) },
     });
   return { rootDir, at };
 }
