@@ -56,7 +56,7 @@ export function parseRequestInfo(path: string): RequestInfo | undefined {
   if (root === "apis") group = parts[1] ?? "";
   else if (root !== "api") return undefined;
   const [version, ...steps] = parts.slice(root === "api" ? 1 : 2);
-  // Watches of old: /api/v1/watch/namespaces/…
+  // The deprecated paths of watches: /api/v1/watch/namespaces/…
   if (steps[0] === "watch") steps.shift();
   if (version === undefined || steps.length === 0 || steps.includes("")) return undefined;
   let namespace: string | undefined;

@@ -13,7 +13,7 @@ const COMMON_FIELDS: SelectableFields<ApiObject> = {
   "metadata.namespace": ({ metadata }) => metadata.namespace,
 };
 
-/** Which objects of a resource a request means. */
+/** The objects of a resource that a request selects. */
 interface Selection {
   namespace: string | undefined;
   matches: (object: ApiObject) => boolean;

@@ -66,7 +66,7 @@ export const isAtomicMap = (path: readonly string[]): boolean =>
     path.at(-1) ?? "",
   );
 
-/** Places of an object, as steps joined by a newline, with the value at each. */
+/** Field paths of an object, their steps joined by a newline, with the value at each. */
 type FieldValues = ReadonlyMap<string, unknown>;
 
 const SEPARATOR = "\n";

@@ -273,7 +273,7 @@ export function parseDeleteOptions(
   const options = isRecord(body) ? body : {};
   const graceText = query.get("gracePeriodSeconds");
   const grace = (options.gracePeriodSeconds ?? (graceText ? Number(graceText) : undefined)) as number | undefined;
-  if (grace !== undefined && !Number.isInteger(grace)) throw badRequest("gracePeriodSeconds is a whole number");
+  if (grace !== undefined && !Number.isInteger(grace)) throw badRequest("gracePeriodSeconds must be a whole number");
   if (grace !== undefined && grace < 0)
     throw badRequest("gracePeriodSeconds: Invalid value: must be greater than or equal to 0");
   const orphan = options.orphanDependents ?? query.get("orphanDependents") === "true";

@@ -13,7 +13,7 @@ export function patchObject(before: unknown, type: string, patch: unknown): unkn
     return type === PATCH_TYPES.merge ? applyMergePatch(before, patch) : applyStrategicPatch(before, patch);
   } catch (error) {
     if (!(error instanceof PatchError)) throw error;
-    // An operation that does not fit the object is 422, a patch that is none 400. Source: apiserver's patch handler.
+    // An operation that does not fit the object is 422, a patch that is not valid 400. Source: apiserver's patch handler.
     const isUnfit = type === PATCH_TYPES.json && Array.isArray(patch);
     if (!isUnfit) throw badRequest(error.message);
     const message = `the server rejected our request due to an error in our request: ${error.message}`;
@@ -59,7 +59,7 @@ const DELETE_FROM = "$deleteFromPrimitiveList/";
  * @throws PatchError
  */
 export function applyStrategicPatch(object: unknown, patch: unknown): unknown {
-  if (!isRecord(patch)) throw new PatchError("a strategic merge patch is an object");
+  if (!isRecord(patch)) throw new PatchError("a strategic merge patch must be an object");
   return mergeMap(isRecord(object) ? object : {}, patch, []);
 }
 
@@ -160,7 +160,7 @@ function withoutDirectives(patch: Fields): Fields {
 }
 
 function listOf(value: unknown, name: string): unknown[] {
-  if (!Array.isArray(value)) throw new PatchError(`"${name}" is a list`);
+  if (!Array.isArray(value)) throw new PatchError(`"${name}" must be a list`);
   return value;
 }
 
@@ -194,7 +194,7 @@ interface Work {
  * @throws PatchError also for a patch that copies or moves more than one patch may
  */
 export function applyJsonPatch(document: unknown, patch: unknown): unknown {
-  if (!Array.isArray(patch)) throw new PatchError("a JSON patch is a list of operations");
+  if (!Array.isArray(patch)) throw new PatchError("a JSON patch must be a list of operations");
   if (patch.length > MAX_OPERATIONS) {
     throw new PatchError(`The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`);
   }
@@ -205,7 +205,7 @@ export function applyJsonPatch(document: unknown, patch: unknown): unknown {
 }
 
 function applyOperation(document: unknown, operation: unknown, work: Work): unknown {
-  if (!isRecord(operation)) throw new PatchError("an operation of a JSON patch is an object");
+  if (!isRecord(operation)) throw new PatchError("an operation of a JSON patch must be an object");
   const path = parsePointer(operation.path);
   switch (operation.op) {
     case "add":
@@ -267,7 +267,7 @@ function splice(list: unknown[], index: number, removed: number, values: readonl
 
 function parsePointer(pointer: unknown): string[] {
   if (typeof pointer !== "string" || (pointer !== "" && !pointer.startsWith("/"))) {
-    throw new PatchError(`"${String(pointer)}" is no JSON pointer: it begins with a slash`);
+    throw new PatchError(`"${String(pointer)}" is not a JSON pointer: a pointer begins with a slash`);
   }
   return pointer
     .split("/")

@@ -5,7 +5,7 @@ import { type ApiObject, jsonOf } from "./object-store.ts";
 import { formatSince } from "./printers/age.ts";
 import { apiVersionOf, type Column, type ResourceDefinition } from "./resource-definition.ts";
 
-/** In which form a response is wanted. */
+/** Form of a response. */
 type Shape = "object" | "table" | "metadata";
 
 interface WantedForm {

@@ -53,7 +53,7 @@ describe("create", () => {
       "BadRequest",
       "resourceVersion should not be set on objects to be created",
     ],
-  ])("is refused as upstream refuses it: %s %j: %i", async (path, body, code, reason, message) => {
+  ])("is refused with the status of upstream: %s %j: %i", async (path, body, code, reason, message) => {
     const { post } = anApiServer();
     await post(CONFIG_MAPS, aConfigMap("taken"));
     const { status, json } = await post(path, body);
@@ -81,7 +81,7 @@ describe("create", () => {
     expect(second.headers.Warning).toContain("comes from /m/web.yaml:1: edit that file; this is a second pod");
   });
 
-  test("dryRun=All answers as if, and keeps nothing", async () => {
+  test("dryRun=All answers as a creation does, and keeps nothing", async () => {
     const { post, get, files } = anApiServer();
     expect((await post(`${PODS}?dryRun=All`, aPod("x"))).status).toBe(201);
     expect(files.size).toBe(0);
@@ -174,7 +174,7 @@ describe("update and patch", () => {
     expect((await remove(node)).status).toBe(405);
   });
 
-  test("an object of a file is refused with its place", async () => {
+  test("an object of a file is refused with file and line", async () => {
     const { post, patch, remove, foreign } = anApiServer();
     await post(CONFIG_MAPS, aConfigMap("c"));
     foreign.set("default/c", "it comes from /etc/x.yaml:3: edit that file");
@@ -200,7 +200,7 @@ describe("update and patch", () => {
     ["text/plain", "[", 415],
     ["application/json-patch+json", [{ op: "remove", path: "/nothing" }], 422],
     ["application/merge-patch+json", "[", 400],
-  ])("a patch of type %s that cannot be carried out: %j: %i", async (type, body, code) => {
+  ])("a patch of type %s that cannot be applied: %j: %i", async (type, body, code) => {
     const { post, call } = anApiServer();
     await post(CONFIG_MAPS, aConfigMap("c"));
     const headers = { "Content-Type": type };
@@ -474,13 +474,13 @@ describe("get and list", () => {
     ]);
   });
 
-  test("protobuf alone is not to be had", async () => {
+  test("protobuf alone is refused", async () => {
     expect((await anApiServer().get(PODS, { Accept: "application/vnd.kubernetes.protobuf" })).status).toBe(406);
   });
 });
 
-describe("who only views", () => {
-  test("sees the keys of Secrets and not their values, in every form", async () => {
+describe("a user with read access only", () => {
+  test("sees the keys of Secrets without their values, in every form", async () => {
     const { call, post, get } = anApiServer();
     const annotations = { "kubectl.kubernetes.io/last-applied-configuration": "hunter2" };
     await post(SECRETS, { ...secret, metadata: { name: "s", annotations } });
@@ -495,7 +495,7 @@ describe("who only views", () => {
     expect((await get(`${SECRETS}/s`)).json.data).toEqual({ k: HUNTER2 });
   });
 
-  test("writes nothing", async () => {
+  test("is refused every write", async () => {
     const { status, json } = await anApiServer().call({ method: "POST", path: PODS, body: aPod("x"), role: "view" });
     expect([status, json.message]).toEqual([
       403,

@@ -50,7 +50,7 @@ describe("a watch", () => {
     await end();
   });
 
-  test("410 when the events are no longer known, and when they cannot be", async () => {
+  test("410 when the events are no longer known, and for a revision of the future", async () => {
     const { watch, since, post } = aWorld({ events: 3, bytes: 1e6 });
     for (let round = 0; round < 10; round++) await post(CONFIG_MAPS, aConfigMap(`a${round}`));
     for (const query of [since, "&resourceVersion=999999999"]) {

@@ -127,7 +127,7 @@ test.each(["198.51.100.0/24/ -j ACCEPT\n-A INPUT", "198.51.100.0/33", "2001:db8:
   },
 );
 
-test("a port that is held leaves the Service unpublished, which event, condition and status say, until it is free", () => {
+test("a Service is not published while its port is held: event, condition and status say so", () => {
   const { manager, update, applied, events, holders } = aManager();
   const web = aService("web", { type: "LoadBalancer" });
   const statusOf = () => manager.statusOf(web) as { conditions?: object[]; loadBalancer: object };

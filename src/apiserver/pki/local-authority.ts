@@ -24,7 +24,7 @@ interface LocalAuthorityDeps {
   files: TextFiles;
 }
 
-/** Everything TLS needs, PEM. */
+/** Certificates and keys for TLS, PEM. */
 export interface LocalCertificates {
   /** Authorities whose clients are accepted, the one that signs first. */
   authorities: readonly string[];

@@ -390,7 +390,7 @@ const POD_SPECS = [["spec"], ["spec", "template", "spec"], ["spec", "jobTemplate
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 /**
- * Which objects ask for the DNS of a cluster: their author wrote `dnsPolicy: ClusterFirst`, which is also the default, so the
+ * Objects that ask for the DNS of a cluster: their author wrote `dnsPolicy: ClusterFirst`, which is also the default, so the
  * kept object does not show it. What `kubectl create` sent is kept in the state file of the object.
  */
 class ExplicitClusterDns {

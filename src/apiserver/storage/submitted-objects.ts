@@ -51,7 +51,7 @@ const DEBOUNCE_MS = 20;
 const QUICK_MS = 5;
 const LONGEST_PAUSE_MS = 2_000;
 
-/** Thousands of objects, written one after the other, take a tenth of the time. */
+/** Pause of ten times the duration of the last run: while thousands of objects are written, work takes a tenth of the time. */
 const pauseAfterMs = (durationMs: number): number => Math.max(DEBOUNCE_MS, Math.min(10 * durationMs, LONGEST_PAUSE_MS));
 
 /**
