@@ -5,7 +5,6 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
 import type { HttpResponse } from "../server/http-response.ts";
-import { authorize, authorizePath, VERBS, verbOf } from "./access.ts";
 import {
   ApiError,
   badRequest,
@@ -20,6 +19,8 @@ import {
   type ApiRequest,
   type ApiResponse,
   type ApiUser,
+  authorize,
+  authorizePath,
   json,
   jsonText,
   PATCH_TYPES,
@@ -29,6 +30,8 @@ import {
   readObjectBody,
   readOptionalBody,
   readPatchBody,
+  VERBS,
+  verbOf,
 } from "./api-request.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
 import { listResponse, parseSelection, watchResponse } from "./list-and-watch.ts";

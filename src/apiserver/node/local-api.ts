@@ -11,9 +11,16 @@ import { Listener } from "../../server/listener.ts";
 import type { ListenerTls } from "../../server/node-transport.ts";
 import { BodyTooLongError, type ListenAddress, TooManyBodiesError } from "../../server/request-handler.ts";
 import { readAuthorities } from "../../server/serving-certificate.ts";
-import { authenticate, SOCKET_USER, TokenFile } from "../access.ts";
 import { badRequest, notFound, tooLarge, tooManyRequests } from "../api-error.ts";
-import { type ApiUser, json, MAX_BODY_BYTES, type RequestInfo } from "../api-request.ts";
+import {
+  type ApiUser,
+  authenticate,
+  json,
+  MAX_BODY_BYTES,
+  type RequestInfo,
+  SOCKET_USER,
+  TokenFile,
+} from "../api-request.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
 import { nonResourceResponse, type VersionInfo } from "../discovery.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";

@@ -4,12 +4,12 @@ import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { HttpResponse } from "../../server/http-response.ts";
 import type { Servers } from "../../server/servers.ts";
-import { mayDo } from "../access.ts";
 import { badRequest, notFound } from "../api-error.ts";
 import {
   type ApiRequest,
   type ApiResponse,
   json,
+  mayDo,
   type RequestInfo,
   readObjectBody,
   readOptionalBody,
