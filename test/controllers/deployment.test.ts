@@ -9,13 +9,7 @@ const deployment = (spec: object = {}) =>
     { selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
   );
 
-const started = (spec: object = {}) => {
-  const world = new WorkloadWorld(deployment(spec));
-  world.reconcile();
-  world.settle();
-  world.events = [];
-  return world;
-};
+const started = (spec: object = {}) => WorkloadWorld.settled(deployment(spec));
 
 const withPort = (image: string) =>
   podTemplate(image, { containers: [{ name: "app", image, ports: [{ containerPort: 80, hostPort: 8080 }] }] });

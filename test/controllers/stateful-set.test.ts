@@ -9,13 +9,7 @@ const statefulSet = (spec: object = {}) =>
     { serviceName: "db", selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
   );
 
-const started = (spec: object = {}) => {
-  const world = new WorkloadWorld(statefulSet(spec));
-  world.reconcile();
-  world.settle();
-  world.events = [];
-  return world;
-};
+const started = (spec: object = {}) => WorkloadWorld.settled(statefulSet(spec));
 
 const names = (world: WorkloadWorld) => world.live.map(({ name }) => name);
 
@@ -73,9 +67,7 @@ test.each([
         template: podTemplate(image),
       },
     );
-  const world = new WorkloadWorld(daemonSet());
-  world.reconcile();
-  world.settle();
+  const world = WorkloadWorld.settled(daemonSet());
   world.apply(daemonSet("busybox:2"));
   expect(world.images).toEqual(between);
   world.settle();

@@ -124,6 +124,15 @@ export class WorkloadWorld {
     this.#object = readWorkloads(manifest)[0]!;
   }
 
+  /** A world in which every pod of the workload runs, and that has recorded no event yet. */
+  static settled(manifest: object): WorkloadWorld {
+    const world = new WorkloadWorld(manifest);
+    world.reconcile();
+    world.settle();
+    world.events = [];
+    return world;
+  }
+
   /** A new text of the same workload. */
   apply(manifest: object): void {
     this.#object = readWorkloads(manifest)[0]!;
