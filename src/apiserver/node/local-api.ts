@@ -37,7 +37,7 @@ import {
 } from "../resource-definition.ts";
 import { DiskCheck, ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
-import { NodeMirror, NodeObjectRules, type NodeView } from "./node-view.ts";
+import { NodeObjects, type NodeView } from "./node-view.ts";
 
 interface LocalApiDeps {
   options: KubeletOptions;
@@ -80,8 +80,7 @@ export class LocalApi implements ObjectAccess {
   readonly readOptions: ReadOptions;
   readonly #deps: LocalApiDeps;
   readonly #directory: ManifestDirectory;
-  readonly #rules: NodeObjectRules;
-  #mirror: NodeMirror | undefined;
+  readonly #nodeObjects: NodeObjects;
   #tls: Listener | undefined;
   #socket: Listener | undefined;
   readonly #certificates: CertificateRenewer;
@@ -111,19 +110,27 @@ export class LocalApi implements ObjectAccess {
     this.#directory = new ManifestDirectory({ rootDir, registry, readOptions, logger });
     const submitted = new SubmittedObjects({ store, registry, directory: this.#directory, clock, logger });
     this.submitted = submitted;
-    const rules = new NodeObjectRules({ store, registry, submitted });
-    this.#rules = rules;
+    const onGone = (definition: ResourceDefinition, object: ApiObject) => void this.#finish(definition, object);
+    const nodeObjects = new NodeObjects({ store, registry, clock, submitted, onGone });
+    this.#nodeObjects = nodeObjects;
     const { random } = Math;
     this.writer = new ObjectWriter({
       store,
       storage: submitted,
       readOptions,
-      rules,
+      rules: nodeObjects,
       clock,
       newUid: randomUUID,
       random,
     });
-    this.deleter = new ObjectDeleter({ store, registry, writer: this.writer, storage: submitted, rules, clock });
+    this.deleter = new ObjectDeleter({
+      store,
+      registry,
+      writer: this.writer,
+      storage: submitted,
+      rules: nodeObjects,
+      clock,
+    });
     this.commands = new ObjectCommands(this);
     this.#protection = new StorageProtection({
       store,
@@ -131,7 +138,8 @@ export class LocalApi implements ObjectAccess {
       writer: this.writer,
       disk: this.#disk,
       clock,
-      isInUse: (definition, object) => rules.node?.arePodsKnown !== true || rules.isInUse(definition, object),
+      isInUse: (definition, object) =>
+        nodeObjects.node?.arePodsKnown !== true || nodeObjects.isInUse(definition, object),
     });
     this.#garbage = new GarbageCollector({
       store,
@@ -141,13 +149,13 @@ export class LocalApi implements ObjectAccess {
       clock,
       isOwn: (definition, object) => submitted.isOwn(definition, object),
       refresh: () => {
-        this.#mirror?.sync();
-        return rules.node?.arePodsKnown === true;
+        nodeObjects.sync();
+        return nodeObjects.node?.arePodsKnown === true;
       },
     });
     submitted.onFileRemoved = (definition, object) => void this.#delete(definition, object);
     this.writer.onUnfinalized = (definition, object) => {
-      if (definition.gracefulDeletion) this.#mirror?.podsChanged();
+      if (definition.gracefulDeletion) this.#nodeObjects.podsChanged();
       else this.deleter.finish(definition, object);
     };
   }
@@ -163,7 +171,7 @@ export class LocalApi implements ObjectAccess {
 
   /** The kubelet has another state of its pods. */
   podsChanged(): void {
-    this.#mirror?.podsChanged();
+    this.#nodeObjects.podsChanged();
     this.#protection.check();
   }
 
@@ -202,7 +210,7 @@ export class LocalApi implements ObjectAccess {
 
   /** Brings the objects of a kind up to date. */
   async refresh(definition: ResourceDefinition): Promise<void> {
-    await this.#mirror?.refresh(definition);
+    await this.#nodeObjects.refresh(definition);
   }
 
   /** Makes sure that the disk can be written to. @throws ApiError 500 */
@@ -211,23 +219,15 @@ export class LocalApi implements ObjectAccess {
   }
 
   eventRecorded(): void {
-    this.#mirror?.eventRecorded();
+    this.#nodeObjects.eventRecorded();
   }
 
   /** Opens the socket and the port. Never rejects: without them pods are supervised nevertheless. */
   async start(node: NodeView, extras: readonly ExtraRoute[]): Promise<void> {
     const { clock, logger, options, version } = this.#deps;
     const { rootDir, localApiAddress: address, localApiPort: port } = options;
-    this.#rules.node = node;
+    this.#nodeObjects.node = node;
     this.submitted.load();
-    this.#mirror = new NodeMirror({
-      store: this.store,
-      registry: this.registry,
-      node,
-      clock,
-      submitted: this.submitted,
-      onGone: (definition, object) => void this.#finish(definition, object),
-    });
     this.#garbage.start();
     const server = new ApiServer({
       objects: this,
@@ -268,7 +268,7 @@ export class LocalApi implements ObjectAccess {
     this.#protection.stop();
     this.#garbage.stop();
     this.#certificates.stop();
-    this.#mirror?.stop();
+    this.#nodeObjects.stop();
     await Promise.all([this.#tls?.stop(), this.#socket?.stop()]);
   }
 
@@ -308,7 +308,7 @@ export class LocalApi implements ObjectAccess {
       await this.#disk.wait();
       this.deleter.finish(definition, object);
     } catch {
-      if (!this.#isStopped) this.#deps.clock.schedule(DISK_RETRY_MS, () => this.#mirror?.podsChanged());
+      if (!this.#isStopped) this.#deps.clock.schedule(DISK_RETRY_MS, () => this.#nodeObjects.podsChanged());
     } finally {
       this.#finishing.delete(uid);
     }

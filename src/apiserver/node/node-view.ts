@@ -103,10 +103,9 @@ export class NodeView {
 
 const seenKey = (kind: string, { namespace = "default", name = "" }: ObjectMeta) => `${kind} ${namespace}/${name}`;
 
-interface MirrorDeps {
+interface NodeObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
-  node: NodeView;
   clock: Clock;
   submitted: Pick<SubmittedObjects, "isOwn">;
   /** A terminating pod of this API of which nothing is left. */
@@ -117,11 +116,14 @@ interface MirrorDeps {
 const EVENTS_DELAY_MS = 100;
 
 /**
- * Shows in the store what the kubelet knows: statuses of pods, objects of manifest files and URLs, events, the node.
- * Nothing is done before the first request.
+ * The objects of this node that were not submitted. They are shown in the store as the kubelet knows them: statuses of pods,
+ * objects of manifest files and URLs, events, the node; nothing is done before the first request. And they have rules of
+ * their own for writes and deletions.
  */
-export class NodeMirror {
-  readonly #deps: MirrorDeps;
+export class NodeObjects implements ObjectRules {
+  /** undefined until the kubelet is built. */
+  node: NodeView | undefined;
+  readonly #deps: NodeObjectsDeps;
   /** Origins of objects of the store: the pod of the kubelet, the object of a file, the version of an event. */
   readonly #origins = new WeakMap<ApiObject, unknown>();
   #isWanted = false;
@@ -130,12 +132,13 @@ export class NodeMirror {
   #eventsRevision = -1;
   #cancelEvents: (() => void) | undefined;
 
-  constructor(deps: MirrorDeps) {
+  constructor(deps: NodeObjectsDeps) {
     this.#deps = deps;
   }
 
   /** Brings the objects of one kind up to date. */
   async refresh({ plural, group }: ResourceDefinition): Promise<void> {
+    if (!this.node) return;
     if (!this.#isWanted) {
       this.#isWanted = true;
       this.sync();
@@ -175,7 +178,9 @@ export class NodeMirror {
 
   /** Takes over pods, and the objects of other sources. */
   sync(): void {
-    const { registry, node } = this.#deps;
+    const { node } = this;
+    if (!node) return;
+    const { registry } = this.#deps;
     const derived = Map.groupBy(node.workloads.reader.derivedObjects(), ({ kind }) => kind);
     const { configMaps, secrets, objects = [] } = node.desired;
     const foreign = Map.groupBy<string, { kind: string; object: { metadata: ObjectMeta } }>(
@@ -210,7 +215,8 @@ export class NodeMirror {
   }
 
   #syncPods(definition: ResourceDefinition): void {
-    const { store, node, submitted, onGone } = this.#deps;
+    const node = this.node!;
+    const { store, submitted, onGone } = this.#deps;
     const wanted = new Set<string>();
     for (const pod of node.kubelet.pods()) {
       const { uid = "", namespace = "default", name = "" } = pod.metadata;
@@ -257,7 +263,7 @@ export class NodeMirror {
     const { annotations } = metadata;
     const seen = annotations?.["kubernetes.io/config.seen"];
     const hasHash = annotations?.["kubernetes.io/config.hash"] !== undefined;
-    const isStatic = hasHash && !this.#deps.node.workloads.hasPod(metadata.uid ?? "");
+    const isStatic = hasHash && !this.node!.workloads.hasPod(metadata.uid ?? "");
     const created = metadata.creationTimestamp ?? status?.startTime ?? seen;
     return {
       apiVersion: "v1",
@@ -306,7 +312,7 @@ export class NodeMirror {
   }
 
   #toForeign(definition: ResourceDefinition, object: { metadata: ObjectMeta }, live: ApiObject | undefined): ApiObject {
-    const { node } = this.#deps;
+    const node = this.node!;
     const { namespace = "default", name = "", ...own } = object.metadata;
     const identity = node.workloads.reader.identityOf(definition.kind, { ...own, namespace, name });
     const metadata = {
@@ -331,7 +337,8 @@ export class NodeMirror {
 
   /** Statuses, annotations and fields of the spec that controllers write. */
   #syncStatuses(definition: ResourceDefinition): void {
-    const { store, node } = this.#deps;
+    const node = this.node!;
+    const { store } = this.#deps;
     const { reader } = node.workloads;
     const resource = resourceId(definition);
     for (const object of store.list(resource)) {
@@ -355,7 +362,8 @@ export class NodeMirror {
   }
 
   #syncEvents(): void {
-    const { store, node } = this.#deps;
+    const node = this.node!;
+    const { store } = this.#deps;
     const { revision, items } = node.view.events();
     if (revision === this.#eventsRevision && items.length === store.count("events")) return;
     this.#eventsRevision = revision;
@@ -373,7 +381,8 @@ export class NodeMirror {
 
   /** Measured at each request; only what is more than a heartbeat is a new version. */
   async #syncNode(): Promise<void> {
-    const { store, node } = this.#deps;
+    const node = this.node!;
+    const { store } = this.#deps;
     const shown = (await node.servers.node()) as ApiObject;
     const { name } = shown.metadata;
     const live = store.get("nodes", undefined, name);
@@ -381,30 +390,6 @@ export class NodeMirror {
     const next = { ...shown, apiVersion: "v1", kind: "Node", metadata: { ...shown.metadata, uid } };
     if (live && JSON.stringify(withoutHeartbeat(live)) === JSON.stringify(withoutHeartbeat(next))) return;
     store.put("nodes", next);
-  }
-}
-
-function withoutHeartbeat({ metadata, ...node }: ApiObject): object {
-  const { resourceVersion: _version, ...others } = metadata;
-  const { conditions = [], ...status } = (node.status ?? {}) as { conditions?: { lastHeartbeatTime?: string }[] };
-  const quiet = conditions.map(({ lastHeartbeatTime: _time, ...condition }) => condition);
-  return { ...node, metadata: others, status: { ...status, conditions: quiet } };
-}
-
-interface NodeObjectRulesDeps {
-  store: ObjectStore;
-  registry: ResourceRegistry;
-  submitted: Pick<SubmittedObjects, "isOwn">;
-}
-
-/** The rules of this node: manifests of its other sources and controllers have objects here too. */
-export class NodeObjectRules implements ObjectRules {
-  /** undefined until the kubelet is built. */
-  node: NodeView | undefined;
-  readonly #deps: NodeObjectRulesDeps;
-
-  constructor(deps: NodeObjectRulesDeps) {
-    this.#deps = deps;
   }
 
   refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {
@@ -475,4 +460,11 @@ export class NodeObjectRules implements ObjectRules {
         !submitted.isOwn(definition, object) && !object.metadata.ownerReferences?.some(({ controller }) => controller),
     );
   }
+}
+
+function withoutHeartbeat({ metadata, ...node }: ApiObject): object {
+  const { resourceVersion: _version, ...others } = metadata;
+  const { conditions = [], ...status } = (node.status ?? {}) as { conditions?: { lastHeartbeatTime?: string }[] };
+  const quiet = conditions.map(({ lastHeartbeatTime: _time, ...condition }) => condition);
+  return { ...node, metadata: others, status: { ...status, conditions: quiet } };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { NodeMirror, NodeView } from "../../../src/apiserver/node/node-view.ts";
+import { NodeObjects, NodeView } from "../../../src/apiserver/node/node-view.ts";
 import type { ResourceDefinition } from "../../../src/apiserver/resource-definition.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { DesiredState } from "../../../src/base/model/desired-pod.ts";
@@ -20,9 +20,10 @@ function aMirror(pods: readonly Pod[], { isOfWorkload = false, isOwn = false } =
   const definition = { group: "", plural: "pods", kind: "Pod", fate: "pods", namespaced: true } as ResourceDefinition;
   const registry = { all: () => [definition] } as never;
   const submitted = { isOwn: () => isOwn };
-  const mirror = new NodeMirror({ store, registry, node, submitted, clock: new FakeClock(), onGone: () => {} });
-  mirror.sync();
-  return { store, sync: () => mirror.sync() };
+  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone: () => {} });
+  objects.node = node;
+  objects.sync();
+  return { store, sync: () => objects.sync() };
 }
 
 const annotations = { "kubernetes.io/config.hash": "h1" };
