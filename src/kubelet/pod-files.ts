@@ -12,7 +12,7 @@ import { toTerminationMessage } from "../plan/status/termination-message.ts";
 import { PodStepError } from "../plan/waiting-reasons.ts";
 import type { HostFiles } from "./volumes/host-files.ts";
 import { PodDirectories } from "./volumes/pod-directories.ts";
-import type { PodVolumeQueue } from "./volumes/volume-manager.ts";
+import type { VolumeManager } from "./volumes/volume-manager.ts";
 
 const MAX_RESOLV_CONF_BYTES = 1024 * 1024;
 
@@ -133,7 +133,7 @@ export class PodFiles {
   async readContainerInputs(
     pod: Pod,
     container: Container,
-    volumes: Pick<PodVolumeQueue, "readEnvFile">,
+    volumes: Pick<VolumeManager, "readEnvFile">,
   ): Promise<ContainerInputs> {
     const envFiles = new Map<string, () => string | undefined>();
     for (const { valueFrom } of container.env ?? []) {

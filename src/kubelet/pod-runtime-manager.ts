@@ -24,7 +24,7 @@ import type { LogLinks } from "./log-links.ts";
 import type { PodCgroupManager } from "./pod-cgroup-manager.ts";
 import type { PodFiles } from "./pod-files.ts";
 import type { PodHookRunner } from "./pod-hook-runner.ts";
-import type { PodVolumeQueue } from "./volumes/volume-manager.ts";
+import type { VolumeManager } from "./volumes/volume-manager.ts";
 
 /** More creates and starts at a time would only queue up inside the engine, and make each of them slower. */
 const MAX_ENGINE_CALLS = 8;
@@ -47,7 +47,7 @@ interface RuntimeParts {
   pods: PodEngine;
   sandboxes: PodSandboxes;
   images: Pick<ImageManager, "ensureImage">;
-  volumes: PodVolumeQueue;
+  volumes: VolumeManager;
   files: PodFiles;
   hooks: PodHookRunner;
   cgroups: PodCgroupManager;

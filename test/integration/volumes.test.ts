@@ -32,7 +32,7 @@ describeWithEngine("volumes in real containers", () => {
 
   /** Sets the pod's volumes up and starts its one container with them. */
   async function start(pod: Pod, script: string, index = NO_OBJECTS): Promise<string> {
-    await manager.setUp(pod, { objects: index }, SIGNAL);
+    await manager.setUp(pod, index, SIGNAL);
     const mounts = await manager.mountsFor(pod, pod.spec.containers[0] as Container, [], SIGNAL);
     const hosts = manager.directories(pod.metadata.uid ?? "").etcHosts;
     writeHostsFile(hosts, { pod, podIps: ["192.0.2.77"], names: { hostname: "web-node1", domain: "" } });

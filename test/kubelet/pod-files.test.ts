@@ -4,10 +4,11 @@ import { mkdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from "n
 import { join } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { PodFiles } from "../../src/kubelet/pod-files.ts";
-import { localHostFiles, readTerminationLog } from "../../src/kubelet/volumes/host-files.ts";
+import { readTerminationLog } from "../../src/kubelet/volumes/host-files.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
+import { localHostFiles } from "../support/volume-world.ts";
 
 const makeDirectory = tempDirs();
 let root: string;

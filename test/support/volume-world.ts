@@ -1,14 +1,15 @@
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
 import type { EngineVolume, VolumeEngine } from "../../src/base/model/container-engine.ts";
 import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
-import { localHostFiles } from "../../src/kubelet/volumes/host-files.ts";
+import { type HostFiles, hostFileTasks } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
 import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
+import type { VolumeHost } from "../../src/kubelet/volumes/volume-plugins.ts";
 import { toNodeAllocatable } from "../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "./builders.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { aMetrics } from "./metrics.ts";
-import { RecordingLogger } from "./recording-logger.ts";
+import { RecordingLogger, RecordingRecorder } from "./recording-logger.ts";
 import { mounting } from "./temp-dir.ts";
 
 /** An engine's volumes and images in memory. */
@@ -58,19 +59,26 @@ export const objects = (value: string): ObjectIndex => ({
   ]),
 });
 
+/** Tasks on files in this thread, without a deadline. */
+export const localHostFiles = (): HostFiles =>
+  Object.fromEntries(
+    Object.entries(hostFileTasks()).map(([name, task]) => [
+      name,
+      async (...args: unknown[]) => (task as (...args: unknown[]) => unknown)(...args),
+    ]),
+  ) as never;
+
 /** A volume manager on a real directory, with an engine in memory. */
 export function aManager(
   rootDir: string,
-  {
-    mounts = mounting.ok,
-    ...options
-  }: { mounts?: boolean } & Partial<ConstructorParameters<typeof VolumeManager>[0]> = {},
+  { mounts = mounting.ok, ...options }: { mounts?: boolean } & Partial<VolumeHost> = {},
 ) {
   const engine = new FakeVolumeEngine();
   const logger = new RecordingLogger();
+  const recorder = new RecordingRecorder();
   const metrics = aMetrics();
-  const manager = new VolumeManager({
-    rootDir,
+  const clock = new FakeClock();
+  const host = {
     allocatable: toNodeAllocatable({
       name: "node1",
       ip: "192.0.2.1",
@@ -79,16 +87,15 @@ export function aManager(
       bootId: "",
       machineId: "",
     }),
-    clock: new FakeClock(),
-    logger,
-    metrics,
+    clock,
     engine,
     images: engine,
     hostFiles: localHostFiles(),
     ...(mounts && { mounter: new Mounter() }),
     ...options,
-  });
-  return { manager, engine, logger, metrics };
+  };
+  const manager = new VolumeManager(host, { rootDir, logger, recorder, metrics });
+  return { manager, engine, logger, recorder, metrics, clock };
 }
 
 /** A pod whose one container mounts each volume at `/<name>`, then what `mounts` adds. */

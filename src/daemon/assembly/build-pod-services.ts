@@ -24,7 +24,8 @@ import { PodHookRunner } from "../../kubelet/pod-hook-runner.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
 import { PodRuntimeManager, PodSandboxes } from "../../kubelet/pod-runtime-manager.ts";
 import { canMount, Mounter } from "../../kubelet/volumes/mounter.ts";
-import { PodVolumeQueue, VolumeManager } from "../../kubelet/volumes/volume-manager.ts";
+import { VolumeManager } from "../../kubelet/volumes/volume-manager.ts";
+import type { VolumeHost } from "../../kubelet/volumes/volume-plugins.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
 import { parseCgroupMounts } from "../../stats/cgroups/cgroup-layout.ts";
 import { countOperation } from "../../stats/metrics/kubelet-metrics.ts";
@@ -97,7 +98,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
         ensurePauseImage: (signal) => engine.ensurePauseImage(signal, (image, stop) => images.pull(image, stop)),
       }),
       images,
-      volumes: new PodVolumeQueue({ clock, logger, recorder, volumes }),
+      volumes,
       files: new PodFiles({
         logger,
         options,
@@ -193,16 +194,13 @@ async function buildVolumes(
   images: ImageManager,
   { podManager, cluster }: PodServicesInput,
 ): Promise<VolumeManager> {
-  const { options, allocatable, clock, logger, metrics, background } = context;
+  const { options, allocatable, clock, logger, recorder, metrics, background } = context;
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
-  return new VolumeManager({
-    metrics: metrics.kubelet,
-    rootDir: options.rootDir,
+  const host: VolumeHost = {
     allocatable,
     clock,
-    logger,
     engine: engine.volumes,
     images,
     ...(mounting.ok && { mounter }),
@@ -215,7 +213,8 @@ async function buildVolumes(
       },
     }),
     claimBytesOf: (pod, claimName) => computeClaimBytes(podManager.state.objects ?? [], pod, claimName),
-  });
+  };
+  return new VolumeManager(host, { rootDir: options.rootDir, logger, recorder, metrics: metrics.kubelet });
 }
 
 /** Cgroups above the containers. */

@@ -15,7 +15,7 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import type { EmptyDirVolumeSource, HostAlias, HostPathVolumeSource, Pod } from "../../base/api/pod.ts";
 import type { Threaded } from "../../base/concurrency/worker-pool.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
@@ -24,11 +24,9 @@ import { removeTree } from "../../base/files/remove-tree.ts";
 import { messageOf, unlessCode } from "../../base/text/error-message.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../../plan/environment.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../../plan/pod-dns.ts";
-import { commitExtraction, prepareExtraction, readImageState, writeImageState } from "./image-volume.ts";
 import { bindSubPath, makeMountPoint, resolveOwnSubPath } from "./mount-points.ts";
 import { Mounter } from "./mounter.ts";
 import {
-  type EmptyDirPaths,
   type FileVolumeContent,
   type FileVolumePaths,
   prepareEmptyDir,
@@ -36,7 +34,7 @@ import {
   writeState,
 } from "./own-volumes.ts";
 import { applyFsGroup } from "./ownership.ts";
-import { PodDirectories } from "./pod-directories.ts";
+import { makeDirectory, PodDirectories, type VolumePaths } from "./pod-directories.ts";
 
 /**
  * Work on files of pods, on the host's disks. Arguments and results are plain data: the kubelet's own thread runs none of
@@ -58,7 +56,7 @@ export const hostFileTasks = (mounter = new Mounter()) => ({
   /** Names in each directory; none for one that is missing. */
   listAll: (directories: readonly string[]): string[][] =>
     directories.map((directory) => unlessCode(["ENOENT", "ENOTDIR"], () => readdirSync(directory)) ?? []),
-  prepareEmptyDir: (source: EmptyDirVolumeSource, pod: Pod, paths: EmptyDirPaths, canMount: boolean) =>
+  prepareEmptyDir: (source: EmptyDirVolumeSource, pod: Pod, paths: VolumePaths, canMount: boolean) =>
     prepareEmptyDir(source, pod, paths, canMount ? mounter : undefined),
   writeVolumeState: writeState,
   writeFileVolume: (paths: FileVolumePaths, content: FileVolumeContent, canMount: boolean) =>
@@ -82,12 +80,6 @@ export const hostFileTasks = (mounter = new Mounter()) => ({
 
 /** The tasks of {@link hostFileTasks}, run by other threads. Each call rejects at a deadline when the disk does not answer. */
 export type HostFiles = Threaded<ReturnType<typeof hostFileTasks>>;
-
-/** In this thread, without a deadline: for tests. */
-export function localHostFiles(mounter?: Mounter): HostFiles {
-  const tasks = Object.entries(hostFileTasks(mounter)) as [string, (...args: unknown[]) => unknown][];
-  return Object.fromEntries(tasks.map(([name, task]) => [name, async (...args: unknown[]) => task(...args)])) as never;
-}
 
 /** Text of a file in a volume, without leaving the volume; undefined when there is none. @throws Error for users */
 function readEnvFile(directory: string, path: string): string | undefined {
@@ -162,6 +154,45 @@ function systemMessage(error: unknown, path: string): string {
   const { syscall, code, message } = error as NodeJS.ErrnoException;
   const text = code === undefined ? undefined : GO_TEXTS[code];
   return text === undefined ? message : `${syscall ?? "open"} ${path}: ${text}`;
+}
+
+/** What was unpacked from an image, or is to be mounted. */
+interface ImageVolumeState {
+  reference: string;
+  imageId: string;
+}
+
+function writeImageState({ stateDirectory }: VolumePaths, state: ImageVolumeState): void {
+  mkdirSync(stateDirectory, { recursive: true, mode: 0o750 });
+  writeFileSync(join(stateDirectory, "image.new"), JSON.stringify(state));
+  renameSync(join(stateDirectory, "image.new"), join(stateDirectory, "image"));
+}
+
+/** undefined for a volume that has not been set up. */
+function readImageState(paths: VolumePaths): ImageVolumeState | undefined {
+  try {
+    return JSON.parse(readBoundedText(join(paths.stateDirectory, "image"), MAX_IMAGE_STATE_BYTES));
+  } catch {
+    return undefined; // not there, or torn: then it is set up again
+  }
+}
+
+const MAX_IMAGE_STATE_BYTES = 64 * 1024;
+
+/** @returns an empty directory for the files of an image */
+function prepareExtraction(directory: string): string {
+  const fresh = `${directory}.new`;
+  rmSync(fresh, { recursive: true, force: true });
+  makeDirectory(fresh, 0o755);
+  return fresh;
+}
+
+/** Puts complete files in the place of earlier ones. */
+function commitExtraction(fresh: string, directory: string): void {
+  // Docker adds this file to every container; it is not part of the image.
+  rmSync(join(fresh, ".dockerenv"), { force: true });
+  rmSync(directory, { recursive: true, force: true });
+  renameSync(fresh, directory);
 }
 
 /** All that counts: a container may write any amount. Source: the kubelet. */

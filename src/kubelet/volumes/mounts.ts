@@ -1,23 +1,13 @@
-import { isAbsolute, join } from "node:path";
+import { isAbsolute } from "node:path";
 import type { Container, VolumeMount } from "../../base/api/pod.ts";
 import type { EngineVolume, Mount, VolumeEngine } from "../../base/model/container-engine.ts";
 import { apiAtLeast } from "../../base/text/api-version.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { type EnvironmentVariable, expandStrictly } from "../../plan/environment.ts";
 import type { HostFiles } from "./host-files.ts";
-import { type ImageVolumePaths, mountsImages } from "./image-volume.ts";
 import { findNestedMounts } from "./mount-points.ts";
 import type { Mounter } from "./mounter.ts";
-import type { PodDirectories } from "./pod-directories.ts";
-
-/**
- * The mounts of one container cannot be made (a bad subPath, mostly); the pod's other containers are not concerned.
- * `reason` and `message` go into the container's waiting state.
- */
-export class MountError extends Error {
-  override readonly name = "MountError";
-  readonly reason = "CreateContainerConfigError";
-}
+import type { PodDirectories, VolumePaths } from "./pod-directories.ts";
 
 export type MountSource =
   | {
@@ -31,7 +21,7 @@ export type MountSource =
       isManaged: boolean;
     }
   | { kind: "volume"; name: string; readOnly: boolean }
-  | { kind: "image"; paths: ImageVolumePaths };
+  | { kind: "image"; paths: VolumePaths };
 
 interface MountsRequest {
   container: Container;
@@ -48,18 +38,24 @@ interface MountsRequest {
   signal: AbortSignal;
 }
 
-/** Turns the volumeMounts of a container into mounts for the engine, in their order. @throws MountError */
+/** Engines from API 1.48 on mount images themselves; for older ones the files are unpacked. */
+export const mountsImages = (engine: VolumeEngine) => apiAtLeast(engine.apiVersion(), "1.48");
+
+/**
+ * Turns the volumeMounts of a container into mounts for the engine, in their order.
+ * @throws Error with a message for users: the container cannot have them (a bad subPath, mostly)
+ */
 export async function toMounts(request: MountsRequest): Promise<Mount[]> {
   const { container } = request;
   const device = container.volumeDevices?.[0];
-  if (device) throw new MountError(`cannot find volume "${device.name}" to pass into container "${container.name}"`);
+  if (device) throw new Error(`cannot find volume "${device.name}" to pass into container "${container.name}"`);
   const mounts: Mount[] = [];
   /** Our own directories that are mounted unchanged, by index of the mount; the engine cannot create anything in them. */
   const ours = new Map<number, string>();
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     request.signal.throwIfAborted();
     const source = request.sourceOf(mount);
-    if (!source) throw new MountError(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
+    if (!source) throw new Error(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
     const subPath = subPathOf(mount, request.env);
     const resolved = await resolveSource(source, subPath, mount, index, request);
     if (source.kind === "path" && source.isOurs && subPath === "") ours.set(index, source.path);
@@ -119,7 +115,7 @@ async function resolveSource(
     return { type: "bind", source: path, readOnly };
   }
   if (apiAtLeast(request.engine.apiVersion(), "1.45")) return { type: "volume", source: name, readOnly, subPath };
-  throw new MountError(
+  throw new Error(
     `subPath of volumeMount "${mount.name}" of container "${request.container.name}" needs Docker 26 (API 1.45) or a plain local volume`,
   );
 }
@@ -133,12 +129,12 @@ function subPathOf(mount: VolumeMount, env: readonly EnvironmentVariable[]): str
   if (mount.subPathExpr) {
     const values = new Map(env.map(({ name, value }) => [name, value]));
     const expanded = expandStrictly(mount.subPathExpr, (name) => values.get(name));
-    if ("missing" in expanded) throw new MountError(`missing value for ${expanded.missing.join(", ")}`);
+    if ("missing" in expanded) throw new Error(`missing value for ${expanded.missing.join(", ")}`);
     subPath = expanded.text;
   }
-  if (isAbsolute(subPath)) throw new MountError(`error SubPath \`${subPath}\` must not be an absolute path`);
+  if (isAbsolute(subPath)) throw new Error(`error SubPath \`${subPath}\` must not be an absolute path`);
   if (subPath.split("/").includes("..")) {
-    throw new MountError(`unable to provision SubPath \`${subPath}\`: must not contain '..'`);
+    throw new Error(`unable to provision SubPath \`${subPath}\`: must not contain '..'`);
   }
   return subPath;
 }
@@ -152,15 +148,15 @@ async function bind(
   { container, directories, mounter, hostFiles, onDetail }: MountsRequest,
 ): Promise<string> {
   const failure = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`;
-  if (!mounter && !isOurs) throw new MountError(`${failure}: it takes a kubelet that runs as root and can mount`);
+  if (!mounter && !isOurs) throw new Error(`${failure}: it takes a kubelet that runs as root and can mount`);
   try {
     if (!mounter) return await hostFiles.resolveOwnSubPath(volumePath, subPath);
-    const target = join(directories.subPath(mount.name, container.name, index));
+    const target = directories.subPath(mount.name, container.name, index);
     await hostFiles.bindSubPath(volumePath, subPath, target);
     return target;
   } catch (error) {
     // Upstream too keeps the details from the pod's owner: they describe the host.
     onDetail(`${failure}: ${messageOf(error)}`);
-    throw new MountError(failure);
+    throw new Error(failure);
   }
 }

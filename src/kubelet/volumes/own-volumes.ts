@@ -19,13 +19,7 @@ import { type Payload, type ProjectedFile, writeAtomically } from "./atomic-writ
 import { computeMountPointNames } from "./mount-points.ts";
 import type { Mounter } from "./mounter.ts";
 import { applyFsGroup, READ_ONLY } from "./ownership.ts";
-import { makeDirectory } from "./pod-directories.ts";
-
-export interface EmptyDirPaths {
-  directory: string;
-  /** Keeps the file `ready`, so that contents and modes survive a restart of the kubelet. */
-  stateDirectory: string;
-}
+import { makeDirectory, type VolumePaths } from "./pod-directories.ts";
 
 /**
  * Makes the directory of an emptyDir volume, once per life of the pod: mode 0777, with fsGroup 2777 and the group;
@@ -38,7 +32,7 @@ export interface EmptyDirPaths {
 export async function prepareEmptyDir(
   { medium = "", sizeLimit }: EmptyDirVolumeSource,
   pod: Pod,
-  { directory, stateDirectory }: EmptyDirPaths,
+  { directory, stateDirectory }: VolumePaths,
   mounter: Mounter | undefined,
 ): Promise<boolean> {
   const options = mountOptions(medium, sizeLimit, pod);
@@ -66,7 +60,7 @@ export async function prepareEmptyDir(
 const MAX_STATE_BYTES = 64 * 1024;
 
 /** The state of the last complete set-up of a volume: its fsGroup or "". */
-export function readState(stateDirectory: string): string | undefined {
+function readState(stateDirectory: string): string | undefined {
   const file = join(stateDirectory, "ready");
   return statSync(file, { throwIfNoEntry: false }) && readBoundedText(file, MAX_STATE_BYTES);
 }
@@ -152,10 +146,8 @@ export type FileVolumePlugin = "configmap" | "secret" | "downward-api" | "projec
 /** Volumes on a tmpfs, as the kubelet has them: what may hold secrets is never on a disk. */
 export const isInMemory = (plugin: FileVolumePlugin): boolean => plugin !== "configmap";
 
-export interface FileVolumePaths {
+export interface FileVolumePaths extends VolumePaths {
   plugin: FileVolumePlugin;
-  directory: string;
-  stateDirectory: string;
 }
 
 export interface FileVolumeContent {
@@ -169,11 +161,10 @@ export interface FileVolumeContent {
 
 /** Computes the files of a configMap, secret, downwardAPI or projected volume. @throws Error with a message for users */
 export function computeFileVolume(volume: Volume, pod: Pod, facts: PayloadFacts & { now: Date }): FileVolumeContent {
-  const computed = computePayload(volume, pod, facts);
-  if ("problem" in computed) throw new Error(computed.problem);
+  const files = computePayload(volume, pod, facts);
   const { fsGroup } = pod.spec.securityContext;
   return {
-    files: fsGroup === undefined ? computed.files : withGroupAccess(computed.files),
+    files: fsGroup === undefined ? files : withGroupAccess(files),
     ...(fsGroup !== undefined && { fsGroup }),
     mountPoints: computeMountPointNames(pod, volume.name),
     now: facts.now,
@@ -250,14 +241,11 @@ const tokenKey = ({ audience, expirationSeconds }: TokenSpec): string => `${expi
 const DEFAULT_MODE = 0o644;
 
 /**
- * The files of a configMap, secret, downwardAPI or projected volume, or why they cannot be made, in upstream's words.
- * If two sources have the same path, the later wins, as upstream.
+ * The files of a configMap, secret, downwardAPI or projected volume. If two sources have the same path, the later wins, as
+ * upstream.
+ * @throws Error that says why they cannot be made, in upstream's words
  */
-export function computePayload(
-  volume: Volume,
-  pod: Pod,
-  facts: PayloadFacts,
-): { files: Payload } | { problem: string } {
+export function computePayload(volume: Volume, pod: Pod, facts: PayloadFacts): Payload {
   const collector = new PayloadCollector(pod, facts);
   const { configMap, secret, downwardAPI, projected } = volume;
   if (configMap) collector.addConfigMap(configMap, configMap.defaultMode);
@@ -355,9 +343,9 @@ class PayloadCollector {
     }
   }
 
-  finish(): { files: Payload } | { problem: string } {
+  finish(): Payload {
     const [first, ...others] = this.#problems;
-    if (first === undefined) return { files: this.#files };
-    return { problem: others.length === 0 ? first : `[${this.#problems.join(", ")}]` };
+    if (first === undefined) return this.#files;
+    throw new Error(others.length === 0 ? first : `[${this.#problems.join(", ")}]`);
   }
 }

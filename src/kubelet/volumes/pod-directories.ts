@@ -5,6 +5,14 @@ import type { PodUID } from "../../base/model/identity.ts";
 /** Name of the directory of a volume plugin, which is called as the kubelet calls it: `empty-dir`. */
 export const pluginDirectory = (plugin: string) => `kubernetes.io~${plugin}`;
 
+/** Directories of one volume of a pod. */
+export interface VolumePaths {
+  /** Its files. */
+  directory: string;
+  /** Notes of its plugin, e.g. the file `ready`, by which contents and modes survive a restart of the kubelet. */
+  stateDirectory: string;
+}
+
 /** Paths of one pod under `<root-dir>/pods/<uid>`, laid out as the kubelet does it. */
 export class PodDirectories {
   readonly pod: string;
@@ -48,8 +56,7 @@ export class PodDirectories {
     return join(this.statesOf(plugin), name);
   }
 
-  /** Directories of one volume: its files, and the notes of its plugin. */
-  paths(plugin: string, name: string): { directory: string; stateDirectory: string } {
+  paths(plugin: string, name: string): VolumePaths {
     return { directory: this.volume(plugin, name), stateDirectory: this.pluginState(plugin, name) };
   }
 

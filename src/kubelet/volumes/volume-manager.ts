@@ -1,6 +1,6 @@
 import { mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import type { Container, Pod } from "../../base/api/pod.ts";
+import type { Container, Pod, VolumeMount } from "../../base/api/pod.ts";
 import { timed } from "../../base/concurrency/timed.ts";
 import { Turns } from "../../base/concurrency/turns.ts";
 import type { Clock } from "../../base/model/clock.ts";
@@ -13,7 +13,7 @@ import type { EventRecorder } from "../../base/model/pod-event.ts";
 import { podRefOf } from "../../base/model/pod-ref.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { EnvironmentVariable } from "../../plan/environment.ts";
-import { PodStepError, type WaitingReasonName } from "../../plan/waiting-reasons.ts";
+import { PodStepError } from "../../plan/waiting-reasons.ts";
 import { countVolumeSetUp, type KubeletMetrics } from "../../stats/metrics/kubelet-metrics.ts";
 import { Mounter } from "./mounter.ts";
 import { toMounts } from "./mounts.ts";
@@ -35,51 +35,41 @@ interface VolumeFailure {
   message: string;
 }
 
-/**
- * The volumes of a pod cannot be made ready. `FailedMount`: no container of the pod may start, the pod stays in
- * ContainerCreating; worth another try later. `message` is the first failure's, `failures` has all, one event each.
- */
-export class VolumeError extends Error {
-  override readonly name = "VolumeError";
-
-  constructor(readonly failures: readonly [VolumeFailure, ...VolumeFailure[]]) {
-    super(failures[0].message);
-  }
-}
-
 /** The text of a failed set-up, as upstream's events have it (with the blank before the colon). */
 const setUpFailure = (volume: string, error: unknown): VolumeFailure => ({
   volume,
   message: `MountVolume.SetUp failed for volume "${volume}" : ${messageOf(error)}`,
 });
 
-interface VolumeManagerOptions extends VolumeHost {
+interface VolumeManagerDeps {
   rootDir: string;
   logger: Logger;
+  recorder: EventRecorder;
   metrics: KubeletMetrics;
-}
-
-interface RefreshOutcome {
-  changed: string[];
-  /** Volumes that could not be brought up to date; they keep what they had. */
-  failures: VolumeFailure[];
 }
 
 /**
  * The volumes of pods on this machine, as the kubelet lays them out under `<root-dir>/pods/<uid>`. Every method may be
- * repeated at any time: what is already so stays. Calls for one pod must not overlap (its worker sees to that).
+ * repeated at any time: what is already so stays. Work on the volumes of one pod never overlaps.
  */
 export class VolumeManager {
-  readonly #options: VolumeManagerOptions;
+  readonly #host: VolumeHost;
+  readonly #deps: VolumeManagerDeps;
   readonly #rootDir: string;
   /** Reads the list of mounts, also where mounts are impossible. */
   readonly #mounts = new Mounter();
+  readonly #failedMounts: FailedMounts;
+  /** The pod object whose volumes are ready, by uid: an edit makes another object. */
+  readonly #ready = new Map<PodUID, Pod>();
+  readonly #turns = new Turns();
 
-  constructor(options: VolumeManagerOptions) {
-    this.#options = options;
-    mkdirSync(options.rootDir, { recursive: true, mode: 0o750 });
+  constructor(host: VolumeHost, deps: VolumeManagerDeps) {
+    this.#host = host;
+    this.#deps = deps;
+    this.#failedMounts = new FailedMounts(host.clock, deps.recorder);
+    mkdirSync(deps.rootDir, { recursive: true, mode: 0o750 });
     // The kernel's list of mounts has real paths.
-    this.#rootDir = realpathSync(options.rootDir);
+    this.#rootDir = realpathSync(deps.rootDir);
   }
 
   /** Paths of one pod. @throws Error when the uid is not a plain directory name. */
@@ -88,11 +78,26 @@ export class VolumeManager {
   }
 
   /**
-   * Makes the pod's directory and every volume that some container of it mounts or reads its environment from.
-   * @throws VolumeError with every volume that failed; the others are ready.
+   * Makes the pod's directory and every volume that some container of it mounts or reads its environment from; nothing when
+   * they are ready for this very pod object. One that fails does not keep the others from being made.
+   * @throws PodStepError `FailedMount` with the first failure; the others are events
    */
-  async setUp(pod: Pod, { objects }: { objects: ObjectIndex }, signal: AbortSignal): Promise<void> {
-    const { clock, metrics, hostFiles } = this.#options;
+  async setUp(pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
+    const uid = pod.metadata.uid ?? "";
+    if (this.#ready.get(uid) === pod) return;
+    const failures = await this.#inTurn(pod, () => this.#setUpAll(pod, objects, signal)).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      throw new PodStepError("FailedMount", messageOf(cause), { cause });
+    });
+    const volumes = failures.map(({ volume }) => volume);
+    if (volumes.length > 0) this.#failedMounts.failed(pod, volumes);
+    this.#report(pod, failures);
+    this.#ready.set(uid, pod);
+    this.#failedMounts.settled(uid);
+  }
+
+  async #setUpAll(pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<VolumeFailure[]> {
+    const { clock, hostFiles } = this.#host;
     const directories = this.#directoriesOf(pod);
     await hostFiles.makePodDirectories(this.#rootDir, pod.metadata.uid ?? "");
     const failures: VolumeFailure[] = [];
@@ -100,23 +105,30 @@ export class VolumeManager {
       signal.throwIfAborted();
       const setUp = async () => {
         const { plugin, source } = pluginOf(volume);
-        await plugin.setUp(source, { pod, name: volume.name, directories }, this.#options, objects, signal);
+        await plugin.setUp(source, { pod, name: volume.name, directories }, this.#host, objects, signal);
       };
       await timed(clock, setUp, (durationMs, failed) => {
-        if (!signal.aborted) countVolumeSetUp(metrics, volume, durationMs, failed);
+        if (!signal.aborted) countVolumeSetUp(this.#deps.metrics, volume, durationMs, failed);
       }).catch((error: unknown) => {
         signal.throwIfAborted();
         failures.push(setUpFailure(volume.name, error));
       });
     }
-    const [first, ...others] = failures;
-    if (first) throw new VolumeError([first, ...others]);
+    return failures;
+  }
+
+  /** @throws PodStepError for the first failure; each of the others is an event of the pod */
+  #report(pod: Pod, [first, ...others]: readonly VolumeFailure[]): void {
+    for (const { message } of others) {
+      this.#deps.recorder.record(podRefOf(pod), { type: "Warning", reason: "FailedMount", message });
+    }
+    if (first) throw new PodStepError("FailedMount", first.message);
   }
 
   /**
    * The volume mounts of a container of a pod that was set up, in the order of `volumeMounts`, sub paths bound.
    * @param env of the container, for `subPathExpr`.
-   * @throws MountError when the container cannot have them.
+   * @throws PodStepError `CreateContainerConfigError` when the container cannot have them
    */
   async mountsFor(
     pod: Pod,
@@ -124,39 +136,42 @@ export class VolumeManager {
     env: readonly EnvironmentVariable[],
     signal: AbortSignal,
   ): Promise<Mount[]> {
-    const { engine, logger, mounter, hostFiles } = this.#options;
-    const directories = this.#directoriesOf(pod);
-    return await toMounts({
-      container,
-      env,
-      directories,
-      sourceOf: (mount) => mountSourceOf(pod, mount, directories),
-      engine,
-      mounter,
-      hostFiles,
-      onDetail: (message) => logger.warn(message, { pod: `${pod.metadata.namespace}/${pod.metadata.name}` }),
-      signal,
-    });
+    const { engine, mounter, hostFiles } = this.#host;
+    const { logger } = this.#deps;
+    try {
+      const directories = this.#directoriesOf(pod);
+      const sourceOf = (mount: VolumeMount) => mountSourceOf(pod, mount, directories);
+      const onDetail = (message: string) =>
+        logger.warn(message, { pod: `${pod.metadata.namespace}/${pod.metadata.name}` });
+      const request = { container, env, directories, sourceOf, engine, mounter, hostFiles, onDetail, signal };
+      return await this.#inTurn(pod, () => toMounts(request));
+    } catch (cause) {
+      throw new PodStepError("CreateContainerConfigError", messageOf(cause), { cause });
+    }
   }
 
   /**
    * Writes configMap, secret, projected and downwardAPI volumes again, from the objects and the pod as they are now, each
-   * at once. Containers see it without a restart, except through subPath. Volumes not yet set up are left to `setUp`.
+   * at once. Containers see it without a restart, except through subPath. Volumes not yet set up are left to {@link setUp}.
+   * @throws PodStepError `FailedMount` with the first failure; a volume that failed keeps what it had
    */
-  async refresh(pod: Pod, objects: ObjectIndex): Promise<RefreshOutcome> {
-    const outcome: RefreshOutcome = { changed: [], failures: [] };
+  async refresh(pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
     const directories = this.#directoriesOf(pod);
-    for (const volume of usedVolumes(pod)) {
-      const { name } = volume;
-      try {
-        const { plugin, source } = findPlugin(volume) ?? {};
-        const isChanged = await plugin?.refresh?.(source, { pod, name, directories }, this.#options, objects);
-        if (isChanged) outcome.changed.push(name);
-      } catch (error) {
-        outcome.failures.push(setUpFailure(name, error));
+    const failures: VolumeFailure[] = [];
+    await this.#inTurn(pod, async () => {
+      for (const volume of usedVolumes(pod)) {
+        const { name } = volume;
+        try {
+          const { plugin, source } = findPlugin(volume) ?? {};
+          if (!(await plugin?.refresh?.(source, { pod, name, directories }, this.#host, objects))) continue;
+          this.#deps.logger.info(`Volume "${name}" of pod "${podFullName(pod.metadata)}" was brought up to date`);
+        } catch (error) {
+          failures.push(setUpFailure(name, error));
+        }
       }
-    }
-    return outcome;
+    });
+    signal.throwIfAborted();
+    this.#report(pod, failures);
   }
 
   /**
@@ -165,7 +180,7 @@ export class VolumeManager {
    * @throws Error with a message for users.
    */
   async readEnvFile(pod: Pod, volumeName: string, path: string): Promise<string | undefined> {
-    return await this.#options.hostFiles.readEnvFile(this.#directoriesOf(pod).volume("empty-dir", volumeName), path);
+    return await this.#host.hostFiles.readEnvFile(this.#directoriesOf(pod).volume("empty-dir", volumeName), path);
   }
 
   /**
@@ -174,13 +189,18 @@ export class VolumeManager {
    * @throws Error when something is still in use; to be tried again.
    */
   async tearDown(uid: PodUID, signal: AbortSignal): Promise<void> {
-    const directories = this.directories(uid);
+    this.#ready.delete(uid);
+    this.#failedMounts.settled(uid);
+    await this.#turns.run(uid, () => this.#removeAll(this.directories(uid), signal));
+  }
+
+  async #removeAll(directories: PodDirectories, signal: AbortSignal): Promise<void> {
     for (const { directory, remove } of pluginsWithDirectories()) {
       if (!remove) continue;
       const states = directories.statesOf(directory);
       const volumes = await this.#list(states);
-      const notes = await this.#options.hostFiles.listAll(volumes.map((volume) => join(states, volume)));
-      await remove(notes.flat(), this.#options.engine, signal);
+      const notes = await this.#host.hostFiles.listAll(volumes.map((volume) => join(states, volume)));
+      await remove(notes.flat(), this.#host.engine, signal);
     }
     signal.throwIfAborted();
     await this.#remove(directories.pod);
@@ -192,7 +212,17 @@ export class VolumeManager {
    * @throws Error when something is still in use; to be tried again.
    */
   async removeUnused(pod: Pod, signal: AbortSignal): Promise<void> {
-    const { engine, hostFiles } = this.#options;
+    await this.#inTurn(pod, () => this.#removeUnused(pod, signal));
+  }
+
+  /** Removes the volumes of a pod of which nothing runs any more; {@link setUp} makes them again. */
+  async release(pod: Pod, signal: AbortSignal): Promise<void> {
+    this.#ready.delete(pod.metadata.uid ?? "");
+    await this.removeUnused({ ...pod, spec: { ...pod.spec, volumes: [] } }, signal);
+  }
+
+  async #removeUnused(pod: Pod, signal: AbortSignal): Promise<void> {
+    const { engine, hostFiles } = this.#host;
     const directories = this.#directoriesOf(pod);
     const used = usedVolumes(pod);
     const wanted = new Set(used.map((volume) => `${directoryOf(volume)} ${volume.name}`));
@@ -218,7 +248,7 @@ export class VolumeManager {
 
   /** Unmounts what is mounted at or beneath a directory, then removes it; a link is removed itself. */
   async #remove(directory: string): Promise<void> {
-    const { mounter, hostFiles } = this.#options;
+    const { mounter, hostFiles } = this.#host;
     for (const target of this.#mounts.listBeneath(directory).reverse()) await mounter?.unmount(target);
     const [left] = this.#mounts.listBeneath(directory);
     if (left !== undefined) throw new Error(`cannot remove "${directory}": "${left}" is still mounted`);
@@ -238,7 +268,7 @@ export class VolumeManager {
    */
   usagePaths(pod: Pod, claims: Readonly<Record<string, string>> = {}, engineDir?: string): VolumeUsagePath[] {
     const directories = this.#directoriesOf(pod);
-    const canMount = this.#options.mounter !== undefined;
+    const canMount = this.#host.mounter !== undefined;
     return usedVolumes(pod).flatMap((volume) => {
       const { name } = volume;
       const { plugin, source } = findPlugin(volume) ?? {};
@@ -248,7 +278,11 @@ export class VolumeManager {
   }
 
   async #list(directory: string): Promise<string[]> {
-    return (await this.#options.hostFiles.listAll([directory])).flat();
+    return (await this.#host.hostFiles.listAll([directory])).flat();
+  }
+
+  #inTurn<T>(pod: Pod, work: () => Promise<T>): Promise<T> {
+    return this.#turns.run(pod.metadata.uid ?? "", work);
   }
 
   #directoriesOf(pod: Pod): PodDirectories {
@@ -256,111 +290,8 @@ export class VolumeManager {
   }
 }
 
-interface PodVolumeQueueDeps {
-  clock: Clock;
-  logger: Logger;
-  recorder: EventRecorder;
-  volumes: VolumeManager;
-}
-
-/** The volumes of each pod, one piece of work at a time, and the events of failures. */
-export class PodVolumeQueue {
-  readonly #deps: PodVolumeQueueDeps;
-  readonly #failedMounts: FailedMounts;
-  /** The pod object whose volumes are ready, by uid: an edit makes another object. */
-  readonly #ready = new Map<string, Pod>();
-  /** Work on the volumes of one pod never overlaps. */
-  readonly #turns = new Turns();
-
-  constructor(deps: PodVolumeQueueDeps) {
-    this.#deps = deps;
-    this.#failedMounts = new FailedMounts(deps);
-  }
-
-  /** Nothing to do when they are ready for this very revision. @throws PodStepError `FailedMount` */
-  async setUp(pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
-    const uid = pod.metadata.uid ?? "";
-    if (this.#ready.get(uid) === pod) return;
-    try {
-      await this.#inTurn(pod, () => this.#deps.volumes.setUp(pod, { objects }, signal));
-    } catch (error) {
-      throw this.#reportFailedMounts(pod, error as Error);
-    }
-    this.#ready.set(uid, pod);
-    this.#failedMounts.settled(uid);
-  }
-
-  /** @throws PodStepError, `CreateContainerConfigError` unless the volume has a name for it */
-  async mountsFor(
-    pod: Pod,
-    container: Container,
-    env: readonly { name: string; value: string }[],
-    signal: AbortSignal,
-  ): Promise<Mount[]> {
-    try {
-      return await this.#inTurn(pod, () => this.#deps.volumes.mountsFor(pod, container, env, signal));
-    } catch (error) {
-      const { reason = "CreateContainerConfigError" } = error as { reason?: WaitingReasonName };
-      throw new PodStepError(reason, (error as Error).message, { cause: error });
-    }
-  }
-
-  /** @throws PodStepError `FailedMount`; what failed keeps what it had */
-  async refresh(pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
-    const { volumes, logger } = this.#deps;
-    const { changed, failures } = await this.#inTurn(pod, () => volumes.refresh(pod, objects));
-    signal.throwIfAborted();
-    for (const volume of changed) {
-      logger.info(`Volume "${volume}" of pod "${podFullName(pod.metadata)}" was brought up to date`);
-    }
-    const [first, ...others] = failures;
-    this.#recordFailures(pod, others);
-    if (first) throw new PodStepError("FailedMount", first.message);
-  }
-
-  /** Text of a file in a volume; undefined when there is none. @throws Error with a message for users */
-  readEnvFile(pod: Pod, volumeName: string, path: string): Promise<string | undefined> {
-    return this.#deps.volumes.readEnvFile(pod, volumeName, path);
-  }
-
-  async removeUnused(pod: Pod, signal: AbortSignal): Promise<void> {
-    await this.#inTurn(pod, () => this.#deps.volumes.removeUnused(pod, signal));
-  }
-
-  /** Nothing of the pod runs any more; {@link setUp} creates them again. */
-  async release(pod: Pod, signal: AbortSignal): Promise<void> {
-    this.#ready.delete(pod.metadata.uid ?? "");
-    await this.removeUnused({ ...pod, spec: { ...pod.spec, volumes: [] } }, signal);
-  }
-
-  async tearDown(uid: string, signal: AbortSignal): Promise<void> {
-    this.#ready.delete(uid);
-    this.#failedMounts.settled(uid);
-    await this.#turns.run(uid, () => this.#deps.volumes.tearDown(uid, signal));
-  }
-
-  #inTurn<T>(pod: Pod, work: () => Promise<T>): Promise<T> {
-    return this.#turns.run(pod.metadata.uid ?? "", work);
-  }
-
-  /** Each failed volume gets its event; the returned error is that of the first. */
-  #reportFailedMounts(pod: Pod, error: Error): PodStepError {
-    const { failures = [] } = error as { failures?: readonly { volume: string; message: string }[] };
-    const volumes = failures.map(({ volume }) => volume);
-    if (volumes.length > 0) this.#failedMounts.failed(pod, volumes);
-    this.#recordFailures(pod, failures.slice(1));
-    return new PodStepError("FailedMount", error.message, { cause: error });
-  }
-
-  #recordFailures(pod: Pod, failures: readonly { message: string }[]): void {
-    for (const { message } of failures) {
-      this.#deps.recorder.record(podRefOf(pod), { type: "Warning", reason: "FailedMount", message });
-    }
-  }
-}
-
 /** The kubelet's podAttachAndMountTimeout: longer than two attempts of a volume that hangs. Source: recorded kubelet. */
-export const MOUNT_TIMEOUT_MS = 123_000;
+const MOUNT_TIMEOUT_MS = 123_000;
 
 interface FailingPod {
   pod: Pod;
@@ -369,12 +300,12 @@ interface FailingPod {
 }
 
 /** Reports pods that have waited for a volume for minutes: each failed attempt has its reason, this adds the duration. */
-export class FailedMounts {
+class FailedMounts {
   readonly #clock: Clock;
   readonly #recorder: EventRecorder;
   readonly #failing = new Map<string, FailingPod>();
 
-  constructor({ clock, recorder }: { clock: Clock; recorder: EventRecorder }) {
+  constructor(clock: Clock, recorder: EventRecorder) {
     this.#clock = clock;
     this.#recorder = recorder;
   }

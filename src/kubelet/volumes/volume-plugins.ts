@@ -1,20 +1,21 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { NFSVolumeSource, Pod, Volume, VolumeMount } from "../../base/api/pod.ts";
+import type { Container, ImageVolumeSource, NFSVolumeSource, Pod, Volume, VolumeMount } from "../../base/api/pod.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import { readOutput } from "../../base/files/bounded-stream.ts";
 import { claimVolumeOf } from "../../base/model/claim-volume.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { TokenSpec } from "../../base/model/cluster-connection.ts";
-import type { VolumeEngine } from "../../base/model/container-engine.ts";
+import type { ImageInfo, VolumeEngine } from "../../base/model/container-engine.ts";
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { NodeAllocatable } from "../../plan/downward-api.ts";
 import { resolvePullSecrets } from "../../plan/object-references.ts";
 import type { HostFiles } from "./host-files.ts";
-import { type ImageSource, setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
-import { isPlainDirectory, type MountSource } from "./mounts.ts";
+import { isPlainDirectory, type MountSource, mountsImages } from "./mounts.ts";
 import { computeFileVolume, type FileVolumePlugin, fetchTokens, isInMemory } from "./own-volumes.ts";
-import type { PodDirectories } from "./pod-directories.ts";
+import type { PodDirectories, VolumePaths } from "./pod-directories.ts";
 
 /** Volumes of pods as an API server knows them. */
 interface ClusterVolumes {
@@ -22,6 +23,16 @@ interface ClusterVolumes {
   claimProblemOf(pod: Pod, claimName: string): string | undefined;
   /** A token of the pod's service account. @throws Error with a message for events */
   tokenFor(pod: Pod, spec: TokenSpec): Promise<string>;
+}
+
+/** Pulls by policy as for a container of the pod: `ImageManager`. */
+interface ImageSource {
+  ensureImage(
+    pod: Pod,
+    container: Container,
+    options: { pullSecrets: readonly Secret[] },
+    signal: AbortSignal,
+  ): Promise<Pick<ImageInfo, "id">>;
 }
 
 /** The machine and the engine, as plugins use them. */
@@ -272,6 +283,49 @@ async function setUpLocal(
   if (await isSetUp("local-volume", volume, host)) return;
   await host.hostFiles.applyFsGroup(path, { fsGroup, readOnly: false, ...(policy && { policy }) });
   await host.hostFiles.writeVolumeState(stateDirectory, `${fsGroup}`);
+}
+
+/**
+ * Makes the contents of an image available to the pod: pulled by its policy, then mounted by the engine or unpacked into
+ * the volume's directory, once per life of the pod and reference (a newer image behind the same tag is not checked for).
+ * @throws Error with a message for users.
+ */
+async function setUpImageVolume(
+  { reference, pullPolicy = "IfNotPresent" }: ImageVolumeSource,
+  pod: Pod,
+  paths: VolumePaths,
+  { engine, images, hostFiles }: VolumeHost,
+  pullSecrets: readonly Secret[],
+  signal: AbortSignal,
+): Promise<void> {
+  if (!reference) throw new Error("image volume has no reference");
+  if ((await hostFiles.readImageState(paths))?.reference === reference) return;
+  // Events and back-off are those of the pod; the volume has no container of its own.
+  const container = { ...pod.spec.containers[0]!, image: reference, imagePullPolicy: pullPolicy };
+  const { id: imageId } = await images.ensureImage(pod, container, { pullSecrets }, signal);
+  if (!mountsImages(engine)) await unpack(imageId, paths.directory, engine, hostFiles, signal);
+  await hostFiles.writeImageState(paths, { reference, imageId });
+}
+
+async function unpack(
+  imageId: string,
+  directory: string,
+  engine: VolumeEngine,
+  hostFiles: HostFiles,
+  signal: AbortSignal,
+): Promise<void> {
+  const fresh = await hostFiles.prepareExtraction(directory);
+  const archive = await engine.exportImage(imageId, signal);
+  const tar = Bun.spawn(["tar", "-x", "-p", "--numeric-owner", "-f", "-", "-C", fresh], {
+    stdin: archive,
+    stdout: "ignore",
+    stderr: "pipe",
+    signal,
+  });
+  const [code, errors] = await Promise.all([tar.exited, readOutput(tar.stderr)]);
+  signal.throwIfAborted();
+  if (code !== 0) throw new Error(`cannot unpack image ${imageId}: tar: ${errors.trim() || `exit code ${code}`}`);
+  await hostFiles.commitExtraction(fresh, directory);
 }
 
 async function isSetUp(plugin: string, { name, directories }: PodVolume, { hostFiles }: VolumeHost) {

@@ -13,7 +13,6 @@ import { join } from "node:path";
 import type { Container, Volume } from "../../../src/base/api/pod.ts";
 import { bindSubPath } from "../../../src/kubelet/volumes/mount-points.ts";
 import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
-import { MountError } from "../../../src/kubelet/volumes/mounts.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { PathAttacker } from "../../support/path-attacker.ts";
 import { mounting, tempDirs } from "../../support/temp-dir.ts";
@@ -38,7 +37,7 @@ async function aWorld(
   const volumeMounts = mounts.map((mount, index) => ({ name: volume.name, mountPath: `/${index}`, ...mount }));
   const container = aContainer({ volumeMounts });
   const pod = aPod({ containers: [container], volumes: [volume] }, { uid: "uid1" });
-  await manager.setUp(pod, { objects: OBJECTS }, SIGNAL);
+  await manager.setUp(pod, OBJECTS, SIGNAL);
   const mountsFor = (env: { name: string; value: string }[] = []) => manager.mountsFor(pod, container, env, SIGNAL);
   const at = (index: number) => manager.directories("uid1").subPath(volume.name, "app", index);
   return {
@@ -103,7 +102,7 @@ describe("a single file of a configMap", () => {
     const { manager, pod, mountsFor, at } = await aWorld(CONFIG, [{ subPath: "k" }]);
     await mountsFor();
     const next = new Map([["default/cfg", { metadata: { name: "cfg" }, data: { k: "2" } }]]);
-    await manager.refresh(pod, { ...OBJECTS, configMaps: next });
+    await manager.refresh(pod, { ...OBJECTS, configMaps: next }, SIGNAL);
     expect(readFileSync(at(0), "utf8")).toBe("1");
     await mountsFor();
     expect(readFileSync(at(0), "utf8")).toBe("2");
@@ -129,7 +128,6 @@ describe("a path that leads out", () => {
     const { mountsFor, directory, logger, at } = await aWorld(EMPTY, [{ subPath: "out" }]);
     symlinkSync("/etc", join(directory, "out"));
     const error = await mountsFor().catch((thrown) => thrown);
-    expect(error).toBeInstanceOf(MountError);
     expect(error.reason).toBe("CreateContainerConfigError");
     expect(error.message).toBe('failed to prepare subPath for volumeMount "v" of container "app"');
     expect(logger.lines).toEqual([`warn ${error.message}: "out" has a symbolic link that leads out`]);

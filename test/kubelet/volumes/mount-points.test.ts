@@ -84,7 +84,7 @@ describe("a mount point", () => {
 });
 
 test("what is mounted into a ConfigMap stays through every refresh, and goes when nothing is mounted there any more", async () => {
-  const { manager } = aManager(tempDir(), { mounts: false });
+  const { manager, logger } = aManager(tempDir(), { mounts: false });
   const volumes: Volume[] = [
     { name: "c", configMap: { name: "cfg", defaultMode: 0o644 } },
     { name: "e", emptyDir: {} },
@@ -95,7 +95,7 @@ test("what is mounted into a ConfigMap stays through every refresh, and goes whe
     { name: "h", mountPath: "/c/file" },
   ];
   const pod = podWith(volumes, {}, into);
-  await manager.setUp(pod, { objects: objects("one") }, SIGNAL);
+  await manager.setUp(pod, objects("one"), SIGNAL);
   await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL);
   const directory = manager.directories("uid1").volume("configmap", "c");
   const names = () => readdirSync(directory).filter((name) => !name.startsWith(".."));
@@ -104,11 +104,11 @@ test("what is mounted into a ConfigMap stays through every refresh, and goes whe
   expect(lstatSync(join(directory, "file")).isFile()).toBe(true);
   const { ino } = lstatSync(join(directory, "data"));
 
-  expect((await manager.refresh(pod, objects("two"))).changed).toEqual(["c"]);
-  expect((await manager.refresh(pod, objects("two"))).changed).toEqual([]);
+  for (const _ of [1, 2]) await manager.refresh(pod, objects("two"), SIGNAL);
+  expect(logger.lines).toEqual(['info Volume "c" of pod "default/web-node1" was brought up to date']);
   expect(lstatSync(join(directory, "data")).ino).toBe(ino);
   expect(lstatSync(join(directory, "file")).isFile()).toBe(true);
 
-  await manager.refresh(podWith(volumes), objects("two"));
+  await manager.refresh(podWith(volumes), objects("two"), SIGNAL);
   expect(names()).toEqual(["k"]);
 });

@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Container, Volume } from "../../../src/base/api/pod.ts";
-import { MountError } from "../../../src/kubelet/volumes/mounts.ts";
 import { nfsVolumeName } from "../../../src/kubelet/volumes/volume-plugins.ts";
+import { PodStepError } from "../../../src/plan/waiting-reasons.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { mounting, tempDirs } from "../../support/temp-dir.ts";
 import { aManager, firstContainer, NO_OBJECTS, podWith, SIGNAL } from "../../support/volume-world.ts";
@@ -71,7 +71,7 @@ describe("mounts", () => {
           { name: "A", value: "a" },
         ],
       ),
-    ).rejects.toThrow(new MountError(want));
+    ).rejects.toThrow(new PodStepError("CreateContainerConfigError", want));
   });
 
   test("a container that wants a device cannot have one", async () => {
@@ -94,7 +94,7 @@ describe("Docker volumes", () => {
       { name: "a", persistentVolumeClaim: { claimName: "data" } },
       { name: "b", persistentVolumeClaim: { claimName: "by-hand", readOnly: true } },
     ]);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp(pod, NO_OBJECTS, SIGNAL);
     expect(engine.volumes.get("data")?.labels).toEqual({
       "kubelet-ts.io/claim": "data",
       "kubelet-ts.io/claim-namespace": "default",
@@ -110,14 +110,14 @@ describe("Docker volumes", () => {
   test("claims of other namespaces do not clash", async () => {
     const { manager, engine } = aManager(tempDir());
     const pod = podWith([{ name: "a", persistentVolumeClaim: { claimName: "data" } }]);
-    await manager.setUp({ ...pod, metadata: { ...pod.metadata, namespace: "shop" } }, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp({ ...pod, metadata: { ...pod.metadata, namespace: "shop" } }, NO_OBJECTS, SIGNAL);
     expect([...engine.volumes.keys()]).toEqual(["shop_data"]);
   });
 
   test("nfs is a volume of the pod, gone with it", async () => {
     const { manager, engine } = aManager(tempDir());
     const pod = podWith([{ name: "n", nfs: { server: "192.0.2.7", path: "/export", readOnly: true } }]);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp(pod, NO_OBJECTS, SIGNAL);
     expect(engine.volumes.get(NFS_NAME)).toEqual({
       name: NFS_NAME,
       driver: "local",
@@ -135,7 +135,7 @@ describe("Docker volumes", () => {
   test("options of a PersistentVolume of nfs are passed on, and may choose the version", async () => {
     const { manager, engine } = aManager(tempDir());
     const nfs = { server: "192.0.2.7", path: "/export", mountOptions: ["nfsvers=4.2", "soft"] };
-    await manager.setUp(podWith([{ name: "n", nfs }]), { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp(podWith([{ name: "n", nfs }]), NO_OBJECTS, SIGNAL);
     const [volume] = engine.volumes.values();
     expect(volume?.options).toEqual({ type: "nfs", device: ":/export", o: "addr=192.0.2.7,rw,nfsvers=4.2,soft" });
   });
@@ -150,10 +150,10 @@ describe("Docker volumes", () => {
       const { manager } = aManager(tempDir());
       const directory = tempDir();
       const pod = podWith([localWith(directory)], { securityContext: { fsGroup: 2345 } });
-      await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+      await manager.setUp(pod, NO_OBJECTS, SIGNAL);
       expect(statSync(directory)).toMatchObject({ gid: 2345 });
       writeFileSync(join(directory, "of-root"), "");
-      await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+      await manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL);
       expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toMatchObject([{ source: directory }]);
       // Directories hand their group on; the mode is what a second change would show.
       expect(statSync(join(directory, "of-root")).mode & 0o020).toBe(0);
@@ -164,8 +164,8 @@ describe("Docker volumes", () => {
       const directory = tempDir();
       writeFileSync(join(directory, "file"), "kept");
       const pod = podWith([localWith(directory, ["noexec", "ro"])]);
-      await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
-      await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+      await manager.setUp(pod, NO_OBJECTS, SIGNAL);
+      await manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL);
       const [mount] = await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL);
       const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
       const shown = lines.filter((line) => line.includes(` ${mount!.source} `));
@@ -179,9 +179,7 @@ describe("Docker volumes", () => {
     test("is refused with options where nothing can be mounted", async () => {
       const { manager } = aManager(tempDir(), { mounts: false });
       const pod = podWith([localWith(tempDir(), ["noexec"])]);
-      await expect(manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL)).rejects.toThrow(
-        "mount options of local volumes",
-      );
+      await expect(manager.setUp(pod, NO_OBJECTS, SIGNAL)).rejects.toThrow("mount options of local volumes");
     });
   });
 
@@ -190,7 +188,7 @@ describe("Docker volumes", () => {
     const pod = podWith([{ name: "n", nfs: { server: "192.0.2.7", path: "/export", readOnly: true } }], {}, [
       { name: "n", mountPath: "/sub", subPath: "a" },
     ]);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp(pod, NO_OBJECTS, SIGNAL);
     await expect(manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).rejects.toThrow("needs Docker 26 (API 1.45)");
     engine.version = "1.45";
     expect((await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL))[1]).toEqual({
@@ -211,7 +209,7 @@ describe("Docker volumes", () => {
       { securityContext: { fsGroup: 3333 } },
       [{ name: "a", mountPath: "/sub", subPath: "x" }],
     );
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp(pod, NO_OBJECTS, SIGNAL);
     const source = manager.directories("uid1").subPath("a", "app", 1);
     expect((await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL))[1]).toEqual({
       type: "bind",
@@ -231,8 +229,8 @@ describe("image volumes", () => {
     const { manager, engine } = aManager(tempDir());
     engine.version = "1.48";
     const pod = podWith([IMAGE], {}, [{ name: "i", mountPath: "/sub", subPath: "etc" }]);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp(pod, NO_OBJECTS, SIGNAL);
+    await manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL);
     expect(engine.pulls).toEqual(["data:1 Always"]);
     const image = { type: "image", source: "sha256:data:1", readOnly: true } as const;
     expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toEqual([
@@ -250,7 +248,7 @@ describe("image volumes", () => {
     const tar = Bun.spawnSync(["tar", "-c", "-C", contents, "."]);
     engine.archive = tar.stdout;
     const pod = podWith([IMAGE]);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp(pod, NO_OBJECTS, SIGNAL);
     const directory = manager.directories("uid1").volume("image", "i");
     expect(readdirSync(directory)).toEqual(["etc"]);
     expect(readFileSync(join(directory, "etc/conf"), "utf8")).toBe("from the image");
@@ -264,7 +262,7 @@ describe("image volumes", () => {
     engine.archive = Buffer.from("this is not a tar archive ".repeat(100));
     const pod = podWith([IMAGE]);
     for (let time = 0; time < 2; time++) {
-      const error = await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL).catch((thrown) => thrown);
+      const error = await manager.setUp(pod, NO_OBJECTS, SIGNAL).catch((thrown) => thrown);
       expect(error.message).toStartWith(
         'MountVolume.SetUp failed for volume "i" : cannot unpack image sha256:data:1: tar: ',
       );

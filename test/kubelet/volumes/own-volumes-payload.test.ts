@@ -19,11 +19,13 @@ const POD = aPod(
 );
 
 function files(source: Omit<Volume, "name">) {
-  const computed = computePayload({ name: "v", ...source }, POD, FACTS);
-  if ("problem" in computed) return computed.problem;
-  return Object.fromEntries(
-    [...computed.files].map(([path, { data, mode }]) => [path, `${mode.toString(8)} ${Buffer.from(data).toString()}`]),
-  );
+  try {
+    const payload = computePayload({ name: "v", ...source }, POD, FACTS);
+    const shown = [...payload].map(([path, { data, mode }]) => [path, `${mode.toString(8)} ${Buffer.from(data)}`]);
+    return Object.fromEntries(shown);
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 test.each<{ when: string; configMap: NonNullable<Volume["configMap"]>; want: string | Record<string, string> }>([

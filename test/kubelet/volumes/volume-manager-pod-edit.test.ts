@@ -15,11 +15,11 @@ const modeOf = (path: string) => (statSync(path).mode & 0o7777).toString(8);
 
 describe("an edit of the pod", () => {
   const edited = async (before: Pod, after: Pod, check: (manager: VolumeManager, engine: FakeVolumeEngine) => void) => {
-    const { manager, engine } = aManager(tempDir());
-    await manager.setUp(before, { objects: objects("1") }, SIGNAL);
+    const { manager, engine, logger } = aManager(tempDir());
+    await manager.setUp(before, objects("1"), SIGNAL);
     check(manager, engine);
-    await manager.setUp(after, { objects: objects("1") }, SIGNAL);
-    return { manager, engine };
+    await manager.setUp(after, objects("1"), SIGNAL);
+    return { manager, engine, logger };
   };
   const memory = (sizeLimit: string) => podWith([{ name: "m", emptyDir: { medium: "Memory", sizeLimit } }]);
   const pathOf = (manager: VolumeManager) => manager.directories("uid1").volume("empty-dir", "m");
@@ -45,7 +45,7 @@ describe("an edit of the pod", () => {
     const full = (manager: VolumeManager) => writeFileSync(join(pathOf(manager), "file"), Buffer.alloc(2 ** 20));
     const grown = await edited(bounded("1Mi"), bounded("3Mi"), full);
     expect(sizeOf(grown.manager)).toBe(3 * 2 ** 20);
-    await grown.manager.setUp(bounded("64Ki"), { objects: objects("1") }, SIGNAL);
+    await grown.manager.setUp(bounded("64Ki"), objects("1"), SIGNAL);
     expect(readdirSync(pathOf(grown.manager))).toEqual(["file"]);
   });
 
@@ -100,7 +100,7 @@ describe("an edit of the pod", () => {
       { name: "c", configMap: { name: "cfg", defaultMode: 420 } },
       { name: "s", emptyDir: {} },
     ]);
-    const { manager, engine } = await edited(before, after, put);
+    const { manager, engine, logger } = await edited(before, after, put);
     await manager.mountsFor(before, firstContainer(before), [], SIGNAL);
     expect(readdirSync(pathOf(manager)).sort()).toEqual(["a", "file"]);
     await manager.removeUnused(after, SIGNAL);
@@ -111,6 +111,7 @@ describe("an edit of the pod", () => {
     expect(left.sort()).toEqual(["kubernetes.io~configmap c", "kubernetes.io~empty-dir s"]);
     expect(new Mounter().listBeneath(directories.pod)).toEqual([]);
     expect(engine.volumes.size).toBe(0);
-    expect(await manager.refresh(after, objects("2"))).toEqual({ changed: ["c"], failures: [] });
+    await manager.refresh(after, objects("2"), SIGNAL);
+    expect(logger.lines).toEqual(['info Volume "c" of pod "default/web-node1" was brought up to date']);
   });
 });

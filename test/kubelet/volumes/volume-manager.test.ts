@@ -15,10 +15,11 @@ import type { Pod, Volume } from "../../../src/base/api/pod.ts";
 import { replacedClaims } from "../../../src/controllers/claims.ts";
 import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
 import type { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.ts";
-import { VolumeError } from "../../../src/kubelet/volumes/volume-manager.ts";
 import { usedVolumes } from "../../../src/kubelet/volumes/volume-plugins.ts";
+import { PodStepError } from "../../../src/plan/waiting-reasons.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { samplesOf } from "../../support/metrics.ts";
+import type { RecordingLogger } from "../../support/recording-logger.ts";
 import { isRoot, mounting, tempDirs } from "../../support/temp-dir.ts";
 import { aManager, firstContainer, NO_OBJECTS, objects, podWith, SIGNAL } from "../../support/volume-world.ts";
 
@@ -27,10 +28,13 @@ const withMounts = test.if(mounting.ok);
 const forRoot = test.if(isRoot);
 /** A volume manager that has set up the pod's volumes. */
 async function setUp(pod: Pod, index = NO_OBJECTS) {
-  const { manager } = aManager(tempDir());
-  await manager.setUp(pod, { objects: index }, SIGNAL);
-  return { manager, pod };
+  const world = aManager(tempDir());
+  await world.manager.setUp(pod, index, SIGNAL);
+  return { ...world, pod };
 }
+
+/** Names of the volumes that were brought up to date since the last call. */
+const refreshed = ({ lines }: RecordingLogger) => lines.splice(0).map((line) => /Volume "(.*?)"/.exec(line)?.[1]);
 
 const modeOf = (path: string) => (statSync(path).mode & 0o7777).toString(8);
 
@@ -42,7 +46,7 @@ describe("emptyDir (oracle 22)", () => {
     expect([modeOf(path), modeOf(join(path, "..")), modeOf(podDir)]).toEqual(["777", "755", "750"]);
     expect(existsSync(join(podDir, "plugins/kubernetes.io~empty-dir/e/ready"))).toBe(true);
     writeFileSync(join(path, "file"), "x");
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL);
     expect(readdirSync(path)).toEqual(["file"]);
     expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toEqual([
       { type: "bind", source: path, target: "/e", readOnly: false, relabel: true },
@@ -68,7 +72,7 @@ describe("emptyDir (oracle 22)", () => {
     expect(size(statfsSync(whole ?? ""))).toBeGreaterThan(64 * 2 ** 20);
     expect(modeOf(limited ?? "")).toBe("1777");
     writeFileSync(join(limited ?? "", "file"), "x");
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL);
     expect(readdirSync(limited ?? "")).toEqual(["file"]);
     expect(new Mounter().listBeneath(limited ?? "")).toHaveLength(1);
   });
@@ -79,7 +83,7 @@ describe("emptyDir (oracle 22)", () => {
     );
     const path = manager.directories("uid1").volume("empty-dir", "m");
     await new Mounter().unmount(path);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    await manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL);
     expect(new Mounter().listBeneath(path)).toHaveLength(1);
     expect(`${modeOf(path)} ${statSync(path).gid}`).toBe("3777 3333");
   });
@@ -87,12 +91,15 @@ describe("emptyDir (oracle 22)", () => {
   test("Memory is refused where nothing can be mounted", async () => {
     const { manager } = aManager(tempDir(), { mounts: false });
     await expect(
-      manager.setUp(podWith([{ name: "m", emptyDir: { medium: "Memory" } }]), { objects: NO_OBJECTS }, SIGNAL),
+      manager.setUp(podWith([{ name: "m", emptyDir: { medium: "Memory" } }]), NO_OBJECTS, SIGNAL),
     ).rejects.toThrow(
       'MountVolume.SetUp failed for volume "m" : emptyDir with medium Memory needs a kubelet that runs as root and can mount',
     );
   });
 });
+
+const failed = (volume: string, why: string) =>
+  new PodStepError("FailedMount", `MountVolume.SetUp failed for volume "${volume}" : ${why}`);
 
 describe("which volumes", () => {
   test("only those a container mounts, init containers included, or reads its environment from", () => {
@@ -112,32 +119,55 @@ describe("which volumes", () => {
   });
 
   test("every failure is reported, the other volumes are ready", async () => {
-    const { manager, metrics } = aManager(tempDir());
+    const { manager, metrics, recorder } = aManager(tempDir());
     const pod = podWith([
       { name: "a", hostPath: { path: "/dev/null", type: "BlockDevice" } },
       { name: "b", configMap: { name: "no", defaultMode: 420 } },
       { name: "c", emptyDir: {} },
       { name: "d", csi: { driver: "d.example" } } as Volume,
     ]);
-    const error = await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL).catch((thrown) => thrown);
-    expect(error).toBeInstanceOf(VolumeError);
-    expect(error.failures.map(({ message }: { message: string }) => message)).toEqual([
-      'MountVolume.SetUp failed for volume "a" : hostPath type check failed: /dev/null is not a block device',
-      'MountVolume.SetUp failed for volume "b" : configmap "no" not found',
-      'MountVolume.SetUp failed for volume "d" : volumes of type csi are not supported without a cluster',
-    ]);
+    await expect(manager.setUp(pod, NO_OBJECTS, SIGNAL)).rejects.toThrow(
+      failed("a", "hostPath type check failed: /dev/null is not a block device"),
+    );
+    expect(recorder.events).toEqual(
+      [
+        failed("b", 'configmap "no" not found'),
+        failed("d", "volumes of type csi are not supported without a cluster"),
+      ].map(({ message }) => `web-node1 FailedMount ${message}`),
+    );
     expect(existsSync(manager.directories("uid1").volume("empty-dir", "c"))).toBe(true);
     const labels = (plugin: string) => `{operation_name="volume_mount",volume_plugin="kubernetes.io/${plugin}"} 1`;
     expect(samplesOf(metrics.storageOperationErrors)).toEqual(["host-path", "configmap", "csi"].map(labels));
     expect(samplesOf(metrics.storageOperationDuration).at(-1)).toBe(`_count${labels("empty-dir")}`);
   });
 
+  test("one that fails for two minutes is reported, and again as long as it fails; not when it is ready or gone", async () => {
+    const { manager, clock, recorder } = aManager(tempDir());
+    const pod = podWith([
+      { name: "a", emptyDir: {} },
+      { name: "b", configMap: { name: "cfg", defaultMode: 420 } },
+    ]);
+    const waited =
+      "web-node1 FailedMount Unable to attach or mount volumes: unmounted volumes=[b], unattached volumes=[a b]: timed out waiting for the condition";
+    await expect(manager.setUp(pod, NO_OBJECTS, SIGNAL)).rejects.toThrow("not found");
+    await clock.advance(122_999);
+    await expect(manager.setUp(pod, NO_OBJECTS, SIGNAL)).rejects.toThrow("not found");
+    expect(recorder.events).toEqual([]);
+    await clock.advance(1);
+    expect(recorder.events).toEqual([waited]);
+    await clock.advance(123_000);
+    expect(recorder.events).toEqual([waited, waited]);
+    await manager.setUp(pod, objects("1"), SIGNAL);
+    expect(clock.pendingTimers).toBe(0);
+    await expect(manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL)).rejects.toThrow("not found");
+    await manager.tearDown("uid1", SIGNAL);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   test("an abort is an abort, no failed mount", async () => {
     const { manager } = aManager(tempDir());
     const stopped = AbortSignal.abort(new Error("stop"));
-    await expect(
-      manager.setUp(podWith([{ name: "e", emptyDir: {} }]), { objects: NO_OBJECTS }, stopped),
-    ).rejects.toThrow("stop");
+    await expect(manager.setUp(podWith([{ name: "e", emptyDir: {} }]), NO_OBJECTS, stopped)).rejects.toThrow("stop");
   });
 
   test.each(["../../etc", "a/b", "..", ".", ""])("uid %p cannot name a directory", (uid) => {
@@ -166,7 +196,7 @@ describe("files from objects", () => {
     manager.directories("uid1").volume(plugin, name);
 
   test("are written, mounted read-only, and follow the objects", async () => {
-    const { manager, pod } = await setUp(podWith(VOLUMES), objects("1"));
+    const { manager, pod, logger } = await setUp(podWith(VOLUMES), objects("1"));
     const read = (plugin: Plugin, path: string) => readFileSync(join(directory(manager, plugin, ""), path), "utf8");
     const all = () => [
       read("configmap", "c/k"),
@@ -179,25 +209,27 @@ describe("files from objects", () => {
     const mounts = await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL);
     expect(mounts.map(({ readOnly }) => readOnly)).toEqual(Array(4).fill(true));
 
-    expect(await manager.refresh(pod, objects("1"))).toEqual({ changed: [], failures: [] });
-    expect(await manager.refresh(pod, objects("2"))).toEqual({ changed: ["c", "s", "p"], failures: [] });
+    await manager.refresh(pod, objects("1"), SIGNAL);
+    expect(refreshed(logger)).toEqual([]);
+    await manager.refresh(pod, objects("2"), SIGNAL);
+    expect(refreshed(logger)).toEqual(["c", "s", "p"]);
     const relabelled = { ...pod, metadata: { ...pod.metadata, labels: { app: "db" } } };
-    expect(await manager.refresh(relabelled, objects("2"))).toEqual({ changed: ["d"], failures: [] });
+    await manager.refresh(relabelled, objects("2"), SIGNAL);
+    expect(refreshed(logger)).toEqual(["d"]);
     expect(all()).toEqual(["2", "secret 2", 'app="db"', "2", "secret 2"]);
   });
 
   test("keep what they had when an object vanishes", async () => {
-    const { manager, pod } = await setUp(podWith(VOLUMES.slice(0, 2)), objects("1"));
-    expect((await manager.refresh(pod, NO_OBJECTS)).failures).toEqual([
-      { volume: "c", message: 'MountVolume.SetUp failed for volume "c" : configmap "cfg" not found' },
-      { volume: "s", message: 'MountVolume.SetUp failed for volume "s" : secret "sec" not found' },
-    ]);
+    const { manager, pod, recorder } = await setUp(podWith(VOLUMES.slice(0, 2)), objects("1"));
+    await expect(manager.refresh(pod, NO_OBJECTS, SIGNAL)).rejects.toThrow(failed("c", 'configmap "cfg" not found'));
+    expect(recorder.events).toEqual([`web-node1 FailedMount ${failed("s", 'secret "sec" not found').message}`]);
     expect(readFileSync(join(directory(manager, "configmap", "c"), "k"), "utf8")).toBe("1");
   });
 
   test("a volume that was never set up is left to setUp", async () => {
-    const { manager } = aManager(tempDir());
-    expect(await manager.refresh(podWith(VOLUMES), objects("1"))).toEqual({ changed: [], failures: [] });
+    const { manager, logger } = aManager(tempDir());
+    await manager.refresh(podWith(VOLUMES), objects("1"), SIGNAL);
+    expect(refreshed(logger)).toEqual([]);
     expect(await manager.listPodDirs()).toEqual([]);
   });
 
@@ -217,11 +249,13 @@ describe("files from objects", () => {
   });
 
   forRoot("fsGroup may read them, and a refresh does not rewrite what is the same", async () => {
-    const { manager, pod } = await setUp(podWith(VOLUMES, { securityContext: { fsGroup: 3333 } }), objects("1"));
+    const pod = podWith(VOLUMES, { securityContext: { fsGroup: 3333 } });
+    const { manager, logger } = await setUp(pod, objects("1"));
     const file = statSync(join(directory(manager, "secret", "s"), "pw"));
     expect(`${(file.mode & 0o7777).toString(8)} ${file.gid}`).toBe("440 3333");
-    expect(await manager.refresh(pod, objects("1"))).toEqual({ changed: [], failures: [] });
-    await manager.refresh(pod, objects("2"));
+    await manager.refresh(pod, objects("1"), SIGNAL);
+    expect(refreshed(logger)).toEqual([]);
+    await manager.refresh(pod, objects("2"), SIGNAL);
     expect(statSync(join(directory(manager, "configmap", "c"), "k")).gid).toBe(3333);
   });
 });

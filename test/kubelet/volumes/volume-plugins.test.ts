@@ -29,7 +29,7 @@ test.each([
     return create(volume);
   };
   const pod = podWith([{ name: "c", persistentVolumeClaim: { claimName: "cc" } }]);
-  const setUp = manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL).then(() => engine.volumes.get("cc")?.options);
+  const setUp = manager.setUp(pod, NO_OBJECTS, SIGNAL).then(() => engine.volumes.get("cc")?.options);
   if (typeof want === "string") await expect(setUp).rejects.toThrow(want);
   else expect(await setUp).toEqual(want as Record<string, string>);
 });
