@@ -15,7 +15,6 @@ import type { PodNetworks, SandboxNetwork } from "../../base/model/pod-networks.
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import { messageOf, unlessCode } from "../../base/text/error-message.ts";
 import {
-  type Attachment,
   type ChosenConfig,
   type CniCommand,
   type CniResult,
@@ -28,6 +27,7 @@ import {
   NetworkConfigSchema,
   type PluginConfig,
   parseCniResult,
+  ResultSchema,
   toPluginEnvironment,
   toPluginInput,
   toPodIps,
@@ -205,19 +205,19 @@ export class CniNetworks implements PodNetworks {
   /** @returns what it wrote. @throws Error that names the plugin and says why */
   async #call(
     command: CniCommand,
-    { sandboxId, pod, runtimeConfig, config }: AttachmentRecord,
+    record: AttachmentRecord,
     plugin: PluginConfig,
     netns: string,
     prevResult: CniResult | undefined,
     signal: AbortSignal,
   ): Promise<string> {
-    const attachment: Attachment = { sandboxId, netns, pod, runtimeConfig };
+    const { runtimeConfig, config } = record;
     const { binDirs } = this.#options;
     const program = findPlugin(plugin, binDirs);
     const options: RunProgramOptions = {
       ...PLUGIN_LIMITS,
       input: toPluginInput(config, plugin, runtimeConfig, prevResult),
-      env: toPluginEnvironment(command, attachment, binDirs),
+      env: toPluginEnvironment(command, record, netns, binDirs),
       signal,
     };
     const outcome = await this.#run([program], options).catch((error: unknown) => {
@@ -252,19 +252,13 @@ const RecordSchema = v.object({
   runtimeConfig: v.record(v.string(), v.unknown()),
   config: NetworkConfigSchema,
   /** Absent: ADD had begun and did not end. */
-  result: v.optional(v.unknown()),
+  result: v.optional(ResultSchema),
 });
 
 const MAX_RECORD_BYTES = 1024 * 1024;
 
 /** The attachment of one sandbox, with all that any later process needs to release it. */
-interface AttachmentRecord {
-  sandboxId: string;
-  pod: { uid: string; name: string; namespace: string };
-  runtimeConfig: Readonly<Record<string, unknown>>;
-  config: v.InferOutput<typeof NetworkConfigSchema>;
-  result?: CniResult | undefined;
-}
+type AttachmentRecord = Omit<v.InferOutput<typeof RecordSchema>, "version">;
 
 /** How records are written and removed: in another thread, since the disk may not answer. */
 interface RecordFiles {
@@ -315,12 +309,9 @@ class AttachmentStore {
     for (const name of names.filter((each) => each.endsWith(".json"))) {
       try {
         const data = JSON.parse(readBoundedText(join(this.#directory, name), MAX_RECORD_BYTES));
-        const { version: _, result, ...record } = v.parse(RecordSchema, data);
+        const { version: _, ...record } = v.parse(RecordSchema, data);
         if (this.#path(record.sandboxId) !== join(this.#directory, name)) throw new Error("it names another sandbox");
-        this.#records.set(record.sandboxId, {
-          ...record,
-          ...(result !== undefined && { result: parseCniResult(JSON.stringify(result)) }),
-        });
+        this.#records.set(record.sandboxId, record);
       } catch (error) {
         this.#logger.warn(`"${join(this.#directory, name)}" cannot be used: ${messageOf(error)}`);
       }

@@ -8,8 +8,11 @@ import { computeHostPorts } from "../../plan/pod-network.ts";
 
 const IndexSchema = v.pipe(v.number(), v.integer(), v.minValue(0));
 
-/** Results of 0.3.0 to 1.0.0 and, in `ip4` and `ip6`, of earlier versions. */
-const ResultSchema = v.looseObject({
+/**
+ * The output of a plugin to ADD: of 0.3.0 to 1.0.0 and, in `ip4` and `ip6`, of earlier versions. The next plugins, CHECK and
+ * DEL receive it unchanged.
+ */
+export const ResultSchema = v.looseObject({
   cniVersion: v.optional(v.string()),
   interfaces: v.optional(v.nullable(v.array(v.looseObject({ sandbox: v.optional(v.string()) })))),
   ips: v.optional(v.nullable(v.array(v.looseObject({ address: v.string(), interface: v.optional(IndexSchema) })))),
@@ -17,7 +20,6 @@ const ResultSchema = v.looseObject({
   ip6: v.optional(v.nullable(v.looseObject({ ip: v.string() }))),
 });
 
-/** The output of a plugin to ADD. The next plugins, CHECK and DEL receive it unchanged. */
 export type CniResult = v.InferOutput<typeof ResultSchema>;
 
 const ErrorSchema = v.object({
@@ -80,17 +82,15 @@ const NameSchema = v.pipe(
   v.regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/, "must begin with a letter or digit, then letters, digits, _, . and -"),
 );
 
-const ListSchema = v.object({
+/** A configuration list: the plugins that make the network of a pod, in the order of ADD. */
+export const NetworkConfigSchema = v.object({
   cniVersion: v.optional(v.string(), "0.1.0"),
   name: NameSchema,
   disableCheck: v.optional(v.boolean(), false),
   plugins: v.pipe(v.array(PluginSchema), v.minLength(1, "must name a plugin")),
 });
 
-/** A configuration list: the plugins that make the network of a pod, in the order of ADD. */
-export type NetworkConfig = v.InferOutput<typeof ListSchema>;
-
-export const NetworkConfigSchema: v.GenericSchema<unknown, NetworkConfig> = ListSchema;
+export type NetworkConfig = v.InferOutput<typeof NetworkConfigSchema>;
 
 const SingleSchema = v.looseObject({
   cniVersion: v.optional(v.string(), "0.1.0"),
@@ -132,7 +132,7 @@ export function chooseNetworkConfig(files: readonly ConfigFile[]): ChosenConfig 
  */
 export function parseNetworkConfig(fileName: string, text: string): NetworkConfig {
   const data: unknown = JSON.parse(text);
-  const config = fileName.endsWith(".conflist") ? parseWith(ListSchema, data) : toList(data);
+  const config = fileName.endsWith(".conflist") ? parseWith(NetworkConfigSchema, data) : toList(data);
   if (!CNI_VERSIONS.some((known) => known === config.cniVersion)) {
     throw new Error(`cniVersion ${JSON.stringify(config.cniVersion)} is none of ${CNI_VERSIONS.join(", ")}`);
   }
@@ -167,20 +167,14 @@ export type CniCommand = "ADD" | "CHECK" | "DEL";
 /** Name of the interface in the pod. Source: dockershim. */
 const INTERFACE_NAME = "eth0";
 
-/** One sandbox, as it is described to the plugins. */
-export interface Attachment {
-  sandboxId: string;
-  /** Path of the network namespace; "" when it is gone. */
-  netns: string;
-  pod: { name: string; namespace: string };
-  /** Values by the capability that takes them. */
-  runtimeConfig: Readonly<Record<string, unknown>>;
-}
-
-/** The variables of one call. Source: CNI specification, and the kubelet's `buildCNIRuntimeConf` for CNI_ARGS. */
+/**
+ * The variables of one call. Source: CNI specification, and the kubelet's `buildCNIRuntimeConf` for CNI_ARGS.
+ * @param netns path of the network namespace; "" when it is gone
+ */
 export function toPluginEnvironment(
   command: CniCommand,
-  { sandboxId, netns, pod }: Attachment,
+  { sandboxId, pod }: { sandboxId: string; pod: { name: string; namespace: string } },
+  netns: string,
   binDirs: readonly string[],
 ): Record<string, string> {
   const args = {
@@ -201,7 +195,10 @@ export function toPluginEnvironment(
   };
 }
 
-/** The standard input of one call: the plugin's own configuration with what the list and the runtime add. */
+/**
+ * The standard input of one call: the plugin's own configuration with what the list and the runtime add.
+ * @param runtimeConfig values by the capability that takes them
+ */
 export function toPluginInput(
   list: NetworkConfig,
   plugin: PluginConfig,
