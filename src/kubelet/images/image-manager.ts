@@ -30,6 +30,12 @@ interface Credentials {
   lookUp(reference: ImageReference, pullSecrets: readonly Secret[], signal: AbortSignal): Promise<RegistryAuth[]>;
 }
 
+/** `perSecond` and `burst` limit the starts of pulls. */
+interface PullLimits extends Rate, Pick<PullRequest, "progressDeadlineMs"> {
+  /** At a time; 0 = no limit. 1 is `serializeImagePulls`. */
+  maxParallel: number;
+}
+
 export interface ImageManagerOptions extends Pick<PullRequest, "onProgress"> {
   images: Pick<ImageEngine, "imageStatus" | "pull">;
   clock: Clock;
@@ -57,7 +63,8 @@ const BACK_OFF_KEPT_MS = 2 * MAX_BACK_OFF_MS;
  */
 export class ImageManager {
   readonly #options: ImageManagerOptions;
-  readonly #queue: PullQueue;
+  readonly #limit: ConcurrencyLimit;
+  readonly #tokens: TokenBucket;
   readonly #pulls = new SingleFlight<ImageInfo>();
   /** Back-off by pod UID and image. */
   readonly #backOff = new Map<string, BackOffEntry>();
@@ -65,7 +72,8 @@ export class ImageManager {
 
   constructor(options: ImageManagerOptions) {
     this.#options = options;
-    this.#queue = new PullQueue(options.limits, options.clock);
+    this.#limit = new ConcurrencyLimit(options.limits.maxParallel || Number.POSITIVE_INFINITY);
+    this.#tokens = new TokenBucket(options.limits, options.clock);
   }
 
   /** Called with each image that a pod is about to use. @returns removes the callback */
@@ -195,7 +203,16 @@ export class ImageManager {
         () => images.pull(ref, { image, auths, progressDeadlineMs, onProgress }, stop),
         (durationMs, failed) => countOperation(metrics, "pull_image", durationMs, failed),
       );
-    return this.#pulls.do(key, (stop) => this.#queue.run(() => pull(stop), stop), signal);
+    return this.#pulls.do(key, (stop) => this.#inTurn(() => pull(stop), stop), signal);
+  }
+
+  /** Pulls start in order of arrival, within the limits of concurrency and rate. None is refused. */
+  #inTurn<T>(pull: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#limit.run(signal, async () => {
+      const waitMs = this.#tokens.reserve();
+      if (waitMs > 0) await this.#options.clock.sleep(waitMs, signal);
+      return pull();
+    });
   }
 
   #reportsOf(pod: Pod, container: Container): ImageRequest["report"] {
@@ -255,31 +272,3 @@ const REGISTRY_HINTS: Readonly<Record<RegistryProblem, string>> = {
   stalled: "the network to the registry is too slow or broken; see --image-pull-progress-deadline",
   other: "",
 };
-
-/** `perSecond` and `burst` limit the starts of pulls. */
-export interface PullLimits extends Rate, Pick<PullRequest, "progressDeadlineMs"> {
-  /** At a time; 0 = no limit. 1 is `serializeImagePulls`. */
-  maxParallel: number;
-}
-
-/** Starts pulls in order of arrival, with limits of concurrency and rate. None is refused. */
-export class PullQueue {
-  readonly #clock: Clock;
-  readonly #limit: ConcurrencyLimit;
-  readonly #tokens: TokenBucket;
-
-  constructor(limits: PullLimits, clock: Clock) {
-    this.#clock = clock;
-    this.#limit = new ConcurrencyLimit(limits.maxParallel || Number.POSITIVE_INFINITY);
-    this.#tokens = new TokenBucket(limits, clock);
-  }
-
-  /** Runs `work` when it is its turn. @throws the signal's reason while waiting, and what `work` throws */
-  run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    return this.#limit.run(signal, async () => {
-      const waitMs = this.#tokens.reserve();
-      if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
-      return work();
-    });
-  }
-}

@@ -7,7 +7,7 @@ import { ImageCredentials } from "../../../src/docker/image-credentials.ts";
 import { ImageManager, type ImageManagerOptions } from "../../../src/kubelet/images/image-manager.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { someDockerImages } from "../../support/docker-engine.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { FakeDaemon, type FakeRoute } from "../../support/fake-daemon.ts";
 import { imageFailure } from "../../support/image-failure.ts";
 import { aMetrics, samplesOf } from "../../support/metrics.ts";
@@ -300,6 +300,24 @@ describe("failures distinguished", () => {
 });
 
 describe("many who wait", () => {
+  test.each([
+    { limits: { maxParallel: 1 }, begun: [1, 2, 3] },
+    { limits: { maxParallel: 0 }, begun: [3] },
+    { limits: { perSecond: 2, burst: 1 }, begun: [1, 2, 3] },
+  ])("pulls begin within the limits: $limits", async ({ limits, begun }) => {
+    start({ limits: { ...LIMITS, ...limits } });
+    const ends: (() => void)[] = [];
+    pull = (request) => new Promise((resolve) => ends.push(() => resolve(pullWell(request))));
+    for (const name of ["a", "b", "c"]) manager.pull(`127.0.0.1:5000/oracle/${name}:1`, stop.signal).catch(() => {});
+    for (const count of begun) {
+      await until(`${count} pulls`, () => pulls() === count);
+      await settle();
+      expect(pulls()).toBe(count);
+      if ("perSecond" in limits) await clock.advance(500);
+      else ends.shift()?.();
+    }
+  });
+
   test("one pull per image, an event for each", async () => {
     const { promise: go, resolve } = Promise.withResolvers<void>();
     pull = (request) => go.then(() => pullWell(request));
