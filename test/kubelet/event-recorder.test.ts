@@ -4,6 +4,7 @@ import { PodEventRecorder } from "../../src/kubelet/event-recorder.ts";
 import { EPOCH } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
+import { StoredFile } from "../support/stored-file.ts";
 
 const WEB = { uid: "u1", name: "web-node1", namespace: "default" };
 const UNHEALTHY: PodEvent = {
@@ -209,13 +210,7 @@ test("what comes faster than the rate is dropped, counted, and reported once", a
 
 test("events outlive a restart, for an hour after their last occurrence", async () => {
   const { clock, logger, events } = recorder();
-  let stored: unknown;
-  const file = {
-    read: () => stored as never,
-    write: (value: unknown) => {
-      stored = JSON.parse(JSON.stringify(value));
-    },
-  };
+  const file = new StoredFile<never>();
   events.keepIn(file);
   events.record(WEB, UNHEALTHY);
   await clock.advance(10_000);

@@ -4,16 +4,11 @@ import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 import { RecordingRecorder } from "../support/recording-logger.ts";
+import { StoredFile } from "../support/stored-file.ts";
 
 function aCordon() {
-  let stored: StoredCordon | undefined;
   const recorder = new RecordingRecorder();
-  const file = {
-    read: () => stored,
-    write: (value: StoredCordon) => {
-      stored = JSON.parse(JSON.stringify(value));
-    },
-  };
+  const file = new StoredFile<StoredCordon>();
   const begin = () =>
     new NodeCordon({ clock: new FakeClock(), file, recorder, nodeName: "node1", submittedSourceId: "local-api" });
   return { recorder, begin };

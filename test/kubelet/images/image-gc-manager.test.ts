@@ -3,11 +3,12 @@ import type { EngineImage } from "../../../src/base/model/container-engine.ts";
 import { ImageGcManager, type KnownImage } from "../../../src/kubelet/images/image-gc-manager.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
+import { StoredFile } from "../../support/stored-file.ts";
 
 let clock: FakeClock;
 let there: Map<string, EngineImage>;
 let wanted: Set<string>;
-let saved: Record<string, KnownImage> | undefined;
+let saved: StoredFile<Record<string, KnownImage>>;
 let isReady: boolean;
 let logger: RecordingLogger;
 const stop = new AbortController();
@@ -31,12 +32,7 @@ const manager = () =>
     readDisk: async () => ({ capacityBytes: 1e9, availableBytes: 1e7 }),
     wantedNames: () => wanted,
     isReady: () => isReady,
-    file: {
-      read: () => saved,
-      write: (images) => {
-        saved = structuredClone(images);
-      },
-    },
+    file: saved,
     policy: { highThresholdPercent: 85, lowThresholdPercent: 80, minimumTtlMs: 120_000, maximumAgeMs: 0 },
   });
 
@@ -55,7 +51,7 @@ beforeEach(() => {
   clock = new FakeClock();
   there = new Map();
   wanted = new Set();
-  saved = undefined;
+  saved = new StoredFile();
   isReady = true;
   logger = new RecordingLogger();
 });

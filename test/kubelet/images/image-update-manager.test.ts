@@ -13,11 +13,12 @@ import { FakeClock } from "../../support/fake-clock.ts";
 import { KubeletWorld, named } from "../../support/kubelet-world.ts";
 import { aMetrics, samplesOf } from "../../support/metrics.ts";
 import { RecordingLogger, RecordingRecorder } from "../../support/recording-logger.ts";
+import { StoredFile } from "../../support/stored-file.ts";
 
 const DIGEST = { "kubelet-ts.io/image-update": "digest" };
 
 let world: KubeletWorld;
-let stored: readonly ImageUpdateRecord[];
+let stored: StoredFile<readonly ImageUpdateRecord[]>;
 let newest: string;
 let pulls: string[];
 let metrics: KubeletMetrics;
@@ -38,12 +39,7 @@ const create = (overrides: Partial<ImageUpdateManagerDeps> = {}) =>
         logger: new RecordingLogger(),
         recorder: new RecordingRecorder(),
         random: () => 0,
-        file: {
-          read: () => stored,
-          write: (records) => {
-            stored = JSON.parse(JSON.stringify(records));
-          },
-        },
+        file: stored,
         options: { ...DEFAULT_KUBELET_OPTIONS, imageUpdateJitterMs: 0 },
         sources: {
           lookUp: async () => ({ ref: newest, tag: "1" }),
@@ -82,7 +78,7 @@ const report = () => {
 
 describe("updates of images", () => {
   beforeEach(() => {
-    stored = [];
+    stored = new StoredFile();
     pulls = [];
     newest = "web@sha256:a";
     metrics = aMetrics();
@@ -92,7 +88,11 @@ describe("updates of images", () => {
   test("without a pod with the annotation nothing is stored, and no timer is set", async () => {
     await start(pod("web", {}));
     await world.clock.advance(48 * 3_600_000);
-    expect({ stored, pulls, report: manager().report() }).toEqual({ stored: [], pulls: [], report: [] });
+    expect({ stored: stored.content, pulls, report: manager().report() }).toEqual({
+      stored: undefined,
+      pulls: [],
+      report: [],
+    });
     expect(world.clock.pendingTimers).toBe(1);
   });
 
@@ -132,7 +132,7 @@ describe("updates of images", () => {
 
     world.submit(pod("web", {}));
     await world.clock.advance(0);
-    expect(stored).toEqual([]);
+    expect(stored.content).toEqual([]);
   });
 
   test("at the time of its schedule", async () => {
