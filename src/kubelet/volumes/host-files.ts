@@ -156,7 +156,7 @@ function systemMessage(error: unknown, path: string): string {
   return text === undefined ? message : `${syscall ?? "open"} ${path}: ${text}`;
 }
 
-/** What was unpacked from an image, or is to be mounted. */
+/** The image that was unpacked, or is to be mounted. */
 interface ImageVolumeState {
   reference: string;
   imageId: string;
