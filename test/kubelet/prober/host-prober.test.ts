@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { CommandOptions, ContainerAccess } from "../../../src/base/model/container-access.ts";
 import type { ProbeTarget } from "../../../src/base/model/prober.ts";
-import { DeadlineError, joinHostPort, PortError, resolvePort } from "../../../src/kubelet/prober/dial.ts";
+import { DeadlineError, PortError, resolvePort } from "../../../src/kubelet/prober/dial.ts";
 import { HostProber, probeTcp } from "../../../src/kubelet/prober/host-prober.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { closedPort, rawServers } from "../../support/test-servers.ts";
@@ -131,9 +131,4 @@ test.each([
   { port: "-1", message: "invalid port number: -1" },
 ])("$port is refused", ({ port, message }) => {
   expect(() => resolvePort(port, PORTS)).toThrow(new PortError(message));
-});
-
-test("IPv6 addresses get brackets", () => {
-  expect(joinHostPort("fd00::1", 80)).toBe("[fd00::1]:80");
-  expect(joinHostPort("10.0.0.1", 80)).toBe("10.0.0.1:80");
 });
