@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import { aContainer } from "../support/builders.ts";
-import { KubeletWorld, named } from "../support/kubelet-world.ts";
+import { KubeletWorld, named, stateOf } from "../support/kubelet-world.ts";
 
 let world: KubeletWorld;
 
@@ -211,12 +211,7 @@ describe("our own restart", () => {
 
   test("what a hanging engine makes of a pod after its removal is removed, too, also after a restart", async () => {
     const pod = named("web");
-    const state = (...pods: Pod[]) => ({
-      pods: pods.map((one) => ({ pod: one, source: "api" as const, sourceId: "api", origin: "test", revision: "" })),
-      configMaps: new Map(),
-      secrets: new Map(),
-      completeSources: new Set<string>(),
-    });
+    const state = (...pods: Pod[]) => stateOf(pods, { completeSources: new Set() }, { source: "api", sourceId: "api" });
     world.kubelet.setDesired(state(pod), true);
     world.kubelet.start();
     await world.clock.advance(100);
@@ -350,9 +345,8 @@ test("a running pod is supervised though an optional ConfigMap is missing once e
   await world.started(pod);
   world.renew();
   world.kubelet.start();
-  const desired = [{ pod, source: "file" as const, origin: "test", revision: "" }];
   // As with --runonce: all sources were read, and pods of others are left alone.
-  world.kubelet.setDesired({ pods: desired, configMaps: new Map(), secrets: new Map() }, false);
+  world.kubelet.setDesired(stateOf([pod]), false);
   await world.clock.advance(100);
   expect(world.statusOf("web")?.phase).toBe("Running");
 });
@@ -366,12 +360,8 @@ test("a running pod whose ConfigMap may be in a source that was not read yet is 
   world.kubelet.start();
   // Its hash without the ConfigMap is another one.
   const edited = named("web", { containers: [{ ...container, image: "without" }] });
-  const state = (of: typeof pod, configMaps: DesiredState["configMaps"]): DesiredState => ({
-    pods: [{ pod: of, source: "api", origin: "test", revision: "" }],
-    configMaps,
-    secrets: new Map(),
-    completeSources: new Set(),
-  });
+  const state = (of: typeof pod, configMaps: DesiredState["configMaps"]) =>
+    stateOf([of], { configMaps, completeSources: new Set() }, { source: "api" });
   world.kubelet.setDesired(state(edited, new Map()), false);
   await world.clock.advance(100);
   expect(world.engine.idOf("web-node1", "app")).toBe(before);

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import type { Container } from "../../src/base/api/pod.ts";
 import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
-import { KubeletWorld, named } from "../support/kubelet-world.ts";
+import { KubeletWorld, named, stateOf } from "../support/kubelet-world.ts";
 
 let world: KubeletWorld;
 
@@ -322,13 +322,11 @@ describe("an evicted pod", () => {
   test("is not forgotten while a source has not spoken yet, but when it was edited meanwhile", async () => {
     await evicted(named("web"));
     world.renew();
-    const [configMaps, secrets] = [new Map(), new Map()];
     world.kubelet.start();
-    world.kubelet.setDesired({ pods: [], configMaps, secrets }, false);
+    world.kubelet.setDesired(stateOf([]), false);
     await world.clock.advance(1_000);
     expect([...world.kubelet.evicted.keys()]).toEqual(["uid-web"]);
-    const edited = { pod: named("web"), source: "file" as const, origin: "test", revision: "another" };
-    world.kubelet.setDesired({ pods: [edited], configMaps, secrets }, false);
+    world.kubelet.setDesired(stateOf([named("web")], {}, { revision: "another" }), false);
     await world.clock.advance(1_000);
     expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
     expect(world.evictions).toEqual([]);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import { aContainer } from "../support/builders.ts";
-import { KubeletWorld, named } from "../support/kubelet-world.ts";
+import { KubeletWorld, named, stateOf } from "../support/kubelet-world.ts";
 import { aMetrics, samplesOf } from "../support/metrics.ts";
 
 let world: KubeletWorld;
@@ -86,12 +86,7 @@ describe("a pod", () => {
   test("an orphan goes only when the source that described it was read", async () => {
     const desire = (pods: readonly Pod[], sources: readonly string[], sourceId?: string) =>
       world.kubelet.setDesired(
-        {
-          pods: pods.map((pod) => ({ pod, source: "file", origin: "", revision: "", ...(sourceId && { sourceId }) })),
-          configMaps: new Map(),
-          secrets: new Map(),
-          completeSources: new Set(sources),
-        },
+        stateOf(pods, { completeSources: new Set(sources) }, sourceId === undefined ? {} : { sourceId }),
         true,
       );
     world.kubelet.start();

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import { findOrphans, type OrphanInput } from "../../src/kubelet/pod-workers.ts";
 import { aPod } from "../support/builders.ts";
+import { stateOf } from "../support/kubelet-world.ts";
 
 const ref = (uid: string) => ({ uid, name: uid, namespace: "default" });
 
@@ -9,7 +10,7 @@ const find = (over: Partial<OrphanInput> & { state?: Partial<DesiredState> }) =>
   const { state, ...rest } = over;
   const { remove, unclaimed } = findOrphans({
     refs: [ref("a")],
-    desired: { pods: [], configMaps: new Map(), secrets: new Map(), completeSources: new Set(["file"]), ...state },
+    desired: stateOf([], { completeSources: new Set(["file"]), ...state }),
     hasWorker: () => false,
     isRejected: () => false,
     hasContainers: () => true,

@@ -1,5 +1,5 @@
 import type { CoreEvent } from "../../src/base/api/event.ts";
-import type { Container, Pod } from "../../src/base/api/pod.ts";
+import type { Container, Pod, Probe } from "../../src/base/api/pod.ts";
 import type {
   ContainerLimits,
   ContainerSnapshot,
@@ -8,6 +8,15 @@ import type {
 } from "../../src/base/model/pod-snapshot.ts";
 import { PodSyncState } from "../../src/kubelet/pod-actions.ts";
 import type { ContainerProbeState, PodPlanInput } from "../../src/plan/pod-plan.ts";
+
+/** One probe with the API's defaults. */
+export const aProbe = (fields: Partial<Probe> = {}): Probe => ({
+  timeoutSeconds: 1,
+  periodSeconds: 10,
+  successThreshold: 1,
+  failureThreshold: 3,
+  ...fields,
+});
 
 /** Wall time at which everything in the builders' world happens; monotonic 0 is the same instant. */
 export const EPOCH = new Date("2026-01-02T03:04:05.000Z");

@@ -52,6 +52,18 @@ export const toPodRevision = (
   })),
 });
 
+/** A desired state of these pods. @param of what they have besides the pod */
+export const stateOf = (
+  pods: readonly Pod[],
+  more: Partial<DesiredState> = {},
+  of: Partial<DesiredPod> = {},
+): DesiredState => ({
+  pods: pods.map((pod) => ({ pod, source: "file", origin: "test", revision: "", ...of })),
+  configMaps: new Map(),
+  secrets: new Map(),
+  ...more,
+});
+
 /** Pod `<name>-node1` with uid `uid-<name>`. */
 export const named = (name: string, spec: Partial<Pod["spec"]> = {}, metadata: Partial<Pod["metadata"]> = {}) =>
   aPod(spec, { name: `${name}-node1`, uid: `uid-${name}`, ...metadata });

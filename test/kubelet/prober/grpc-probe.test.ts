@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { ProbeOutcome } from "../../../src/base/model/prober.ts";
 import { decodeHealthCheckResponse, encodeHealthCheckRequest } from "../../../src/kubelet/prober/grpc-probe.ts";
 import { HostProber } from "../../../src/kubelet/prober/host-prober.ts";
+import { aProbe } from "../../support/builders.ts";
 import { cleanUps } from "../../support/clean-ups.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { closedPort, rawServers } from "../../support/test-servers.ts";
@@ -16,7 +17,7 @@ const prober = new HostProber({ exec: noExec, clock, version: "1.20" });
 
 function probe(port: number, service = "", signal = new AbortController().signal): Promise<ProbeOutcome> {
   return prober.attempt(
-    { grpc: { port, service }, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 },
+    aProbe({ grpc: { port, service } }),
     { containerId: "c1", podIp: "127.0.0.1", ports: [] },
     signal,
   );

@@ -3,6 +3,7 @@ import type { CommandOptions, ContainerAccess } from "../../../src/base/model/co
 import type { ProbeTarget } from "../../../src/base/model/prober.ts";
 import { DeadlineError, PortError, resolvePort } from "../../../src/kubelet/prober/dial.ts";
 import { HostProber, probeTcp } from "../../../src/kubelet/prober/host-prober.ts";
+import { aProbe } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { closedPort, rawServers } from "../../support/test-servers.ts";
 
@@ -11,13 +12,7 @@ type Exec = ContainerAccess["run"];
 
 function attempt(exec: Exec, signal = new AbortController().signal, clock = new FakeClock()) {
   return new HostProber({ exec: { run: exec }, clock, version: "1.20" }).attempt(
-    {
-      exec: { command: ["cat", "/ok"] },
-      timeoutSeconds: 2,
-      periodSeconds: 10,
-      successThreshold: 1,
-      failureThreshold: 3,
-    },
+    aProbe({ exec: { command: ["cat", "/ok"] }, timeoutSeconds: 2 }),
     { containerId: "c1", podIp: "", ports: [] },
     signal,
   );

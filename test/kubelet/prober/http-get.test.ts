@@ -4,6 +4,7 @@ import type { HTTPGetAction } from "../../../src/base/api/container.ts";
 import type { ProbeOutcome } from "../../../src/base/model/prober.ts";
 import { HostProber } from "../../../src/kubelet/prober/host-prober.ts";
 import { followLocation, formatUrl, type HttpLocation, toRequestTarget } from "../../../src/kubelet/prober/http-get.ts";
+import { aProbe } from "../../support/builders.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 import { TestCertificates } from "../../support/test-certificates.ts";
@@ -21,13 +22,7 @@ function probe(
   options: { signal?: AbortSignal; podIp?: string } = {},
 ): Promise<ProbeOutcome> {
   return prober.attempt(
-    {
-      httpGet: { path: "/", scheme: "HTTP", ...httpGet },
-      timeoutSeconds: 1,
-      periodSeconds: 10,
-      successThreshold: 1,
-      failureThreshold: 3,
-    },
+    aProbe({ httpGet: { path: "/", scheme: "HTTP", ...httpGet } }),
     {
       containerId: "c1",
       podIp: options.podIp ?? "127.0.0.1",

@@ -3,7 +3,7 @@ import type { Container, Pod, Probe } from "../../../src/base/api/pod.ts";
 import type { ContainerSnapshot } from "../../../src/base/model/pod-snapshot.ts";
 import type { ProbeOutcome, ProbeTarget, StoredProbeResults } from "../../../src/base/model/prober.ts";
 import { type ProbeAttemptRecord, ProbeManager } from "../../../src/kubelet/prober/probe-manager.ts";
-import { aContainer, aPod, aRunning, aSandbox, aSnapshot, at, EPOCH } from "../../support/builders.ts";
+import { aContainer, aPod, aProbe, aRunning, aSandbox, aSnapshot, at, EPOCH } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger, RecordingRecorder } from "../../support/recording-logger.ts";
 
@@ -13,16 +13,9 @@ const NO: ProbeOutcome = { result: "failure", output: "no" };
 const TIMED_OUT: ProbeOutcome = { result: "failure", output: "timed out", isTimeout: true };
 const CANNOT: ProbeOutcome = { result: "unknown", output: "engine is unreachable" };
 
-const probe = (fields: Partial<Probe>): Probe => ({
-  timeoutSeconds: 1,
-  periodSeconds: 10,
-  successThreshold: 1,
-  failureThreshold: 3,
-  ...fields,
-});
-const exec = (fields: Partial<Probe> = {}): Probe => probe({ exec: { command: ["cat", "/ok"] }, ...fields });
+const exec = (fields: Partial<Probe> = {}): Probe => aProbe({ exec: { command: ["cat", "/ok"] }, ...fields });
 const http = (fields: Partial<Probe> = {}): Probe =>
-  probe({ httpGet: { path: "/", port: 80, scheme: "HTTP" }, ...fields });
+  aProbe({ httpGet: { path: "/", port: 80, scheme: "HTTP" }, ...fields });
 
 type HttpResponse = (
   atMs: number,
@@ -263,7 +256,7 @@ describe("what it asks", () => {
 
   test("the command with the container's own variables in it, shown as the manifest has it", async () => {
     const { world, targets, commands } = observed();
-    const readinessProbe = probe({ exec: { command: ["test", "$(A)", "$$(A)", "$(B)"] } });
+    const readinessProbe = aProbe({ exec: { command: ["test", "$(A)", "$$(A)", "$(B)"] } });
     world.see(podWith({ readinessProbe, env: [{ name: "A", value: "1" }] }), [aRunning()]);
     await world.clock.advance(5000);
     expect(targets[0]?.execCommand).toEqual(["test", "1", "$(A)", "$(B)"]);
@@ -272,7 +265,7 @@ describe("what it asks", () => {
 
   test("the command as written when it would become longer than the kernel takes", async () => {
     const { world, targets } = observed();
-    const readinessProbe = probe({ exec: { command: ["$(A)".repeat(200)] } });
+    const readinessProbe = aProbe({ exec: { command: ["$(A)".repeat(200)] } });
     world.see(podWith({ readinessProbe, env: [{ name: "A", value: "x".repeat(1000) }] }), [aRunning()]);
     await world.clock.advance(5000);
     expect(targets[0]?.execCommand).toBeUndefined();
