@@ -14,7 +14,7 @@ const desired = (name: string, more: Partial<DesiredPod> = {}): DesiredPod => ({
 });
 const worker = (phase: string) => ({ isRemoving: false, status: { phase } as Pod["status"] }) as unknown as PodWorker;
 
-test("ended pods that never run again ask for nothing", () => {
+test("ended pods that never run again request no resources", () => {
   const asked: string[] = [];
   const phases = { bound: "Failed", job: "Succeeded", again: "Succeeded", running: "Running" };
   decideAdmission({

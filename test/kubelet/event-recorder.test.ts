@@ -108,7 +108,7 @@ test("what follows the end of a container or of a pod is reported again, however
   expect(logger.lines).toEqual([...once, ...once]);
 });
 
-test("an engine that invents another name each time says the same again; the last is shown", async () => {
+test("messages that differ only in generated names are one event, which shows the last", async () => {
   const { clock, logger, events } = recorder();
   const failed = (id: string, file: string) =>
     `write /data/overlay2/${id.repeat(64)}-init/${file}: no space left on device`;
@@ -135,7 +135,7 @@ test("the log names pod, container and count", async () => {
   ]);
 });
 
-test("events of one reason with ever new messages push out only their like", () => {
+test("events of one reason with ever new messages displace only each other", () => {
   const { events } = recorder();
   events.record(WEB, STARTED);
   for (let port = 1; port <= 500; port++) events.record(WEB, { ...UNHEALTHY, message: `read tcp :${port}: reset` });
@@ -165,7 +165,7 @@ test("events of a pod that is gone stay for an hour", async () => {
   expect(events.list()).toHaveLength(1);
 });
 
-test("a pod that comes back keeps what it had", async () => {
+test("a pod that comes back keeps its events", async () => {
   const { clock, events } = recorder();
   events.record(WEB, STARTED);
   events.objectGone("u1");
@@ -174,7 +174,7 @@ test("a pod that comes back keeps what it had", async () => {
   expect(events.list("u1")).toHaveLength(2);
 });
 
-test("of more than a thousand pods those without news go first", () => {
+test("of more than a thousand pods those without recent events are dropped first", () => {
   const { events } = recorder();
   events.record(WEB, STARTED);
   for (let n = 0; n < 1000; n++) {
@@ -193,7 +193,7 @@ test("the revision grows with each event", () => {
   expect(events.revision).toBe(before + 1);
 });
 
-test("what comes faster than the rate is dropped, counted, and reported once", async () => {
+test("events beyond the rate are dropped, counted, and reported once", async () => {
   const { clock, logger, events } = recorder({ perSecond: 2, burst: 3 });
   for (let index = 0; index < 10; index++) events.record(WEB, { ...STARTED, message: `number ${index}` });
   expect(messages(events)).toEqual(["number 0", "number 1", "number 2"]);

@@ -39,7 +39,7 @@ describe("a container", () => {
     expect(world.containerOf("web")?.restartCount).toBe(2);
   });
 
-  test.each(["app", "POD"])("a wall clock that is set back does not hide who succeeds %s", async (ended) => {
+  test.each(["app", "POD"])("a wall clock that is set back does not hide the successor of %s", async (ended) => {
     await world.started(named("web"));
     world.clock.jump("1970-01-01T00:00:00Z");
     world.engine.calls.length = 0;
@@ -123,7 +123,7 @@ describe("a container", () => {
     { what: "crashes at once, always", exitCode: 1, runsMs: 20 },
     { what: "ends well at once, always", exitCode: 0, runsMs: 20 },
     { what: "crashes after 3 s, always", exitCode: 1, runsMs: 3_000 },
-  ])("back-off of what $what: 0, 10, 20, 40, 80, 160, 300, 300 s", async ({ exitCode, runsMs }) => {
+  ])("back-off of a container that $what: 0, 10, 20, 40, 80, 160, 300, 300 s", async ({ exitCode, runsMs }) => {
     await world.started(named("web"));
     const delays: number[] = [];
     const messages: (string | undefined)[] = [];
@@ -184,7 +184,7 @@ describe("our own restart", () => {
     expect(world.statusOf("web")).toMatchObject({ phase: "Running", containerStatuses: [{ restartCount: 0 }] });
   });
 
-  test("at any step of a start: the next start converges without a twin", async () => {
+  test("at any step of a pod's start: no container is created twice", async () => {
     for (let step = 0; step < 12; step++) {
       world = new KubeletWorld();
       world.kubelet.start();
@@ -197,7 +197,7 @@ describe("our own restart", () => {
     }
   });
 
-  test("what is left of a pod whose containers are gone already is cleaned up, once every source has spoken", async () => {
+  test("what is left of a pod whose containers are gone already is cleaned up, once every source was read", async () => {
     await world.started(named("web"), named("db"));
     world.renew();
     for (const kind of ["app", "POD"]) world.engine.destroy(world.engine.idOf("web-node1", kind));
@@ -209,7 +209,7 @@ describe("our own restart", () => {
     expect(world.podCleanup).toMatchObject([{ name: "web-node1", isRemoved: true }, { name: "db-node1" }]);
   });
 
-  test("what a hanging engine makes of a pod after its removal is removed, too, also after a restart", async () => {
+  test("containers that a hanging engine creates after the removal of their pod are removed, also after a restart", async () => {
     const pod = named("web");
     const state = (...pods: Pod[]) => stateOf(pods, { completeSources: new Set() }, { source: "api", sourceId: "api" });
     world.kubelet.setDesired(state(pod), true);
@@ -247,7 +247,7 @@ describe("our own restart", () => {
     expect(world.containerOf("web")?.state.waiting?.reason).toBe("CrashLoopBackOff");
   });
 
-  test("restarts for edits are not crashes: what crashes for the first time after that starts again at once", async () => {
+  test("restarts for edits are not crashes: the first crash after them restarts at once", async () => {
     for (const tag of [1, 2, 3, 4]) {
       await world.started(named("web", { containers: [aContainer({ image: `busybox:${tag}` })] }));
       await world.clock.advance(100);
@@ -292,7 +292,7 @@ describe("our own restart", () => {
     });
   });
 
-  test("what is removed while its last words are read, or just after, is not forgotten", async () => {
+  test("a pod whose container is removed while its termination message is read, or just after, keeps its status", async () => {
     const job = named("job", { restartPolicy: "Never" });
     await world.started(job);
     const words = Promise.withResolvers<string>();
@@ -329,7 +329,7 @@ describe("our own restart", () => {
     expect(world.conditions).toEqual([]);
   });
 
-  test("but an edit runs it again", async () => {
+  test("an edit runs a finished pod again", async () => {
     await world.started(named("job", { restartPolicy: "Never" }));
     await world.exit("job", "app", 0, 100);
     world.want(named("job", { restartPolicy: "Never", containers: [aContainer({ image: "new" })] }));
@@ -408,7 +408,7 @@ describe("a pod that finishes", () => {
     await world.exit("job", "app", 0, 100);
   }
 
-  test("the volumes of a pod go when it is done and its sandbox has stopped, once", async () => {
+  test("the volumes of a pod are removed when it has ended and its sandbox has stopped, once", async () => {
     await finished();
     expect(world.engine.running()).toEqual([]);
     expect(world.engine.releases).toEqual(["job-node1"]);
@@ -416,13 +416,13 @@ describe("a pod that finishes", () => {
     expect(world.engine.releases).toHaveLength(1);
   });
 
-  test("a pod that is not done keeps them", async () => {
+  test("a pod that has not ended keeps its volumes", async () => {
     await world.started(named("web"));
     await world.exit("web", "app", 1, 600_000);
     expect(world.engine.releases).toEqual([]);
   });
 
-  test("what is still in use is tried again", async () => {
+  test("a volume that is still in use is removed later", async () => {
     world.engine.failures.set("release", { error: new Error("busy"), times: 1 });
     await finished();
     await world.clock.advance(20_000);

@@ -67,7 +67,7 @@ describe("errors of the runtime", () => {
     expect(world.kubelet.runtimeError).toBeUndefined();
   });
 
-  test("what died meanwhile is seen when the engine is back", async () => {
+  test("a container that died meanwhile is seen when the engine is back", async () => {
     await world.started(named("web"));
     world.engine.lose();
     world.engine.exit(world.engine.idOf("web-node1", "app"), 137);
@@ -101,7 +101,7 @@ describe("errors of the runtime", () => {
     expect(world.statusOf("web")?.phase).toBe("Pending");
   });
 
-  test("what the node refuses is reported once, until it is refused for something else", async () => {
+  test("a pod that the node refuses is reported once, and again when the reason changes", async () => {
     const web = named("web");
     const refuse = (reason: string, message: string) => world.rejections.set(web.metadata.uid!, { reason, message });
     const events = () => world.recorder.events.filter((event) => event.startsWith("web-node1 "));
@@ -159,7 +159,7 @@ describe("errors of the runtime", () => {
     { notice: "of the container, too late for the engine", of: "app", exitCode: 137, reason: "OOMKilled" },
     { notice: "of its sandbox only", of: "POD", exitCode: 137, reason: "OOMKilled" },
     { notice: "and an end of its own", of: "POD", exitCode: 1, reason: "Error" },
-  ])("a notice of no memory $notice: $reason", async ({ of, exitCode, reason }) => {
+  ])("an OOM notice $notice: $reason", async ({ of, exitCode, reason }) => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");
     world.engine.exit(id, exitCode);
@@ -182,7 +182,7 @@ describe("errors of the runtime", () => {
     expect(world.containerOf("web")?.state.terminated?.reason).toBe("OOMKilled");
   });
 
-  test("our verdict of OOM survives us, but not the container's next life", async () => {
+  test("an OOM verdict outlives the process, and ends with its container", async () => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");
     world.engine.exit(id, 137);
@@ -307,7 +307,7 @@ describe("an evicted pod", () => {
     expect(world.statusOf("web")?.phase).toBe("Running");
   });
 
-  test("we die before it is stopped: the next process stops it", async () => {
+  test("the process ends before it is stopped: the next process stops it", async () => {
     await world.started(named("web"));
     world.engine.stopTakesMs = 5_000;
     world.kubelet.evict("uid-web", why, 30);
@@ -319,7 +319,7 @@ describe("an evicted pod", () => {
     expect(world.statusOf("web")).toMatchObject({ phase: "Failed", ...why });
   });
 
-  test("is not forgotten while a source has not spoken yet, but when it was edited meanwhile", async () => {
+  test("is not forgotten while a source was not read yet, but when it was edited meanwhile", async () => {
     await evicted(named("web"));
     world.renew();
     world.kubelet.start();
@@ -341,7 +341,7 @@ describe("an evicted pod", () => {
   });
 });
 
-test("--maximum-dead-containers: the net removes what is too many, but not what a restart rests on", async () => {
+test("--maximum-dead-containers: surplus dead containers are removed, but not those that a restart depends on", async () => {
   await world.started(named("a", { restartPolicy: "Never" }), named("b", { restartPolicy: "Never" }), named("c"));
   for (const name of ["a", "b"]) {
     world.engine.exit(world.engine.idOf(`${name}-node1`, "app"), 0);

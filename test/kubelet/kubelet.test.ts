@@ -46,7 +46,7 @@ describe("a pod", () => {
     expect(world.engine.calls.slice(4)).toEqual(["start b#1 web-node1"]);
   });
 
-  test("at rest nothing wakes up but the net", async () => {
+  test("at rest no timer is set but that of the periodic list", async () => {
     await world.started(named("web"));
     expect(world.clock.pendingTimers).toBe(1);
     const before = world.kubelet.podsRevision;
@@ -54,19 +54,19 @@ describe("a pod", () => {
     expect(world.kubelet.podsRevision).toBe(before);
   });
 
-  test("nothing is done before the engine was listed", async () => {
+  test("nothing is done before the containers of the engine were listed", async () => {
     world.want(named("web"));
     await world.clock.advance(10);
     expect(world.engine.calls).toEqual([]);
   });
 
-  test("is listed as soon as it is wanted, also before the engine was listed", () => {
+  test("is listed as soon as it is desired, also before the containers of the engine were listed", () => {
     expect(world.kubelet.pods()).toEqual([]);
     world.want(named("web"));
     expect(world.kubelet.pods()).toHaveLength(1);
   });
 
-  test("a missed event is caught by the net", async () => {
+  test("a change whose event was missed is found by the periodic list", async () => {
     await world.started(named("web"));
     world.engine.isDeaf = true;
     await world.exit("web", "app", 1, 59_000);
@@ -75,7 +75,7 @@ describe("a pod", () => {
     expect(world.engine.running()).toContain("web-node1/app");
   });
 
-  test("docker rm -f of everything brings everything back", async () => {
+  test("what docker rm -f removed is created again", async () => {
     await world.started(named("web"));
     world.engine.destroy(world.engine.idOf("web-node1", "app"));
     world.engine.destroy(world.engine.idOf("web-node1", "POD"));

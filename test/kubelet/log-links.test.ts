@@ -37,7 +37,7 @@ async function after(change: () => void): Promise<void> {
 }
 const first = { id: ID, name: "first", restartCount: 0 };
 
-test("two links, named as the kubelet's (oracle 27)", async () => {
+test("two links, named as the kubelet's", async () => {
   await link(POD, ID);
   await link(POD, ID);
   expect(readlinkSync(podLink())).toBe(ENGINE_LOG);
@@ -116,7 +116,7 @@ test("the name in the containers directory is cut to what a file name may be lon
   expect(name).toEndWith(".log");
 });
 
-describe("links that a pod planted", () => {
+describe("links that a pod created", () => {
   const victim = () => {
     const directory = join(tempDir(), "victim");
     mkdirSync(directory);

@@ -44,7 +44,7 @@ test("a child of the main process is killed: reported once for each kill", async
   expect(messages()).toHaveLength(2);
 });
 
-test("the limit of the pod: all of it is named, the counters identify the container of the process", async () => {
+test("the limit of the pod: every container is named, the counters identify that of the process", async () => {
   pods = [aSnapshot([young("a", 7), young("b", 8)], [aSandbox({ id: "box" })])];
   kills.set(7, 0).set(8, 1);
   for (const id of ["a", "b", "box"]) notices.note(id);
@@ -52,7 +52,7 @@ test("the limit of the pod: all of it is named, the counters identify the contai
   expect(messages()).toEqual(['A process in container "b" was']);
 });
 
-test("a container that was there before us: what it lost earlier is not reported again", async () => {
+test("a container that is older than the process: earlier kills are not reported again", async () => {
   pods = [aSnapshot([old("app", 7)], [aSandbox({ id: "box" })])];
   kills.set(7, 5);
   notices.note("app");
@@ -73,7 +73,7 @@ test.each([
   expect(messages()).toHaveLength(want);
 });
 
-test("a kernel that does not count: the notice is all there is, and only of whom it names", async () => {
+test("without the kernel's counters only the containers that the notice names are reported", async () => {
   pods = [aSnapshot([young("a", 7), young("b", 8)], [aSandbox({ id: "box" })])];
   notices.note("a");
   await settle();

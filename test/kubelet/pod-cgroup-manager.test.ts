@@ -120,7 +120,7 @@ test("a pod that came back keeps its cgroup", async () => {
   expect(cgroups.calls).not.toContain("remove /kubepods/besteffort/poda");
 });
 
-test("where cgroups cannot be written, pods run bounded by their containers, and it is said once", async () => {
+test("where cgroups cannot be written, pods run bounded by their containers, with one warning", async () => {
   const { cgroups, log, manager } = setUp();
   cgroups.failure = "EROFS";
   await manager.ensure(podWith("a", { limits: { memory: "10Mi" } }));

@@ -28,18 +28,21 @@ test("runs as many as the limit and the rest follow in order", async () => {
 });
 
 // Between the end of one piece of work and the beginning of the next there are a few turns of the loop.
-test.each([0, 1, 2, 3, 4, 5, 6, 7])("who comes %d turns after the end of another does not overtake", async (turns) => {
-  const limit = new ConcurrencyLimit(1);
-  const begun: string[] = [];
-  const first = Promise.withResolvers<void>();
-  const work = (name: string) => async () => void begun.push(name);
-  const runs = [limit.run(never, () => first.promise), limit.run(never, work("b"))];
-  await settle();
-  first.resolve();
-  for (let turn = 0; turn < turns; turn++) await null;
-  await Promise.all([...runs, limit.run(never, work("c"))]);
-  expect(begun).toEqual(["b", "c"]);
-});
+test.each([0, 1, 2, 3, 4, 5, 6, 7])(
+  "a caller that comes %d turns after the end of another does not overtake",
+  async (turns) => {
+    const limit = new ConcurrencyLimit(1);
+    const begun: string[] = [];
+    const first = Promise.withResolvers<void>();
+    const work = (name: string) => async () => void begun.push(name);
+    const runs = [limit.run(never, () => first.promise), limit.run(never, work("b"))];
+    await settle();
+    first.resolve();
+    for (let turn = 0; turn < turns; turn++) await null;
+    await Promise.all([...runs, limit.run(never, work("c"))]);
+    expect(begun).toEqual(["b", "c"]);
+  },
+);
 
 test("preferred work goes before what waits, in the order of its coming", async () => {
   const limit = new ConcurrencyLimit(1);

@@ -130,7 +130,7 @@ test("without pods nothing wakes up", async () => {
   expect(clock.pendingTimers).toBe(1);
 });
 
-test("short of memory: one pod at a time goes, with upstream's words, and no time to say goodbye", async () => {
+test("short of memory: one pod at a time is evicted, with upstream's message and without a grace period", async () => {
   memory = new Map([["a", 10], ["b", 300], ["c", 20]]); // biome-ignore format: short
   run(aNamed("a"), aNamed("b"), aNamed("c"));
   free.memory = 50;
@@ -181,7 +181,7 @@ test("pressures are reported with since when, also where there are no pods", asy
   expect(manager.states().get("PIDPressure")).toEqual({ is: false, since: startedAt });
 });
 
-test("they come back when the pressure has been gone for long enough, who went last first", async () => {
+test("evicted pods come back when the pressure has been gone for the transition period, the last evicted first", async () => {
   memory = new Map([["a", 10], ["b", 300]]); // biome-ignore format: short
   run(aNamed("a"), aNamed("b"));
   free.memory = 50;
@@ -196,7 +196,7 @@ test("they come back when the pressure has been gone for long enough, who went l
   expect([...running]).toEqual(["a", "b"]);
 });
 
-test("below a soft threshold a pod goes after the grace period, with time to end", async () => {
+test("below a soft threshold a pod is evicted after the grace period of the threshold, with a grace period of its own", async () => {
   run(aNamed("a"));
   free.memory = 150;
   await clock.advance(20_000);
@@ -212,7 +212,7 @@ test("critical pods stay, whatever the pressure", async () => {
   expect([...evicted]).toEqual([]);
 });
 
-test("short of disk: unused images go before any pod does", async () => {
+test("short of disk: unused images are removed before a pod is evicted", async () => {
   run(aNamed("a"));
   free.disk = 50;
   unusedImages = 2;
@@ -222,7 +222,7 @@ test("short of disk: unused images go before any pod does", async () => {
   expect([...evicted.keys()]).toEqual(["a"]);
 });
 
-test("a pod over the limit of its emptyDir goes without any pressure, and comes back after the transition period", async () => {
+test("a pod over the limit of its emptyDir is evicted without any pressure, and comes back after the transition period", async () => {
   const cache = { usedBytes: 5 * MI, inodes: 1, ephemeral: true };
   disk = new Map([["a", { containers: new Map(), volumes: new Map([["cache", cache]]) }]]);
   const volumes = [{ name: "cache", emptyDir: { sizeLimit: "4Mi" } }] as Pod["spec"]["volumes"];

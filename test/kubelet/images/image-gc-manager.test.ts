@@ -97,7 +97,7 @@ test("a wanted pod keeps its image although no container is there", async () => 
   expect(left()).toEqual([]);
 });
 
-test("nothing goes before every wanted pod is known", async () => {
+test("nothing is removed before every desired pod is known", async () => {
   const gc = using(anImage("ours"));
   isReady = false;
   await clock.advance(600_000);
@@ -105,7 +105,7 @@ test("nothing goes before every wanted pod is known", async () => {
   expect(left()).toEqual(["ours"]);
 });
 
-test("what was ours before a restart is ours after it, and as old", async () => {
+test("images that were used before a restart are known after it, with their age", async () => {
   put(anImage("ours"));
   const before = manager();
   before.noteUsed("ours", "ours:1");

@@ -205,7 +205,7 @@ describe("back-off", () => {
     expect(pulls()).toBe(1);
   });
 
-  test("what to do about it is said once, however many wait for it", async () => {
+  test("the hint is logged once, however many pods wait", async () => {
     refuse(NOT_FOUND);
     const other = aPod({}, { uid: "other" });
     await Promise.all([failing(), failing(), imageFailure(ensure("Always", REF, other))]);
@@ -215,7 +215,7 @@ describe("back-off", () => {
     expect(warnings).toEqual([`warn Image "${REF}" cannot be pulled: check the name and the tag`]);
   });
 
-  test("it is counted, once for all who wait", async () => {
+  test("a pull is counted once for all waiting callers", async () => {
     const metrics = aMetrics();
     start({ metrics });
     refuse(NOT_FOUND);
@@ -235,14 +235,14 @@ describe("back-off", () => {
     });
   });
 
-  test("an image that came some other way ends it", async () => {
+  test("an image that appears in another way ends it", async () => {
     refuse(NOT_FOUND);
     await imageFailure(ensure("IfNotPresent"));
     images.add(REF);
     expect((await ensure("IfNotPresent")).ref).toBe(REF);
   });
 
-  test("a good pull forgives", async () => {
+  test("a successful pull resets the back-off", async () => {
     refuse(NOT_FOUND);
     await failing();
     await clock.advance(10_000);
@@ -299,7 +299,7 @@ describe("failures distinguished", () => {
   });
 });
 
-describe("many who wait", () => {
+describe("concurrent requests", () => {
   test.each([
     { limits: { maxParallel: 1 }, begun: [1, 2, 3] },
     { limits: { maxParallel: 0 }, begun: [3] },
@@ -331,7 +331,7 @@ describe("many who wait", () => {
     expect(events.filter((event) => event.includes("Successfully pulled"))).toHaveLength(20);
   });
 
-  test("the signal of the last who waits ends the pull", async () => {
+  test("the signal of the last waiting caller ends the pull", async () => {
     const { promise: gone, resolve } = Promise.withResolvers<void>();
     pull = () =>
       new Response(

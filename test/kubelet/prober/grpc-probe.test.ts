@@ -157,7 +157,7 @@ test("a server that does not use HTTP/2", async () => {
 
 const LATE = { result: "failure", output: "timeout: health rpc did not complete within 1s", isTimeout: true } as const;
 
-test("a server that says nothing fails at the deadline", async () => {
+test("a server that sends nothing fails at the deadline", async () => {
   const server = await rawServer(() => {});
   const outcome = probe(server.port);
   await server.request;

@@ -38,7 +38,7 @@ const serve = (fetch: (request: Request) => Response, tls?: { cert: string; key:
 /** `Get "URL": what`, as Go says it. */
 const failed = (url: string, what: string) => ({ result: "failure" as const, output: `Get "${url}": ${what}` });
 
-describe("what counts", () => {
+describe("results", () => {
   test.each([
     { status: 200, want: { result: "success", output: "body" } },
     { status: 299, want: { result: "success", output: "body" } },
@@ -122,7 +122,7 @@ test.each([
 });
 
 describe("the request", () => {
-  test("says who we are and closes the connection", async () => {
+  test("has our user agent and closes the connection", async () => {
     const server = await rawServer((socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
     await probe({ port: server.port, path: "/healthz?full=1" });
     expect(await server.request).toBe(
@@ -223,7 +223,7 @@ describe("redirects", () => {
   });
 });
 
-describe("no answer", () => {
+describe("no response", () => {
   test("connection refused", async () => {
     const port = await closedPort();
     expect(await probe({ port, path: "/x" })).toEqual(

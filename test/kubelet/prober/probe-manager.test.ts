@@ -227,7 +227,7 @@ describe("attempts that could not be made", () => {
   });
 });
 
-describe("what it asks", () => {
+describe("a probe's target", () => {
   /** A world whose probes succeed, and what they were asked. */
   const observed = () => {
     const targets: ProbeTarget[] = [];
@@ -301,7 +301,7 @@ describe("what it asks", () => {
   });
 });
 
-describe("comings and goings", () => {
+describe("containers that start and end", () => {
   const pod = podWith({ readinessProbe: exec({ periodSeconds: 1 }), livenessProbe: exec({ periodSeconds: 1 }) });
 
   test("an attempt in flight ends with its container and no longer counts", async () => {
@@ -383,7 +383,7 @@ describe("comings and goings", () => {
 describe("our own restart", () => {
   const pod = podWith({ startupProbe: exec(), readinessProbe: exec(), livenessProbe: exec() });
 
-  test("flips nothing: what the store holds of a container stands until its probes know better", async () => {
+  test("changes nothing: stored results of a container hold until its probes have results", async () => {
     const before = new World(() => OK);
     before.see(pod, [aRunning()]);
     await before.clock.advance(30_000);
@@ -419,7 +419,7 @@ describe("our own restart", () => {
     expect(world.saves.at(-1)?.has("other")).toBe(false);
   });
 
-  test("changes in one go are saved once", async () => {
+  test("changes of one turn are saved once", async () => {
     const world = new World(() => OK);
     world.see(podWith({ readinessProbe: exec({ periodSeconds: 1 }), livenessProbe: exec() }), [aRunning()]);
     await world.clock.advance(600);
@@ -495,7 +495,7 @@ describe("a stall of our own event loop", () => {
     if (liveness === "failure") expect(world.asked).toHaveLength(1);
   });
 
-  test("voids at most three attempts in a row, and tells of each", async () => {
+  test("voids at most three attempts in a row, and logs each", async () => {
     const world = new World(async () => {
       world.clock.stall(1500);
       return TIMED_OUT;

@@ -203,7 +203,7 @@ describe("after the machine has started again", () => {
     expect(world.engine.running()).toEqual(want === END ? [] : ["web-node1/POD", "web-node1/app"]);
   });
 
-  test("nor is one that obeyed while no process observed it", async () => {
+  test("an OnFailure pod that obeyed while no process observed it is not done either", async () => {
     await attended(named("job", { restartPolicy: "OnFailure" }));
     world.engine.failures.set("kill", { error: new Error("no answer"), times: 1_000 });
     await goDown(1);
@@ -217,7 +217,7 @@ describe("after the machine has started again", () => {
     expect(world.statusOf("job")).toMatchObject({ phase: "Running" });
   });
 
-  test("of an OnFailure pod what was done before stays done", async () => {
+  test("a container of an OnFailure pod that had succeeded is not started again", async () => {
     const spec = {
       restartPolicy: "OnFailure" as const,
       containers: [aContainer({ name: "a" }), aContainer({ name: "b" })],
@@ -230,7 +230,7 @@ describe("after the machine has started again", () => {
     expect(world.engine.idOf("job-node1", "a")).toBe(id);
   });
 
-  test("a Never pod that was done is done", async () => {
+  test("a Never pod that had succeeded stays so", async () => {
     await world.started(named("once", { restartPolicy: "Never" }));
     await world.exit("once", "app", 0, 1_000);
     await attended();
@@ -240,7 +240,7 @@ describe("after the machine has started again", () => {
   });
 });
 
-describe("where there is no help", () => {
+describe("without logind", () => {
   test("that is reported once, and tried again", async () => {
     host.refuses = "systemd-inhibit is not there";
     await attended();
@@ -263,7 +263,7 @@ describe("where there is no help", () => {
   test.each([
     { when: "because the machine goes down: pods end first", isStoppingAll: true, running: [] as string[] },
     { when: "for another reason: pods continue", isStoppingAll: false, running: ["web-node1/POD", "web-node1/app"] },
-  ])("we are stopped $when", async ({ isStoppingAll, running }) => {
+  ])("the process is stopped $when", async ({ isStoppingAll, running }) => {
     const manager = await attended(named("web"));
     host.isStoppingAll = isStoppingAll;
     const done = manager.beforeExit();

@@ -30,9 +30,7 @@ test.each<[HostPathType, string, string | undefined]>([
   ["Socket", join(dir, "missing-sock"), not(join(dir, "missing-sock"), "socket file")],
   ["CharDevice", join(dir, "file"), not(join(dir, "file"), "character device")],
   ["BlockDevice", "/dev/null", not("/dev/null", "block device")],
-])("the recorded outcomes (oracle 24): %s %s", (type, path, want) =>
-  expect(prepareHostPath({ path, type })).toBe(want),
-);
+])("the recorded outcomes: %s %s", (type, path, want) => expect(prepareHostPath({ path, type })).toBe(want));
 
 test.each<[HostPathType, string]>([
   ["", "dir"],

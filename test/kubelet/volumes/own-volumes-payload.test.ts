@@ -117,7 +117,7 @@ describe("projected", () => {
     );
   });
 
-  test("a token cannot be had", () => {
+  test("a token needs an API server", () => {
     expect(projected({ serviceAccountToken: { path: "token", expirationSeconds: 3600 } })).toBe(
       "projected source serviceAccountToken is not supported: it needs an API server",
     );

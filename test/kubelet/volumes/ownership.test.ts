@@ -70,7 +70,7 @@ forRoot("a tree that is too deep is refused before descriptors run out", () => {
   Bun.spawnSync(["rm", "-rf", root]);
 });
 
-forRoot("who may not give files to a group says what it takes, whatever comes first", () => {
+forRoot("without the permission to change a group the error says what is needed", () => {
   const { base, root } = aTree();
   const onlyLink = join(base, "only-link");
   mkdirSync(onlyLink);

@@ -84,7 +84,7 @@ describe("an edit of the pod", () => {
     expect(engine.volumes.size).toBe(0);
   });
 
-  withMounts("leaves volumes it took out until they are asked away", async () => {
+  withMounts("keeps removed volumes until removeUnused is called", async () => {
     const sub = [{ name: "m", mountPath: "/sub", subPath: "a" }];
     const before = podWith(
       [

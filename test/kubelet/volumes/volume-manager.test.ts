@@ -38,8 +38,8 @@ const refreshed = ({ lines }: RecordingLogger) => lines.splice(0).map((line) => 
 
 const modeOf = (path: string) => (statSync(path).mode & 0o7777).toString(8);
 
-describe("emptyDir (oracle 22)", () => {
-  forRoot("0777 in the kubelet's place, contents stay over another setUp", async () => {
+describe("emptyDir", () => {
+  forRoot("0777 at the kubelet's path, contents stay over another setUp", async () => {
     const { manager, pod } = await setUp(podWith([{ name: "e", emptyDir: {} }]));
     const { pod: podDir } = manager.directories("uid1");
     const path = join(podDir, "volumes/kubernetes.io~empty-dir/e");
@@ -53,7 +53,7 @@ describe("emptyDir (oracle 22)", () => {
     ]);
   });
 
-  forRoot("fsGroup: 2777 and the group (oracle 14)", async () => {
+  forRoot("fsGroup: 2777 and the group", async () => {
     const { manager } = await setUp(podWith([{ name: "e", emptyDir: {} }], { securityContext: { fsGroup: 3333 } }));
     const path = manager.directories("uid1").volume("empty-dir", "e");
     expect(`${modeOf(path)} ${statSync(path).gid}`).toBe("2777 3333");
