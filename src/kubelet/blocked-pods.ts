@@ -109,7 +109,7 @@ export class BlockedPods {
 export interface PodRules {
   /** Revision hashes, QoS class and the like of one pod. @throws Error when the pod cannot run on this engine */
   toPodRevision(desired: DesiredPod, state: DesiredState): PodRevision;
-  /** Which of these pods the node refuses. @param running pods that already have their place */
+  /** Which of these pods the node refuses. @param running pods that were admitted before */
   admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission;
   /** Why a pod that does not run yet is not assigned to the node; undefined: it is. */
   holdOf(desired: DesiredPod): string | undefined;

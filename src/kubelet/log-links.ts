@@ -6,12 +6,12 @@ import { type LoggedPod, toContainerLogPath, toPodLogDirName } from "../base/mod
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 
-interface LogLinksOptions extends LogPlaces {
+interface LogLinksOptions extends LogDirectories {
   /** Where the engine keeps the log of a container; "" when it keeps no file. */
   engineLogPath(containerId: string): string;
   log: Logger;
   /** Default: in this thread. */
-  perform?: (places: LogPlaces, task: LogLinkTask) => void | Promise<void>;
+  perform?: (directories: LogDirectories, task: LogLinkTask) => void | Promise<void>;
 }
 
 /** Changes that may wait for a disk; later ones are dropped. */
@@ -90,7 +90,7 @@ export function toContainerLogLinkName(pod: LoggedPod, containerName: string, co
   return stem.length + suffix.length > 255 ? `${stem.slice(0, 255 - suffix.length)}${suffix}` : stem + suffix;
 }
 
-interface LogPlaces {
+interface LogDirectories {
   /** `--pod-logs-dir`, usually /var/log/pods; "" makes no links. */
   podLogsDir: string;
   /** Usually /var/log/containers; "" makes none there. */
@@ -129,23 +129,23 @@ type LogLinkTask =
  * repeated.
  * @throws the system's error
  */
-export function performLogLinkTask(places: LogPlaces, task: LogLinkTask): void {
+export function performLogLinkTask(directories: LogDirectories, task: LogLinkTask): void {
   switch (task.kind) {
     case "create":
-      return createLinks(places, task);
+      return createLinks(directories, task);
     case "remove-container":
-      return removeContainerLinks(places, task.container, task.pod);
+      return removeContainerLinks(directories, task.container, task.pod);
     case "remove-pod":
-      return removePodLinks(places, task.pod);
+      return removePodLinks(directories, task.pod);
     case "sweep":
-      return sweepLinks(places, task.engineContainersDir);
+      return sweepLinks(directories, task.engineContainersDir);
     default:
       return task satisfies never;
   }
 }
 
 function createLinks(
-  { podLogsDir, containersLogsDir }: LogPlaces,
+  { podLogsDir, containersLogsDir }: LogDirectories,
   { pod, containerName, restartCount, containerId, engineLog }: Extract<LogLinkTask, { kind: "create" }>,
 ): void {
   const path = toContainerLogPath(podLogsDir, pod, containerName, restartCount);
@@ -162,7 +162,7 @@ function createLinks(
 }
 
 function removeContainerLinks(
-  { podLogsDir, containersLogsDir }: LogPlaces,
+  { podLogsDir, containersLogsDir }: LogDirectories,
   container: LoggedContainer,
   pod: LoggedPod,
 ): void {
@@ -176,7 +176,7 @@ function removeContainerLinks(
   if (directory?.readlink(name)?.includes(container.id)) removeSymlink(directory, name);
 }
 
-function removePodLinks({ podLogsDir, containersLogsDir }: LogPlaces, pod: LoggedPod): void {
+function removePodLinks({ podLogsDir, containersLogsDir }: LogDirectories, pod: LoggedPod): void {
   using root = openIfThere(podLogsDir);
   if (!root) return;
   const podName = toPodLogDirName(pod);
@@ -188,7 +188,7 @@ function removePodLinks({ podLogsDir, containersLogsDir }: LogPlaces, pod: Logge
 }
 
 /** @param containers only links into this directory of the engine: another one may keep its logs elsewhere */
-function sweepLinks({ podLogsDir, containersLogsDir }: LogPlaces, containers: string): void {
+function sweepLinks({ podLogsDir, containersLogsDir }: LogDirectories, containers: string): void {
   if (!podLogsDir || containers === "." || !existsSync(containers)) return;
   const isDangling = (target: string) => target.startsWith(`${containers}/`) && !existsSync(target);
   using root = openIfThere(podLogsDir);

@@ -48,7 +48,7 @@ export class NodeCordon {
     return true;
   }
 
-  /** Why a pod without a place must wait; undefined: it need not. Source of the words: the scheduler. */
+  /** Why a pod that is not assigned to the node must wait; undefined: it need not. Source of the text: the scheduler. */
   holdOf(desired: DesiredPod): string | undefined {
     const { nodeName, submittedSourceId } = this.#deps;
     if (!this.#cordon || !isHeldByCordon(desired, desired.sourceId === submittedSourceId, this.#cordon))

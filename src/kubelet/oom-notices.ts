@@ -12,7 +12,7 @@ interface OomNoticesDeps {
   readKills: (pid: number) => number | undefined;
 }
 
-/** The counter, the end of a container and the engine's words about it arrive in any order, all within this time. */
+/** The counter, the end of a container and the engine's report of it arrive in any order, all within this time. */
 const SETTLE_MS = 500;
 
 /**

@@ -172,7 +172,7 @@ export class PodStatusTracker {
     });
   }
 
-  /** A finished pod keeps the status it ended with when its containers are removed by hand. */
+  /** A finished pod keeps the status it ended with when its containers are removed manually. */
   #rememberedStatus({ containers }: PodSnapshot): PodStatus | undefined {
     const known = this.#completion?.status ?? this.#status;
     if (!known) return undefined;

@@ -110,7 +110,7 @@ export class EvictionManager {
       await this.#deps.clock.sleep(PERIOD_MS, signal).catch(() => {});
       if (signal.aborted) return;
       await this.synchronize(signal).catch((error: Error) => {
-        if (!signal.aborted) this.#deps.logger.warn(`Cannot see to memory and disk: ${error.message}`);
+        if (!signal.aborted) this.#deps.logger.warn(`Cannot check memory and disk: ${error.message}`);
       });
     }
   }

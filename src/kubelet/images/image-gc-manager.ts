@@ -65,13 +65,13 @@ export class ImageGcManager {
     }
   }
 
-  /** Time since a pod used this image, as of the last pass; undefined for an image that none has used. */
+  /** Time since a pod used this image, as of the last collection; undefined for an image that none has used. */
   unusedMs(id: string): number | undefined {
     const known = this.#tracked.get(id);
     return known && this.#deps.clock.monotonicMs() - known.lastUsedMs;
   }
 
-  /** Ids of the images that may be removed when the disk is full, as of the last pass. */
+  /** Ids of the images that may be removed when the disk is full, as of the last collection. */
   get removable(): ReadonlySet<string> {
     return this.#removable;
   }

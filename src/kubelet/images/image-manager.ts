@@ -48,7 +48,7 @@ export interface ImageManagerOptions extends Pick<PullRequest, "onProgress"> {
 }
 
 /**
- * How long a container shows `ErrImagePull` with the engine's words before another pass turns that into
+ * How long a container shows `ErrImagePull` with the engine's message before another sync turns that into
  * `ImagePullBackOff`. Upstream shows it until the next sync, measured at 2 to 14 s.
  */
 const SHOW_FAILURE_MS = 2000;

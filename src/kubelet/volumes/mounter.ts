@@ -7,7 +7,7 @@ import { messageOf } from "../../base/text/error-message.ts";
 /** Longest time that mount(8) or umount(8) may take; a file system that does not answer holds them up. */
 const TIMEOUT_MS = 10_000;
 
-/** mount(8) failed; the message has its words. */
+/** mount(8) failed; the message has its output. */
 export class MountFailedError extends Error {
   override readonly name = "MountFailedError";
 }
@@ -47,7 +47,7 @@ export class Mounter {
   }
 
   /**
-   * Shows a directory at another place. The kernel takes options of a bind only when it is mounted again.
+   * Binds a directory to another path. The kernel takes options of a bind only when it is mounted again.
    * @param options e.g. `["noexec", "ro"]`
    * @throws MountFailedError; then nothing is mounted
    */
