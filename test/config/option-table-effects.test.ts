@@ -97,8 +97,8 @@ integration/image-updates | images of a directory are there before the first pod
 integration/image-updates | the node's default, its schedule and its window | image-update image-update-schedule image-update-window image-update-jitter
 plan/image-gc | too old goes whatever the disk | image-maximum-gc-age
 integration/serial/eviction | short of memory: the pod that uses most is evicted | eviction-hard eviction-pressure-transition-period
-kubelet/eviction/eviction-manager | below a soft threshold a pod goes after the grace period | eviction-soft-grace-period
-kubelet/eviction/eviction-manager | a pod goes after the grace period, with time to end | eviction-max-pod-grace-period
+kubelet/eviction/eviction-manager | below a soft threshold a pod is evicted after the grace period | eviction-soft-grace-period
+kubelet/eviction/eviction-manager | threshold, with a grace period of its own | eviction-max-pod-grace-period
 plan/eviction | met until the minimum reclaim is free too | eviction-minimum-reclaim
 config/resolve-options | thresholds: given ones replace all, unless merged | mergeDefaultEvictionSettings
 integration/serial/stats | agree with the kernel's files and with what was written | volume-stats-agg-period
