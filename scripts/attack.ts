@@ -5,6 +5,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { liveNodes, TestNode } from "../test/support/test-node.ts";
+import { apiAttacks } from "./attack/api-attacks.ts";
 import type { Attack, AttackTarget, Figure } from "./attack/attack.ts";
 import { podAttacks } from "./attack/pod-attacks.ts";
 import { serverAttacks } from "./attack/server-attacks.ts";
@@ -20,7 +21,7 @@ const nothing: Attack = {
   },
 };
 
-const ATTACKS: readonly Attack[] = [nothing, ...serverAttacks, ...podAttacks];
+const ATTACKS: readonly Attack[] = [nothing, ...serverAttacks, ...apiAttacks, ...podAttacks];
 const BYSTANDERS = 3;
 /** Lag that the supervising loop may have under any attack. */
 const MAX_LAG_SECONDS = 0.05;
@@ -87,7 +88,7 @@ async function runAttack(attack: Attack): Promise<boolean> {
   const node = new TestNode();
   try {
     for (let i = 0; i < BYSTANDERS; i++) node.writeManifest(`bystander-${i}.json`, bystander(`bystander-${i}`));
-    const { pid } = await node.start(attack.flags);
+    const { pid } = await node.start(attack.flags?.(node));
     await node.until("the bystanders to run", async () => {
       const pods = await node.pods();
       return pods.length === BYSTANDERS && pods.every(({ status }) => status.phase === "Running");

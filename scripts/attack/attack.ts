@@ -13,8 +13,8 @@ export interface AttackTarget {
 export interface Attack {
   name: string;
   about: string;
-  /** Flags of the kubelet in addition to those of a test node. */
-  flags?: readonly string[];
+  /** Flags of the kubelet in addition to those of a test node; may write files into the node's directory. */
+  flags?: (node: TestNode) => readonly string[];
   /** Why it cannot run on this machine. */
   impossible?: string;
   /** Greatest growth of the resident memory during the attack. */

@@ -8,7 +8,8 @@ const openFiles = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 
 const threads = (pid: number) => readdirSync(`/proc/${pid}/task`).length;
 
-const residentMegabytes = (pid: number) =>
+/** Resident memory of a process. */
+export const residentMegabytes = (pid: number) =>
   Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 
 /** Path of the bystander's container below `/exec` and the like. */
@@ -17,7 +18,7 @@ async function containerPath({ node }: AttackTarget): Promise<string> {
   return `default/${pod!.metadata.name}/app`;
 }
 
-const ANONYMOUS = ["--anonymous-auth=true", "--address=127.0.0.1"];
+const ANONYMOUS = () => ["--anonymous-auth=true", "--address=127.0.0.1"];
 
 /** Attacks on the HTTP ports. */
 export const serverAttacks: readonly Attack[] = [
