@@ -3,7 +3,6 @@ import { parseFieldSelector, parseLabelSelector, type SelectableFields } from ".
 import type { Clock } from "../base/model/clock.ts";
 import type { HttpResponse, StreamedResponse } from "../server/http-response.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";
-import { jsonText } from "./api-request.ts";
 import type { ApiObject, ObjectStore, StoreEvent } from "./object-store.ts";
 import type { Presentation } from "./presentation.ts";
 import { apiVersionOf, resourceId, type Target } from "./resource-definition.ts";
@@ -50,7 +49,7 @@ export function listResponse(
   { namespace, matches }: Selection,
   query: URLSearchParams,
   presentation: Presentation,
-): HttpResponse {
+): HttpResponse | StreamedResponse {
   const limit = Number(query.get("limit") ?? "");
   if (!Number.isInteger(limit) || limit < 0) throw badRequest(`limit: Invalid value: "${query.get("limit")}"`);
   const token = parseToken(query.get("continue"), store.revision);
@@ -72,7 +71,35 @@ export function listResponse(
       remainingItemCount: objects.length - page.length,
     }),
   };
-  return jsonText(200, presentation.list(page, metadata));
+  return inPieces(presentation.list(page, metadata));
+}
+
+const JSON_HEADERS = { "Content-Type": "application/json" };
+/** A longer list is made while the client takes it: of many clients at a time, none holds a whole list. */
+const MAX_WHOLE_CHARACTERS = 256 * 1024;
+const MIN_CHUNK_CHARACTERS = 32 * 1024;
+
+function inPieces(pieces: Generator<string>): HttpResponse | StreamedResponse {
+  let text = "";
+  for (let next = pieces.next(); !next.done; next = pieces.next()) {
+    text += next.value;
+    if (text.length > MAX_WHOLE_CHARACTERS) return { status: 200, headers: JSON_HEADERS, chunks: joined(text, pieces) };
+  }
+  return { status: 200, headers: JSON_HEADERS, body: text };
+}
+
+/** The pieces, short ones put together to chunks that are worth a write. */
+async function* joined(start: string, pieces: Generator<string>): AsyncGenerator<string> {
+  let text = start;
+  for (const piece of pieces) {
+    if (text.length + piece.length > MIN_CHUNK_CHARACTERS) {
+      yield text;
+      text = "";
+    }
+    if (piece.length > MIN_CHUNK_CHARACTERS) yield piece;
+    else text += piece;
+  }
+  yield text;
 }
 
 const encodeToken = (token: ContinueToken) => Buffer.from(JSON.stringify(token)).toString("base64url");
@@ -114,7 +141,7 @@ export function watchResponse(deps: WatchDeps, query: URLSearchParams, signal: A
     sendsInitialEvents: query.get("sendInitialEvents") === "true",
   };
   const chunks = { [Symbol.asyncIterator]: () => new Watch(deps).lines(options, signal) };
-  return { status: 200, headers: { "Content-Type": "application/json" }, chunks };
+  return { status: 200, headers: JSON_HEADERS, chunks };
 }
 
 interface WatchOptions {

@@ -127,7 +127,7 @@ export interface StoreEvent {
 type StoreListener = (event: StoreEvent) => void;
 
 /** Events kept for each resource, for watches that begin at an older revision and for readers that are slow. */
-const DEFAULT_WINDOW = { events: 1_000, bytes: 8 * 1024 * 1024 };
+const DEFAULT_WINDOW = { events: 500, bytes: 2 * 1024 * 1024 };
 
 /** Limits of the events that are kept for each resource; the last event is kept in any case. */
 export interface EventWindow {

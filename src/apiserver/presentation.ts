@@ -105,19 +105,21 @@ export class Presentation {
       case "metadata":
         return this.#metadataText(shown);
       case "table":
-        return this.#table([shown], { resourceVersion }, hasColumns);
+        return [...this.#table([shown].values(), { resourceVersion }, hasColumns)].join("");
     }
   }
 
-  /** @param metadata of the list */
-  list(objects: readonly ApiObject[], metadata: object): string {
-    const items = objects.map(this.show);
+  /** A list as pieces of JSON, each made when it is asked for. @param metadata of the list */
+  *list(objects: readonly ApiObject[], metadata: object): Generator<string> {
     const { shape } = this.#form;
-    if (shape === "table") return this.#table(items, metadata, true);
-    if (shape === "object")
-      return listText(`${this.kind.kind}List`, apiVersionOf(this.kind), metadata, items.map(jsonOf));
-    const texts = items.map((item) => this.#metadataText(item));
-    return listText("PartialObjectMetadataList", this.#metaApiVersion, metadata, texts);
+    const items = objects.values().map(this.show);
+    if (shape === "table") yield* this.#table(items, metadata, true);
+    else if (shape === "object") {
+      yield* listText(`${this.kind.kind}List`, apiVersionOf(this.kind), metadata, items.map(jsonOf));
+    } else {
+      const texts = items.map((item) => this.#metadataText(item));
+      yield* listText("PartialObjectMetadataList", this.#metaApiVersion, metadata, texts);
+    }
   }
 
   get #metaApiVersion(): string {
@@ -130,7 +132,7 @@ export class Presentation {
   }
 
   /** Source: meta/v1 `Table`. */
-  #table(objects: readonly ApiObject[], metadata: object, hasColumns: boolean): string {
+  #table(objects: IteratorObject<ApiObject>, metadata: object, hasColumns: boolean): Generator<string> {
     const columns = columnsOf(this.kind);
     const definitions = columns.map(({ name, type, format = "", description = "", priority = 0 }) => ({
       name,
@@ -146,15 +148,24 @@ export class Presentation {
       const shown = this.#includeObject === "Object" ? jsonOf(object) : this.#metadataText(object);
       return `{"cells":${cells},"object":${shown}}`;
     });
-    const head = JSON.stringify({ kind: "Table", apiVersion: this.#metaApiVersion, metadata });
-    const columnDefinitions = JSON.stringify(hasColumns ? definitions : []);
-    return `${head.slice(0, -1)},"columnDefinitions":${columnDefinitions},"rows":[${rows.join(",")}]}`;
+    const columnDefinitions = hasColumns ? definitions : [];
+    const head = { kind: "Table", apiVersion: this.#metaApiVersion, metadata, columnDefinitions };
+    return withArray(head, "rows", rows);
   }
 }
 
-function listText(kind: string, apiVersion: string, metadata: object, items: readonly string[]): string {
-  const head = JSON.stringify({ kind, apiVersion, metadata });
-  return `${head.slice(0, -1)},"items":[${items.join(",")}]}`;
+const listText = (kind: string, apiVersion: string, metadata: object, items: IteratorObject<string>) =>
+  withArray({ kind, apiVersion, metadata }, "items", items);
+
+/** The text of an object with an array of texts as its last member, in pieces. */
+function* withArray(head: object, name: string, items: IteratorObject<string>): Generator<string> {
+  let separator = `${JSON.stringify(head).slice(0, -1)},"${name}":[`;
+  for (const item of items) {
+    yield separator;
+    yield item;
+    separator = ",";
+  }
+  yield `${separator === "," ? "" : separator}]}`;
 }
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";

@@ -363,12 +363,30 @@ function watchClose(socket: Duplex) {
 /** Bytes of responses whose body is text: a response that many clients share is encoded once. */
 const bytesOf = memoized(({ body }: HttpResponse): Uint8Array => (typeof body === "string" ? Buffer.from(body) : body));
 
+/** What a client that reads nothing holds of a stream: a part, not a whole chunk. In bytes, or characters. */
+const PART_LENGTH = 64 * 1024;
+
+/** A chunk in parts that are made one by one; a character of two code units stays whole. */
+function* partsOf(chunk: Uint8Array | string): Generator<Uint8Array | string> {
+  for (let at = 0; at < chunk.length; ) {
+    let end = at + PART_LENGTH;
+    if (typeof chunk !== "string") yield chunk.subarray(at, end);
+    else {
+      if ((chunk.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
+      yield chunk.slice(at, end);
+    }
+    at = end;
+  }
+}
+
 async function stream(written: ServerResponse, response: StreamedResponse, gone: AbortSignal): Promise<void> {
   written.writeHead(response.status, response.headers);
   written.flushHeaders();
   for await (const chunk of response.chunks) {
-    if (gone.aborted) return;
-    if (!written.write(chunk)) await once(written, "drain", { signal: gone }).catch(() => {});
+    for (const part of partsOf(chunk)) {
+      if (gone.aborted) return;
+      if (!written.write(part)) await once(written, "drain", { signal: gone }).catch(() => {});
+    }
   }
   if (!gone.aborted) await new Promise<void>((resolve) => written.end(resolve));
 }

@@ -392,6 +392,27 @@ describe("get and list", () => {
     expect([bad.status, bad.json.message]).toEqual([400, "field label not supported: spec.color"]);
   });
 
+  test.each(["application/json", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"])(
+    "a long list as %s comes in pieces",
+    async (accept) => {
+      const { store, send } = anApiServer();
+      const kind = { apiVersion: "v1", kind: "ConfigMap" };
+      const data = { text: "🦊x".repeat(100_000) };
+      for (const name of ["a", "b", "c", "d", "e"]) {
+        const labels = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`label-${index}`, name]));
+        store.put("configmaps", { ...kind, metadata: { name, namespace: "default", labels }, data });
+      }
+      const response = await send({ path: CONFIG_MAPS, headers: { accept } });
+      if (!("chunks" in response)) throw new Error("the list is whole");
+      const pieces: string[] = [];
+      for await (const chunk of response.chunks) pieces.push(String(chunk));
+      const { items, metadata } = JSON.parse(pieces.join(""));
+      expect(items.map((item: ApiObject) => item.metadata.labels?.["label-9999"])).toEqual(["a", "b", "c", "d", "e"]);
+      expect(metadata.resourceVersion).toBe(String(store.revision));
+      expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(pieces.join("").length / 2);
+    },
+  );
+
   const aMap = (data: string) => `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":${data}}`;
   const twice = aMap('{"a":"1","b":"\\":\\"","a":"2"}');
   const refusal = 'as a ConfigMap: strict decoding error: duplicate field "data.a"';

@@ -69,6 +69,18 @@ async function standingStill(count: () => number): Promise<number> {
 }
 
 describe.each(["Bun.serve", "node:http"] as const)("%s", (transport) => {
+  test("a long chunk arrives as it was made, characters of two code units too", async () => {
+    const text = `${"x".repeat(64 * 1024 - 1)}${"🦊".repeat(50_000)}`;
+    const bytes = Buffer.from("y".repeat(200_000));
+    const { url } = await started(transport, async () =>
+      streamed(async function* () {
+        yield text;
+        yield bytes;
+      }),
+    );
+    expect(await (await fetch(url)).text()).toBe(`${text}${bytes}`);
+  });
+
   test("path, query, headers, body, ports and the client reach the route as from the other transport", async () => {
     const { port, url } = await started(
       transport,
