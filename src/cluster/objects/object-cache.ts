@@ -16,6 +16,11 @@ interface ObjectCacheDeps {
 
 /** An object that was not answered for within this time holds back its pod no longer: the pod says what is missing. */
 const SETTLE_MS = 10_000;
+/**
+ * A deleted object counts for this long: the end of a namespace deletes the objects of pods a moment before the pods, which
+ * then have nothing to miss.
+ */
+const GONE_MS = 10_000;
 
 type DataObject = ObjectOfApi & { immutable?: boolean | null };
 
@@ -23,8 +28,8 @@ interface Entry {
   reference: ObjectReference;
   reflector: Reflector<DataObject>;
   sinceMs: number;
-  /** From a checkpoint, until the API server has answered. */
-  restored: DataObject | undefined;
+  /** As it was seen last: in a checkpoint until the API server has answered, and for a while after its deletion. */
+  object: DataObject | undefined;
   isFrozen: boolean;
 }
 
@@ -80,8 +85,7 @@ export class ObjectCache {
   #objectsOf(kind: ObjectReference["kind"]): DataObject[] {
     return [...this.#entries.values()]
       .filter(({ reference }) => reference.kind === kind)
-      .flatMap(({ reflector, restored }) => (reflector.isListed ? reflector.list() : restored ? [restored] : []))
-      .map(withoutBookkeeping);
+      .flatMap(({ object }) => (object ? [withoutBookkeeping(object)] : []));
   }
 
   #add(key: string, reference: ObjectReference): void {
@@ -91,7 +95,7 @@ export class ObjectCache {
     const entry: Entry = {
       reference,
       sinceMs: clock.monotonicMs(),
-      restored: this.#restored.get(key),
+      object: this.#restored.get(key),
       isFrozen: false,
       reflector: new Reflector<DataObject>({
         client,
@@ -99,7 +103,10 @@ export class ObjectCache {
         path: `/api/v1/namespaces/${namespace}/${plural}`,
         query: { fieldSelector: `metadata.name=${name}` },
         onChange: (reflector) => {
-          if (!entry.isFrozen && reflector.list()[0]?.immutable === true) {
+          const [object] = reflector.list();
+          if (object) entry.object = object;
+          else this.#dropLater(entry);
+          if (!entry.isFrozen && object?.immutable === true) {
             entry.isFrozen = true;
             void reflector.stop();
           }
@@ -112,6 +119,16 @@ export class ObjectCache {
     // Pods that wait for a response are checked again.
     clock.schedule(SETTLE_MS, () => {
       if (this.#entries.get(key) === entry && !entry.reflector.isListed) onChange();
+    });
+  }
+
+  #dropLater(entry: Entry): void {
+    const { object } = entry;
+    if (!object) return;
+    this.#deps.clock.schedule(GONE_MS, () => {
+      if (entry.object !== object || entry.reflector.list().length > 0) return;
+      entry.object = undefined;
+      this.#deps.onChange();
     });
   }
 }

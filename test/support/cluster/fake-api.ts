@@ -8,6 +8,7 @@ export class FakeApi {
   readonly reachability: Reachability;
   readonly requests: ApiRequest[] = [];
   readonly #answers = new Map<string, object | ((request: ApiRequest) => object)>();
+  readonly #watches = new Map<string, (event: object) => void>();
   /** Why requests fail at present. */
   error: Error | undefined;
 
@@ -27,12 +28,19 @@ export class FakeApi {
     return (typeof answer === "function" ? answer(request) : answer) as T;
   };
 
-  /** A watch without events until it is cancelled. */
+  /** A watch with the events of {@link emit}, until it is cancelled. */
   readonly watch = (
-    _path: string,
+    path: string,
     _query: object,
-    _onEvent: unknown,
+    onEvent: (event: object) => void,
     options: { signal: AbortSignal },
-  ): Promise<boolean> =>
-    new Promise((resolve) => options.signal.addEventListener("abort", () => resolve(false), { once: true }));
+  ): Promise<boolean> => {
+    this.#watches.set(path, onEvent);
+    return new Promise((resolve) => options.signal.addEventListener("abort", () => resolve(false), { once: true }));
+  };
+
+  /** Sends an event to the newest watch of a path. */
+  emit(path: string, type: "ADDED" | "MODIFIED" | "DELETED", object: object): void {
+    this.#watches.get(path)?.({ type, object });
+  }
 }
