@@ -70,6 +70,9 @@ const KUSTOMIZE =
 /** The first line of a unit of systemd, comments aside. */
 const UNIT = /^(?:\s*[#;].*\n|\s*\n)*\[(?:Unit|Container|Pod|Kube|Volume|Network|Service)\]\s*\n\w+=/;
 const MARKUP = /^\s*<(?:!doctype|html|\?xml)/i;
+/** After blank lines and comments. */
+const RUN_COMMAND =
+  /^(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:\$[ \t]+)?(?:sudo[ \t]+)?(?:docker|podman|nerdctl)[ \t]+(?:container[ \t]+)?(?:run|create)[ \t]/;
 
 /**
  * Says what a text is that is no object of YAML or JSON, and names the next step; undefined for a text of no known kind.
@@ -82,6 +85,9 @@ export function describeForeignText(matches: (pattern: RegExp) => boolean): stri
   }
   if (matches(MARKUP)) {
     return "this is an HTML or XML page, not a manifest: a URL has to lead to the text of the manifest, not to a page that shows it or asks for a login";
+  }
+  if (matches(RUN_COMMAND)) {
+    return "this is a command line of docker or podman, not a manifest: start the container with docker, and let `kubelet-ts import docker CONTAINER` write its manifest";
   }
   return undefined;
 }
@@ -99,6 +105,9 @@ export function describeForeignList({ items }: ListNode): string {
   }
   if (areAll((item) => stringAt(item, "op") !== undefined && stringAt(item, "path") !== undefined)) {
     return "this is a JSON patch of a Kustomization, not a manifest: run `kustomize build DIR` (or `kubectl kustomize DIR`), and give the output to kubelet-ts";
+  }
+  if (areAll((item) => item.entries.has("Id") && (item.entries.has("Config") || item.entries.has("HostConfig")))) {
+    return "this is the output of docker inspect, not a manifest: `kubelet-ts import docker CONTAINER` writes the manifest of a container";
   }
   const isOfAnsible = (item: MapNode) =>
     ANSIBLE_KEYS.some((key) => item.entries.has(key)) ||

@@ -69,15 +69,18 @@ describe("a text of another format is named as what it is, with the next step", 
     ["Ansible playbook", "- name: x\n  ansible.builtin.copy: {src: a}\n"],
     ["JSON patch of a Kustomization", "- op: replace\n  path: /spec/replicas\n  value: 2\n"],
     ['lines "---"', "- {apiVersion: v1, kind: Pod}\n- {apiVersion: v1, kind: Pod}\n"],
+    ["import docker", '[{"Id": "a1", "Config": {"Env": ["A=b"]}}]'],
     ["found a list", "- a\n- b\n"],
     // Texts that are no YAML.
+    ["import docker", "docker run -d \\\n  -p 8080:80 nginx:1.22\n"],
+    ["import docker", "$ sudo podman run -d nginx\n"],
     ["unit of systemd", "[Unit]\nDescription=x\n\n[Container]\nImage=y\n"],
     ["HTML", "<!DOCTYPE html>\n<html><body>Log in: a</body></html>\n"],
     ["(found name, version, scripts)", '{"name": "web", "version": "1.0.0", "scripts": {}}'],
     ["empty", ""],
     ["empty", "# later\n---\n# more\n"],
     ["a manifest is an object with apiVersion, kind, metadata and spec (found a string)", "nginx\n"],
-    ["unit of systemd", `${"# comment\n".repeat(100_000)}[Unit]\nDescription=x\n${"RUN a\n".repeat(100_000)}`],
+    ["import docker", `${"# comment\n".repeat(100_000)}docker run x\n${"RUN a\n".repeat(100_000)}`],
   ])("%s", (next, text) => {
     const { findings, pods } = read(text);
     expect(pods).toEqual([]);
@@ -89,7 +92,7 @@ describe("a text of another format is named as what it is, with the next step", 
     "# Web\n{{- if .Values.on }}\nkind: Pod\n{{- end }}\n",
     "- a=b\n- c\n",
   ])("%j is no text of another program", (text) =>
-    expect(read(text).findings[0]?.message).not.toMatch(/unit of systemd|HTML/),
+    expect(read(text).findings[0]?.message).not.toMatch(/unit of systemd|command line|HTML/),
   );
 
   test("no line of it is shown: it may hold passwords", () => {

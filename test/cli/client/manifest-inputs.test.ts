@@ -24,7 +24,7 @@ test("every object of a stream and of a List, in their order", async () => {
 });
 
 test.each([
-  ["[Unit]\nDescription=x\n", ":1:1: this is a unit of systemd"],
+  ["docker run nginx:1.22\n", ":1:1: this is a command line of docker"],
   ["services: {web: {image: nginx}}\n", "kubelet-ts import compose"],
   ["kind: Pod\nmetadata: {name: {{ .Values.name }}}\n", "helm template"],
   ["- a\n", "found a list"],
