@@ -9,7 +9,7 @@ import { residentMegabytes } from "./server-attacks.ts";
 const TOKEN = "token-of-a-viewer";
 const CONFIG_MAPS = "/api/v1/namespaces/default/configmaps";
 const DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments";
-/** Of the local API, by the directory of the node. */
+/** Ports of the local API, by the directory of the node. */
 const ports = new Map<string, number>();
 
 /** The local API on a port, with a token that may only read. */

@@ -363,7 +363,7 @@ function watchClose(socket: Duplex) {
 /** Bytes of responses whose body is text: a response that many clients share is encoded once. */
 const bytesOf = memoized(({ body }: HttpResponse): Uint8Array => (typeof body === "string" ? Buffer.from(body) : body));
 
-/** What a client that reads nothing holds of a stream: a part, not a whole chunk. In bytes, or characters. */
+/** A client that reads nothing holds one part of a stream, not a whole chunk. In bytes, or characters. */
 const PART_LENGTH = 64 * 1024;
 
 /** A chunk in parts that are made one by one; a character of two code units stays whole. */
