@@ -57,8 +57,9 @@ export type AssembledKubelet = Awaited<ReturnType<typeof assembleKubelet>>;
 export async function assembleKubelet(input: AssembleInput) {
   const context = await readNodeContext(input);
   const { clock, logger, options } = context;
+  const checkpoints = openCheckpoints(context);
   /** The cluster this machine is a node of; undefined without --kubeconfig. */
-  const cluster = await buildCluster(context);
+  const cluster = await buildCluster(context, checkpoints);
   const podManager = new PodManager();
   const serviceManager = await buildServiceManager(context, () =>
     [...kubelet.workers()].flatMap(({ snapshot }) => snapshot.sandboxes.slice(0, 1)),
@@ -86,7 +87,7 @@ export async function assembleKubelet(input: AssembleInput) {
     manifests: input.manifests,
     submitted: cluster?.source ?? localApi?.submitted,
     reader: toManifestReader(context),
-    checkpoints: openCheckpoints(context, context.owner.nodeName),
+    checkpoints,
     clock,
     logger,
   });
@@ -297,11 +298,10 @@ function toManifestReader({ options, environment, node, background }: NodeContex
  * The node of a cluster; undefined without --kubeconfig, and then nothing of it is loaded.
  * @throws SettingsError when the kubeconfig cannot be used
  */
-async function buildCluster(context: NodeContext): Promise<ClusterNode | undefined> {
+async function buildCluster(context: NodeContext, checkpoints: CheckpointStore): Promise<ClusterNode | undefined> {
   const { options, node, clock, logger } = context;
   if (options.kubeconfig === "" || options.runOnce) return undefined;
   const { ClusterNode } = await import("../../cluster/cluster-node.ts");
-  const checkpoints = openCheckpoints(context, node.name);
   return new ClusterNode({
     options,
     nodeName: node.name,
@@ -316,9 +316,10 @@ async function buildCluster(context: NodeContext): Promise<ClusterNode | undefin
   });
 }
 
-/** @param nodeName of the sets in it */
-function openCheckpoints({ options, clock, logger, background }: NodeContext, nodeName: string): CheckpointStore {
+/** As the containers, they have the name under which the root directory was first used. */
+function openCheckpoints({ options, owner, clock, logger, background }: NodeContext): CheckpointStore {
   const { replaceFile } = background.tasks;
+  const { nodeName } = owner;
   return new CheckpointStore({ dir: `${options.rootDir}/checkpoints`, nodeName, clock, logger, replaceFile });
 }
 

@@ -1,5 +1,5 @@
-/** An API server of a cluster without pods: what is created or changed is answered as it was sent. To be stopped. */
-export const serveEmptyCluster = (port: number) =>
+/** An API server of these pods and nothing else: what is created or changed is answered as it was sent. To be stopped. */
+export const serveEmptyCluster = (port: number, pods: readonly object[] = []) =>
   Bun.serve({
     port,
     hostname: "127.0.0.1",
@@ -16,7 +16,7 @@ export const serveEmptyCluster = (port: number) =>
       }
       // Names of this node's objects have a dash.
       return /\/[a-z]+$/.test(pathname)
-        ? Response.json({ metadata: { resourceVersion: "1" }, items: [] })
+        ? Response.json({ metadata: { resourceVersion: "1" }, items: pathname === "/api/v1/pods" ? pods : [] })
         : Response.json({ kind: "Status", reason: "NotFound", code: 404 }, { status: 404 });
     },
   });
