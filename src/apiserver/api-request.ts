@@ -7,19 +7,22 @@ import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
 import { parseStream, readDocument } from "../manifest/yaml/parse-stream.ts";
 import type { SourceNode } from "../manifest/yaml/source-node.ts";
-import type { ShownCertificate } from "../server/client-identity.ts";
+import { ANONYMOUS, MONITORING_GROUP, measurementsOf, type ShownCertificate } from "../server/client-identity.ts";
 import type { HttpResponse, ListenerResponse, ServerRequest } from "../server/http-response.ts";
-import { ApiError, badRequest, forbidden, tooManyValues, unsupportedMediaType } from "./api-error.ts";
+import { ApiError, badRequest, forbidden, tooManyValues, unauthorized, unsupportedMediaType } from "./api-error.ts";
 import { checkSize, MAX_VALUES } from "./object-store.ts";
 import type { Verb } from "./resource-definition.ts";
 
-/** Permissions of a user: everything, or reading everything except Secrets' data and the inside of containers. */
-export type Role = "admin" | "view";
+/**
+ * Permissions of a user: everything; reading everything except Secrets' data and the inside of containers; reading metrics and
+ * statistics.
+ */
+export type Role = "admin" | "view" | "metrics";
 
 export interface ApiUser {
   name: string;
   groups: readonly string[];
-  /** undefined: known, but without any right. */
+  /** undefined: an anonymous client, which may ask for health and version. */
   role: Role | undefined;
 }
 
@@ -237,9 +240,14 @@ interface TokenEntry {
 
 const ADMIN_GROUPS = new Set(["system:masters", "admin"]);
 
-/** Members of `system:masters` and `admin` may do everything; every other authenticated user may read. */
-const roleOf = (groups: readonly string[]): Role =>
-  groups.some((group) => ADMIN_GROUPS.has(group)) ? "admin" : "view";
+/**
+ * Members of `system:masters` and `admin` may do everything; those of `system:monitoring` read metrics; every other authenticated
+ * user may read.
+ */
+function roleOf(groups: readonly string[]): Role {
+  if (groups.some((group) => ADMIN_GROUPS.has(group))) return "admin";
+  return groups.includes(MONITORING_GROUP) ? "metrics" : "view";
+}
 
 const toUser = (name: string, groups: readonly string[]): ApiUser => ({
   name,
@@ -256,7 +264,7 @@ export const SOCKET_USER: ApiUser = {
 
 /**
  * The user behind a request; undefined is answered with 401. An invalid certificate or token is refused, even
- * together with a valid one.
+ * together with a valid one, and is not taken for an anonymous client.
  */
 export function authenticate(
   shown: ShownCertificate | undefined,
@@ -269,7 +277,8 @@ export function authenticate(
     const entry = token === undefined ? undefined : findToken(token, tokens);
     return entry && toUser(entry.user, entry.groups);
   }
-  if (!shown?.isVerified || shown.commonName === "") return undefined;
+  if (!shown) return { ...ANONYMOUS, role: undefined };
+  if (!shown.isVerified || shown.commonName === "") return undefined;
   // Checked for each request: a connection may live longer than its certificate.
   return shown.notAfter.getTime() < now.getTime() ? undefined : toUser(shown.commonName, shown.organizations);
 }
@@ -364,17 +373,25 @@ interface Access {
 /** Subresources that lead into containers or to the node. */
 const INTO_CONTAINERS = new Set(["exec", "attach", "portforward", "proxy", "ephemeralcontainers", "eviction"]);
 const READING = new Set(["get", "list", "watch"]);
-/** Reviews of the client's own permissions, allowed for everyone. */
+/** Reviews of the client's own permissions, allowed for every known user. */
 const SELF_REVIEWS = new Set(["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"]);
 
+/** The group of `kubectl top`. */
+export const METRICS_API_GROUP = "metrics.k8s.io";
+/** Subresources of a node. Source: the kubelet's authorization of clients. */
+export const MEASUREMENTS = ["metrics", "stats"] as const;
+
 /**
- * `admin` may do everything; `view` may read everything except the inside of containers, and sees Secrets without their data.
+ * `admin` may do everything; `view` may read everything except the inside of containers, and sees Secrets without their data;
+ * `metrics` may read metrics and statistics.
  */
-export function mayDo({ role }: ApiUser, { verb, resource, subresource }: Access): boolean {
+export function mayDo({ role }: ApiUser, { verb, group, resource, subresource }: Access): boolean {
   if (role === "admin") return true;
-  if (role !== "view") return false;
+  if (role === undefined) return false;
   if (SELF_REVIEWS.has(resource)) return true;
-  return READING.has(verb) && !INTO_CONTAINERS.has(subresource);
+  if (!READING.has(verb) || INTO_CONTAINERS.has(subresource)) return false;
+  if (role === "view" || group === METRICS_API_GROUP) return true;
+  return group === "" && resource === "nodes" && MEASUREMENTS.some((it) => it === subresource);
 }
 
 /** Verbs by method, for resources that are neither listed nor watched. */
@@ -399,11 +416,12 @@ export function verbOf({ method, query, path }: ApiRequest, { name }: RequestInf
 /** @throws ApiError 403 */
 export function authorize(
   { user }: ApiRequest,
-  { group, plural, subresource, name, namespace }: RequestInfo,
+  { group, plural, subresource, name, namespace, rest }: RequestInfo,
   verb: string,
 ): void {
-  const access: Access = { verb, group, resource: plural, subresource };
-  if (mayDo(user, access)) return;
+  const isNodeProxy = group === "" && plural === "nodes" && subresource === "proxy";
+  const measurements = isNodeProxy ? measurementsOf(`/${rest}`) : undefined;
+  if (mayDo(user, { verb, group, resource: plural, subresource: measurements ?? subresource })) return;
   const resource = subresource === "" ? plural : `${plural}/${subresource}`;
   const scope = namespace === undefined ? "at the cluster scope" : `in the namespace "${namespace}"`;
   throw forbidden(
@@ -413,9 +431,34 @@ export function authorize(
   );
 }
 
+/** Source: apiserver's ClusterRole `system:public-info-viewer`. */
+const PUBLIC_PATHS = /^\/(healthz|livez|readyz|version)\/?$/;
+/** Source: apiserver's impersonation filter. */
+const IMPERSONATION: Readonly<Record<string, string>> = {
+  "Impersonate-User": "users",
+  "Impersonate-Group": "groups",
+  "Impersonate-Uid": "uids",
+};
+
+/**
+ * Refuses anonymous clients everywhere but at health and version, and clients that act for another user: the node has no rules that say
+ * who may.
+ * @throws ApiError 401, 403
+ */
+export function checkSender({ user, path, method, header }: ApiRequest): void {
+  const isReading = method === "GET" || method === "HEAD";
+  if (user.role === undefined && !(isReading && PUBLIC_PATHS.test(path))) throw unauthorized();
+  for (const [name, plural] of Object.entries(IMPERSONATION)) {
+    const meant = header(name);
+    if (meant === null) continue;
+    const reason = `User "${user.name}" cannot impersonate resource "${plural}" in API group "" at the cluster scope`;
+    throw forbidden({ group: "", plural }, meant, `${reason}: the API of a single node knows no impersonation`);
+  }
+}
+
 /** For paths that are not resources. Source: apiserver's response to a forbidden path. @throws ApiError 403 */
 export function authorizePath({ user, path, method }: ApiRequest): void {
-  if (user.role !== undefined && (method === "GET" || method === "HEAD" || user.role === "admin")) return;
+  if (method === "GET" || method === "HEAD" || user.role === "admin") return;
   const verb = (VERBS[method] ?? method).toLowerCase();
   throw new ApiError(403, "Forbidden", `forbidden: User "${user.name}" cannot ${verb} path "${path}"`, {});
 }

@@ -21,6 +21,7 @@ import {
   type ApiUser,
   authorize,
   authorizePath,
+  checkSender,
   json,
   jsonText,
   PATCH_TYPES,
@@ -81,7 +82,9 @@ export class ApiServer {
     try {
       const user = await authenticate();
       if (!user) throw unauthorized();
-      const response = await this.#route({ ...unknown, user }, warnings);
+      const request = { ...unknown, user };
+      checkSender(request);
+      const response = await this.#route(request, warnings);
       if (warnings.length === 0 || !("headers" in response)) return response;
       return { ...response, headers: { ...response.headers, Warning: warnings.map(toWarning).join(", ") } };
     } catch (error) {

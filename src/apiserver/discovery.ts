@@ -42,7 +42,7 @@ export function nonResourceResponse(
   if (path === "/version") return json(200, deps.version);
   const root = HEALTH_ROOTS.find((it) => path === it || path.startsWith(`${it}/`));
   if (root !== undefined)
-    return healthResponse(path.slice(root.length + 1), request.query, deps.healthChecks(), root.slice(1));
+    return healthResponse(path.slice(root.length + 1), request, deps.healthChecks(), root.slice(1));
   if (path === "/") return json(200, { paths: rootPaths(served) });
   if (path.startsWith("/openapi/")) return deps.openApi?.(request, served);
   return discovery(path, request, served, deps);
@@ -95,10 +95,10 @@ function rootPaths(served: ServedResources): string[] {
   return ["/api", "/api/v1", "/apis", ...paths, ...HEALTH_ROOTS, "/openapi/v2", "/openapi/v3", "/version"].sort();
 }
 
-/** Source: apiserver's `healthz` package. */
+/** Source: apiserver's `healthz` package. Reasons, which may name manifests, are for users that are known. */
 function healthResponse(
   name: string,
-  query: URLSearchParams,
+  { query, user }: ApiRequest,
   all: readonly HealthCheck[],
   root: string,
 ): ApiResponse | undefined {
@@ -108,7 +108,7 @@ function healthResponse(
   if (checks.length === 0 && name !== "") return undefined;
   const isOk = checks.every(({ ok }) => ok);
   const lines = checks.map(({ name: it, ok, message }) =>
-    ok ? `[+]${it} ok` : `[-]${it} failed: ${message || "reason withheld"}`,
+    ok ? `[+]${it} ok` : `[-]${it} failed: ${(user.role && message) || "reason withheld"}`,
   );
   const isShort = isOk && !query.has("verbose");
   const body = isShort ? "ok" : `${lines.join("\n")}\n${root} check ${isOk ? "passed" : "failed"}\n`;

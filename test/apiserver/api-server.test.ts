@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { jsonText } from "../../src/apiserver/api-request.ts";
+import type { ExtraRoute } from "../../src/apiserver/api-server.ts";
 import type { ApiObject } from "../../src/apiserver/object-store.ts";
 import { aConfigMap, anApiServer, aPod, CONFIG_MAPS, DEPLOYMENT_PATH, PODS } from "./support.ts";
 
@@ -523,6 +525,80 @@ describe("a user with read access only", () => {
       'pods is forbidden: User "view" cannot create resource "pods" in API group "" in the namespace "default"',
     ]);
   });
+});
+
+describe("an anonymous client", () => {
+  const healthChecks = [{ name: "manifests", ok: false, message: "/etc/manifests/bank.yaml: no such field" }];
+  const role = "anonymous";
+
+  test.each(["/healthz", "/livez", "/readyz", "/version", "/version/"])("%s is answered", async (path) => {
+    expect((await anApiServer().call({ path, role })).status).toBe(200);
+    expect((await anApiServer().call({ path, role, method: "POST" })).status).toBe(401);
+  });
+
+  test("sees which check fails, and not why", async () => {
+    const api = anApiServer({ healthChecks });
+    const seen = async (who: "anonymous" | "view") => (await api.call({ path: "/readyz?verbose", role: who })).text;
+    expect(await seen("anonymous")).toContain("[-]manifests failed: reason withheld\n");
+    expect(await seen("view")).toContain("[-]manifests failed: /etc/manifests/bank.yaml: no such field\n");
+  });
+
+  test.each([PODS, "/api/v1/nothing", "/api", "/openapi/v2", "/", "/healthz/ping", "/metrics"])(
+    "%s is 401",
+    async (path) => {
+      const { status, json } = await anApiServer().call({ path, role });
+      expect([status, json.message]).toEqual([401, "Unauthorized"]);
+    },
+  );
+});
+
+describe("a user with access to metrics only", () => {
+  /** Answers with the path of the kubelet. */
+  const proxy: ExtraRoute = {
+    group: "",
+    version: "v1",
+    name: "nodes/proxy",
+    kind: "NodeProxyOptions",
+    namespaced: false,
+    verbs: ["create", "get"],
+    handle: (_, { rest }) => jsonText(200, JSON.stringify({ rest })),
+  };
+  const metrics: ExtraRoute = { ...proxy, group: "metrics.k8s.io", version: "v1beta1", name: "nodes", verbs: ["get"] };
+  const api = anApiServer({ extras: [proxy, metrics] });
+  const NODE = "/api/v1/nodes/node1/proxy";
+
+  test.each([
+    [`${NODE}/metrics`, "GET", 200],
+    [`${NODE}/metrics/cadvisor`, "GET", 200],
+    [`${NODE}/stats/summary`, "GET", 200],
+    ["/apis/metrics.k8s.io/v1beta1/nodes", "GET", 200],
+    ["/healthz", "GET", 200],
+    ["/apis", "GET", 200],
+    [`${NODE}/metrics`, "POST", 403],
+    [`${NODE}/metrics/%2e%2e/pods`, "GET", 403],
+    [`${NODE}/metrics%2f..%2fpods`, "GET", 403],
+    [`${NODE}/pods`, "GET", 403],
+    [`${NODE}/configz`, "GET", 403],
+    [NODE, "GET", 403],
+    [PODS, "GET", 403],
+    [SECRETS, "GET", 403],
+    [CONFIG_MAPS, "POST", 403],
+  ])("%s %s: %d", async (path, method, want) => {
+    expect((await api.call({ path, method, role: "metrics" })).status).toBe(want);
+  });
+});
+
+test.each([
+  ["Impersonate-User", "users"],
+  ["Impersonate-Group", "groups"],
+  ["Impersonate-Uid", "uids"],
+])("%s is refused, also for admins", async (header, resource) => {
+  const { status, json } = await anApiServer().get(PODS, { [header]: "bob" });
+  const rule = `User "admin" cannot impersonate resource "${resource}" in API group "" at the cluster scope`;
+  expect([status, json.message]).toEqual([
+    403,
+    `${resource} "bob" is forbidden: ${rule}: the API of a single node knows no impersonation`,
+  ]);
 });
 
 describe("discovery", () => {

@@ -1,4 +1,4 @@
-import type { ApiRequest, ApiResponse, Role } from "../../src/apiserver/api-request.ts";
+import type { ApiRequest, ApiResponse, ApiUser, Role } from "../../src/apiserver/api-request.ts";
 import { ApiServer, type ExtraRoute } from "../../src/apiserver/api-server.ts";
 import { nonResourceResponse, type VersionInfo } from "../../src/apiserver/discovery.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
@@ -12,6 +12,7 @@ import {
 } from "../../src/apiserver/object-store.ts";
 import { type ObjectRules, type ObjectStorage, ObjectWriter } from "../../src/apiserver/object-writer.ts";
 import { ALL_VERBS, type ResourceDefinition, ResourceRegistry } from "../../src/apiserver/resource-definition.ts";
+import type { HealthCheck } from "../../src/base/model/health-check.ts";
 import type { Persisted } from "../../src/base/model/persisted.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
@@ -38,9 +39,16 @@ export interface Sent {
   path: string;
   body?: unknown;
   headers?: Record<string, string>;
-  role?: Role;
+  /** "admin" unless named. */
+  role?: Role | "anonymous";
   signal?: AbortSignal;
 }
+
+const toUser = (role: Role | "anonymous"): ApiUser => ({
+  name: role,
+  groups: [],
+  role: role === "anonymous" ? undefined : role,
+});
 
 /** A mark of revisions that lives as long as the test. */
 export function memoryMark<T = number>(): Persisted<T> {
@@ -55,7 +63,12 @@ export function memoryMark<T = number>(): Persisted<T> {
 
 /** An API server over memory, with what its storage received. */
 export function anApiServer(
-  options: { extras?: readonly ExtraRoute[]; window?: EventWindow; alsoServed?: string } = {},
+  options: {
+    extras?: readonly ExtraRoute[];
+    window?: EventWindow;
+    alsoServed?: string;
+    healthChecks?: readonly HealthCheck[];
+  } = {},
 ) {
   const clock = new FakeClock();
   const store = new ObjectStore(new RevisionClock(memoryMark()), options.window);
@@ -108,7 +121,7 @@ export function anApiServer(
       nonResourceResponse(request, served, {
         version,
         serverAddress: () => "127.0.0.1:6443",
-        healthChecks: () => [{ name: "ping", ok: true, message: "" }],
+        healthChecks: () => options.healthChecks ?? [{ name: "ping", ok: true, message: "" }],
       }),
   });
   store.put("namespaces", {
@@ -127,13 +140,13 @@ export function anApiServer(
       query: url.searchParams,
       header: (name) => lower[name.toLowerCase()] ?? null,
       body: async () => Buffer.from(body === undefined ? "" : typeof body === "string" ? body : JSON.stringify(body)),
-      user: { name: role, groups: [], role },
+      user: toUser(role),
       signal: signal ?? new AbortController().signal,
       upgrade: "",
     };
   };
   const send = (sent: Sent): Promise<ApiResponse> =>
-    server.respond(toRequest(sent), () => ({ name: sent.role ?? "admin", groups: [], role: sent.role ?? "admin" }));
+    server.respond(toRequest(sent), () => toUser(sent.role ?? "admin"));
   const call = async (sent: Sent) => {
     const response = await send(sent);
     if (!("body" in response)) throw new Error("the response is streamed");

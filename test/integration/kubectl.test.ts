@@ -113,7 +113,11 @@ describeWithEngine("the local Kubernetes API", () => {
   test("the port, the socket and who has access", async () => {
     const node = testNode();
     const tokens = join(node.directory, "tokens.csv");
-    writeFileSync(tokens, 'secret-admin,ann,1,"system:masters"\nsecret-viewer,vic,2\n', { mode: 0o600 });
+    writeFileSync(
+      tokens,
+      'secret-admin,ann,1,"system:masters"\nsecret-viewer,vic,2\nsecret-metrics,prom,3,system:monitoring\n',
+      { mode: 0o600 },
+    );
     const { port } = await startWithApi(node, [`--token-auth-file=${tokens}`, "--local-api-address=127.0.0.1"]);
     expect(statSync(join(node.rootDir, "api.sock")).mode & 0o777).toBe(0o600);
     expect(statSync(join(node.rootDir, "admin.conf")).mode & 0o777).toBe(0o600);
@@ -138,9 +142,20 @@ describeWithEngine("the local Kubernetes API", () => {
       false,
     ]);
     expect((await over(`${secrets}/s`, "secret-viewer", "DELETE")).status).toBe(403);
-    for (const token of [undefined, "wrong", "secret-admi", "secret-admin2"]) {
+    for (const token of ["wrong", "secret-admi", "secret-admin2"]) {
       const answer = await over("/version", token);
       expect([answer.status, JSON.parse(answer.text).message]).toEqual([401, "Unauthorized"]);
+    }
+    for (const path of ["/healthz", "/livez", "/readyz", "/version"]) {
+      expect([path, (await over(path)).status]).toEqual([path, 200]);
+    }
+    expect([(await over("/api")).status, (await over(secrets)).status]).toEqual([401, 401]);
+    const proxy = `/api/v1/nodes/${node.name}/proxy`;
+    for (const path of ["metrics", "metrics/cadvisor", "metrics/resource", "stats/summary"]) {
+      expect([path, (await over(`${proxy}/${path}`, "secret-metrics")).status]).toEqual([path, 200]);
+    }
+    for (const path of [`${proxy}/pods`, `${proxy}/metrics/..%2fpods`, "/api/v1/pods", `${secrets}/s`]) {
+      expect([path, (await over(path, "secret-metrics")).status]).toEqual([path, 403]);
     }
     // At rest only our user can read it, and no other port returns it.
     expect(statSync(join(node.rootDir, "manifests", "default", "secret-s.yaml")).mode & 0o777).toBe(0o600);

@@ -75,6 +75,24 @@ test.each([
   },
 );
 
+test.each([
+  ["GET", "/metrics", undefined],
+  ["HEAD", "/metrics/cadvisor", undefined],
+  ["GET", "/stats/summary", undefined],
+  ["POST", "/stats/container", 403],
+  ["GET", "/metrics/../pods", 403],
+  ["GET", "/pods", 403],
+  ["GET", "/exec/default/p/c", 403],
+  ["POST", "/run/default/p/c", 403],
+  ["GET", "/logs/syslog", 403],
+])("a member of system:monitoring where all may do everything: %s %s: %p", async (method, path, want) => {
+  const request = { method, path, signal };
+  const groups = ["system:monitoring", "system:authenticated"];
+  expect((await authorize({ name: "prometheus", groups }, request, strict))?.status).toBe(want as 403);
+  const masters = [...groups, "system:masters"];
+  expect(await authorize({ name: "admin", groups: masters }, request, strict)).toBeUndefined();
+});
+
 /** An API server that knows one token, and lets its user read metrics. */
 class FakeReviewer implements AccessReviewer {
   readonly asked: string[] = [];

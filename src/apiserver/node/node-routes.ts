@@ -9,8 +9,11 @@ import {
   type ApiRequest,
   type ApiResponse,
   json,
+  MEASUREMENTS,
+  METRICS_API_GROUP,
   mayDo,
   type RequestInfo,
+  type Role,
   readObjectBody,
   readOptionalBody,
 } from "../api-request.ts";
@@ -80,7 +83,7 @@ async function evict(request: ApiRequest, { namespace, name }: RequestInfo, { ap
 
 const SUCCESS = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" };
 
-const METRICS = { group: "metrics.k8s.io", version: "v1beta1" } as const;
+const METRICS = { group: METRICS_API_GROUP, version: "v1beta1" } as const;
 
 const metricsRoute = (name: string, kind: string, namespaced: boolean, handle: ExtraRoute["handle"]): ExtraRoute => ({
   ...METRICS,
@@ -196,17 +199,22 @@ function accessStatus(
     return { allowed: mayDo(user, { verb, group, resource, subresource }) };
   }
   const verb = isRecord(nonResourceAttributes) ? nonResourceAttributes.verb : "";
-  return { allowed: user.role === "admin" || (user.role === "view" && verb === "get") };
+  return { allowed: user.role === "admin" || (user.role !== undefined && verb === "get") };
 }
 
 function rulesStatus({ user }: ApiRequest): object {
-  const isAdmin = user.role === "admin";
-  const resourceRules = isAdmin
-    ? [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }]
-    : [{ verbs: ["get", "list", "watch"], apiGroups: ["*"], resources: ["*"] }];
-  const nonResourceRules = [{ verbs: isAdmin ? ["*"] : ["get"], nonResourceURLs: ["*"] }];
-  return { resourceRules, nonResourceRules, incomplete: false };
+  const nonResourceRules = [{ verbs: user.role === "admin" ? ["*"] : ["get"], nonResourceURLs: ["*"] }];
+  return { resourceRules: user.role ? RESOURCE_RULES[user.role] : [], nonResourceRules, incomplete: false };
 }
+
+const RESOURCE_RULES: Readonly<Record<Role, readonly object[]>> = {
+  admin: [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }],
+  view: [{ verbs: ["get", "list", "watch"], apiGroups: ["*"], resources: ["*"] }],
+  metrics: [
+    { verbs: ["get", "list"], apiGroups: [METRICS_API_GROUP], resources: ["*"] },
+    { verbs: ["get"], apiGroups: [""], resources: MEASUREMENTS.map((name) => `nodes/${name}`) },
+  ],
+};
 
 /** Updates of images, as the commands see them. */
 interface ImageUpdates {
