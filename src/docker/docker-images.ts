@@ -162,7 +162,7 @@ export class DockerImages implements ImageEngine {
         keys,
         sizeBytes: image.Size,
         isInUse: users.length > 0,
-        usedByUsAs: ours.length > 0 ? [...new Set(names.map(toImageKey))] : undefined,
+        usedByUsAs: ours.length > 0 ? [...new Set([...new Set(names)].map(toImageKey))] : undefined,
         isPause: isAnyPauseImage(image.Labels) || (this.#pauseKey !== undefined && known.includes(this.#pauseKey)),
       };
     });

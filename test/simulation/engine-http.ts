@@ -131,8 +131,8 @@ function connectionError(code: string): Error {
   return Object.assign(new Error(`simulated ${code}`), { code });
 }
 
-function toResponse({ status, json, text, headers = {}, stream }: EngineResponse): Response {
-  const encoded = text ?? (json === undefined ? undefined : JSON.stringify(json));
+function toResponse({ status, json, text, bytes, headers = {}, stream }: EngineResponse): Response {
+  const encoded = bytes ?? encode(text ?? (json === undefined ? undefined : JSON.stringify(json)));
   const chunks = stream ?? (encoded === undefined ? null : oneChunk(encoded));
   return {
     status,
@@ -154,6 +154,9 @@ function toBody(chunks: AsyncIterable<Uint8Array>) {
   return { getReader: reader, [Symbol.asyncIterator]: () => chunks[Symbol.asyncIterator]() };
 }
 
-async function* oneChunk(text: string): AsyncGenerator<Uint8Array> {
-  yield new TextEncoder().encode(text);
+const encoder = new TextEncoder();
+const encode = (text: string | undefined) => (text === undefined ? undefined : encoder.encode(text));
+
+async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }

@@ -14,6 +14,7 @@ export interface EngineResponse {
   status: number;
   json?: unknown;
   text?: string;
+  bytes?: Uint8Array;
   headers?: Record<string, string>;
   stream?: EventStream;
 }
@@ -93,7 +94,7 @@ export class EngineModel {
   >();
   /** Grows with each change of a container. */
   #version = 0;
-  #lists = { version: -1, texts: new Map<string, string>() };
+  #lists = { version: -1, encoded: new Map<string, Uint8Array>() };
   #ids = 0;
   #pids = 1000;
   #addresses = 0;
@@ -230,7 +231,7 @@ export class EngineModel {
     [id = "", verb = "", more = ""]: string[],
     respond: Respond,
   ): void {
-    if (method === "GET" && id === "json") return respond({ status: 200, text: this.#list(query) });
+    if (method === "GET" && id === "json") return respond({ status: 200, bytes: this.#list(query) });
     if (method === "POST" && id === "create")
       return this.#create(query.get("name") ?? "", JSON.parse(String(body)), respond);
     const container = this.containers.get(id) ?? this.#byName.get(id);
@@ -426,12 +427,12 @@ export class EngineModel {
     this.#emit(container, "destroy");
   }
 
-  #list(query: URLSearchParams): string {
+  #list(query: URLSearchParams): Uint8Array {
     const key = `${query.get("all")} ${query.get("filters")}`;
-    if (this.#lists.version !== this.#version) this.#lists = { version: this.#version, texts: new Map() };
-    const text = this.#lists.texts.get(key) ?? JSON.stringify(this.#readList(query));
-    this.#lists.texts.set(key, text);
-    return text;
+    if (this.#lists.version !== this.#version) this.#lists = { version: this.#version, encoded: new Map() };
+    const encoded = this.#lists.encoded.get(key) ?? new TextEncoder().encode(JSON.stringify(this.#readList(query)));
+    this.#lists.encoded.set(key, encoded);
+    return encoded;
   }
 
   #readList(query: URLSearchParams): object[] {

@@ -102,6 +102,8 @@ export class World {
     const { BACKGROUND_TASKS } = await import("../../src/daemon/background/background-tasks.ts");
     const { DEFAULT_KUBELET_OPTIONS } = await import("../../src/config/option-table.ts");
     const { keepNodeName } = await import("../../src/base/host/node-name.ts");
+    const { DockerConnection } = await import("../../src/docker/engine/docker-connection.ts");
+    rememberLists(DockerConnection.prototype as unknown as ResponseParser);
     this.#run = runForever;
     this.#keepNodeName = keepNodeName;
     this.#tasks = BACKGROUND_TASKS as unknown as Record<string, (...values: unknown[]) => unknown>;
@@ -294,6 +296,36 @@ export class World {
 }
 
 export const DAY_MS = 86_400_000;
+
+interface ResponseParser {
+  parse(schema: unknown, text: string, operation: string): unknown;
+}
+
+/** A list shorter than this is checked again each time. Unit: characters. */
+const SHORT_LIST = 1_000;
+const LISTS_REMEMBERED = 8;
+
+/** Lists at rest are equal for hours: their text is parsed and checked once. Who writes to the result gets a TypeError. */
+function rememberLists(parser: ResponseParser): void {
+  const { parse } = parser;
+  const results = new Map<string, unknown>();
+  parser.parse = function (schema, text, operation) {
+    const isLongList = text.length > SHORT_LIST && text.startsWith("[");
+    const known = isLongList ? results.get(text) : undefined;
+    if (known !== undefined) return known;
+    const result = parse.call(this, schema, text, operation);
+    if (!isLongList) return result;
+    if (results.size >= LISTS_REMEMBERED) results.clear();
+    results.set(text, freeze(result));
+    return result;
+  };
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null) return value;
+  Object.values(value).forEach(freeze);
+  return Object.freeze(value);
+}
 
 /** Requests that change nothing. */
 const isRead = (text: string) => text.startsWith("GET ") || text.includes("/exec");

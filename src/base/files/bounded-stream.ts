@@ -20,7 +20,10 @@ export async function readBoundedBytesOf(stream: Chunks, maxBytes: number): Prom
     if (bytes > maxBytes) throw new StreamTooLongError(`is longer than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  const [first] = chunks;
+  return first && chunks.length === 1
+    ? Buffer.from(first.buffer, first.byteOffset, first.length)
+    : Buffer.concat(chunks);
 }
 
 /** Bytes kept of the output of a program. */

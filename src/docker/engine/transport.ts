@@ -375,7 +375,8 @@ class Deadline {
 
 /** `POST /containers/create` of `/v1.41/containers/create`. */
 function operationOf(request: DockerRequest): string {
-  return `${request.method} ${decodeURIComponent(request.path.replace(/^\/v\d+\.\d+(?=\/)/, ""))}`;
+  const path = request.path.replace(/^\/v\d+\.\d+(?=\/)/, "");
+  return `${request.method} ${path.includes("%") ? decodeURIComponent(path) : path}`;
 }
 
 /** Headers of the request, without those of the connection. */
