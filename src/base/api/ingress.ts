@@ -1,0 +1,45 @@
+import * as v from "valibot";
+import { ObjectMetaSchema } from "./meta.ts";
+import { int32, raw, text, textList, textPointer } from "./scalar.ts";
+
+/** Source: networking/v1 `IngressBackend`. */
+const IngressBackendSchema = v.object({
+  service: v.optional(
+    v.object({ name: text, port: v.optional(v.object({ name: v.optional(text), number: v.optional(int32) })) }),
+  ),
+  resource: v.optional(raw),
+});
+export type IngressBackend = v.InferOutput<typeof IngressBackendSchema>;
+
+const IngressPathSchema = v.object({
+  path: v.optional(text),
+  pathType: v.optional(textPointer),
+  backend: IngressBackendSchema,
+});
+
+/** Source: networking/v1 `Ingress`. */
+export const IngressSchema = v.object({
+  metadata: ObjectMetaSchema,
+  spec: v.object({
+    ingressClassName: v.optional(textPointer),
+    defaultBackend: v.optional(IngressBackendSchema),
+    tls: v.optional(v.array(v.object({ hosts: v.optional(textList), secretName: v.optional(text) }))),
+    rules: v.optional(
+      v.array(
+        v.object({
+          host: v.optional(text),
+          http: v.optional(v.object({ paths: v.optional(v.array(IngressPathSchema)) })),
+        }),
+      ),
+    ),
+  }),
+  status: v.optional(raw),
+});
+export type Ingress = v.InferOutput<typeof IngressSchema>;
+
+/** Source: networking/v1 `IngressClass`. */
+export const IngressClassSchema = v.object({
+  metadata: ObjectMetaSchema,
+  spec: v.object({ controller: v.optional(text) }),
+});
+export type IngressClass = v.InferOutput<typeof IngressClassSchema>;
