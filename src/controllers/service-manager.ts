@@ -12,6 +12,7 @@ import {
   chooseRange,
   hasClusterIp,
   overlapsOf,
+  type PortHolder,
   portOf,
   publishedPortsOf,
   type ServiceAddresses,
@@ -34,6 +35,8 @@ export interface ServiceProxy {
   readonly hasRules: boolean;
   /** Networks that cluster IPs must not overlap. */
   networks(): Ipv4Range[];
+  /** Another of its kind on this machine that has a port, for good or before ours. */
+  holderOf(protocol: string, port: number): string | undefined;
   /** Makes these Services, and no other ones, lead to their endpoints. */
   apply(services: readonly RuledService[], range: string): void;
   /** Calls back when `problem` has changed, and every few seconds while there are Services. */
@@ -55,13 +58,11 @@ interface ServiceManagerDeps {
   nodeIp: string;
   logger: Logger;
   recorder: EventRecorder;
-  portHolder: PortHolder;
+  /** The program that has a port of the machine; undefined for a free one. */
+  portHolder: (protocol: string, port: number) => string | undefined;
   /** Creation of the Endpoints of Services that do not say when they were created. */
   startedAt: string;
 }
-
-/** The process that has a port of the machine; undefined for a free one. */
-type PortHolder = (protocol: string, port: number) => string | undefined;
 
 const NONE: ServiceAddresses = { range: "", clusterIps: {}, ports: {}, nodePorts: {} };
 /** Source: core/v1 `DefaultClientIPServiceAffinitySeconds`. */
@@ -102,8 +103,12 @@ export class ServiceManager {
     const { hosts, proxy } = this.#deps;
     hosts.onChange(listener);
     proxy?.onChange(() => {
-      // A port that is held may be free by now.
-      if (this.#problems.size > 0 || proxy.problem !== this.#shownProblem) listener();
+      // A port that is held may be free by now, or a free one held.
+      const isLost = Object.keys(this.#addresses.ports).some((key) => {
+        const [protocol = "", port] = key.split("/");
+        return proxy.holderOf(protocol, Number(port)) !== undefined;
+      });
+      if (isLost || this.#problems.size > 0 || proxy.problem !== this.#shownProblem) listener();
     });
   }
 
@@ -205,8 +210,9 @@ export class ServiceManager {
 
   #allocate(services: readonly Service[], pods: readonly Pod[], proxy: ServiceProxy): void {
     const { portHolder } = this.#deps;
-    const holderOf = (protocol: string, port: number) =>
-      hostPortHolder(pods, protocol, port) ?? portHolder(protocol, port);
+    const holderOf: PortHolder = (protocol, port, isOwn) =>
+      proxy.holderOf(protocol, port) ??
+      (isOwn ? undefined : (hostPortHolder(pods, protocol, port) ?? portHolder(protocol, port)));
     const { addresses, problems } = this.#allocateFrom(services, proxy, holderOf);
     this.#problems = problems;
     this.#reportProblems(services);

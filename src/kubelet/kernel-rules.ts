@@ -11,13 +11,14 @@ import { messageOf } from "../base/text/error-message.ts";
 import { type Ipv4Range, isInRange, numberToIpv4, rangeOfAddress } from "../base/text/ipv4-range.ts";
 import {
   computeServiceRules,
+  findPublisher,
+  isInKernel,
   missingJumps,
   parseSavedRules,
   type RuledService,
   type RuleTables,
   type SavedRules,
   TABLES,
-  toCheckText,
   toRemovalText,
   toRestoreText,
   udpTargets,
@@ -35,8 +36,9 @@ interface KernelRulesDeps {
   host?: Host;
 }
 
-/** Time between two checks that the rules are still there. */
+/** Time between two checks that the rules are still there, for each {@link CHECKED_CHAINS}: reading them has its price. */
 const CHECK_MS = 5_000;
+const CHECKED_CHAINS = 300;
 const LIMITS: RunProgramOptions = { timeoutMs: 30_000, maxBytes: 32 * 1024 * 1024 };
 
 /** Pauses between attempts to find out whether the kernel takes rules: what follows is for the life of the process. */
@@ -58,6 +60,8 @@ export class KernelRules {
   #problem: string | undefined;
   #isStopped = false;
   #onChange = () => {};
+  /** Ports of the machine that Services had at the last write: `TCP/80`. */
+  #published: ReadonlySet<string> = new Set();
   /** As the kernel's table of connections is known to follow them. */
   #udpTargets: ReadonlyMap<string, readonly string[]> = new Map();
   /** Sandboxes that reach themselves through their bridge. */
@@ -105,6 +109,13 @@ export class KernelRules {
   networks(): Ipv4Range[] {
     const others = (this.#kernel?.saved.otherRanges ?? []).flatMap((text) => rangeOfAddress(text) ?? []);
     return [...this.#deps.host.networks(), ...others];
+  }
+
+  /** The other kubelet-ts that has a port of the machine, also one that this node has. */
+  holderOf(protocol: string, port: number): string | undefined {
+    const saved = this.#kernel?.saved;
+    const holder = saved && findPublisher(this.#deps.prefix, saved, protocol, port);
+    return holder && `a Service of another kubelet-ts on this machine (rules ${holder})`;
   }
 
   /** Brings the kernel in line with these Services; those before them are forgotten. */
@@ -162,13 +173,23 @@ export class KernelRules {
 
   async #write(): Promise<void> {
     const { prefix, nodePortAddresses, host } = this.#deps;
-    const { services, range } = this.#wanted;
-    const saved = this.#kernel?.saved ?? (await this.#read());
-    if (services.length === 0) {
-      if (saved.jumps.length > 0 || this.#kernel?.tables) await this.remove();
+    const { range } = this.#wanted;
+    if (this.#wanted.services.length === 0) {
+      const { jumps } = this.#kernel?.saved ?? (await this.#read());
+      if (jumps.length > 0 || this.#kernel?.tables) await this.remove();
       this.#loopbackBridges.clear();
       return;
     }
+    const known = this.#kernel?.tables;
+    const ports = publishedPorts(this.#wanted.services);
+    // Another kubelet-ts may have taken a port since the kernel was read.
+    const isOpening = [...ports].some((port) => !this.#published.has(port));
+    const saved = (known && !isOpening && this.#kernel?.saved) || (await this.#read());
+    this.#published = ports;
+    const services = withoutPorts(
+      this.#wanted.services,
+      (protocol, port) => this.holderOf(protocol, port) !== undefined,
+    );
     const bridges = host.bridges();
     const ips = services.flatMap(({ ports }) => ports.flatMap(({ endpoints }) => endpoints.map(({ ip }) => ip)));
     const isPublished = services.some(({ ports }) => ports.some(({ published }) => published.length > 0));
@@ -183,12 +204,11 @@ export class KernelRules {
       loopbackBridges: isPublished ? [...this.#loopbackBridges] : [],
       unfilteredBridges: bridges.filter(({ isFiltered }) => !isFiltered).map((bridge) => bridge.range),
     });
-    const isKnown = this.#kernel?.tables !== undefined;
     const chainsIn = (table: (typeof TABLES)[number]) =>
-      this.#kernel?.tables?.[table] ?? new Map(saved.own[table].map((chain) => [chain, undefined]));
+      known?.[table] ?? new Map([...saved.own[table].keys()].map((chain) => [chain, undefined]));
     const text = toRestoreText(tables, {
       chains: { nat: chainsIn("nat"), filter: chainsIn("filter") },
-      missingJumps: isKnown ? [] : missingJumps(prefix, saved),
+      missingJumps: known ? [] : missingJumps(prefix, saved),
     });
     if (text !== "") await this.#restore(text);
     this.#kernel = { saved, tables };
@@ -236,27 +256,34 @@ export class KernelRules {
   }
 
   async #read(): Promise<SavedRules> {
-    const saved = parseSavedRules(await this.#save(), this.#deps.prefix);
+    const saved = this.#parse(await this.#save());
     for (const bridge of saved.loopbackBridges) this.#loopbackBridges.add(bridge);
     this.#kernel = { saved, tables: undefined };
     return saved;
   }
 
+  readonly #parse = (text: string): SavedRules => parseSavedRules(text, this.#deps.prefix);
+
   #planCheck(): void {
     this.#cancelCheck?.();
     this.#cancelCheck = undefined;
     if (this.#isStopped || (this.#wanted.services.length === 0 && this.#problem === undefined)) return;
-    this.#cancelCheck = this.#deps.clock.schedule(CHECK_MS, () => void this.#check());
+    const chains = this.#kernel?.tables?.nat.size ?? 0;
+    const pauseMs = CHECK_MS * Math.max(1, Math.ceil(chains / CHECKED_CHAINS));
+    this.#cancelCheck = this.#deps.clock.schedule(pauseMs, () => void this.#check());
   }
 
   /** Writes again what another program has removed, as a firewall that is reloaded does. */
   async #check(): Promise<void> {
+    const { prefix, logger } = this.#deps;
     const tables = this.#kernel?.tables;
-    const isThere = tables && (await this.#restore(toCheckText(this.#deps.prefix, tables)).then(...YES_OR_NO));
+    const saved = tables && (await this.#save().then(this.#parse, () => undefined));
     if (this.#isStopped) return;
-    if (tables && !isThere && this.#kernel?.tables === tables) {
-      this.#deps.logger.info("Another program has removed the rules of Services: they are written again");
-      this.#kernel = undefined;
+    /** Takes ports of the machine that are held from Services. */
+    if (saved && this.#kernel?.tables === tables) {
+      const isThere = isInKernel(prefix, tables, saved);
+      if (!isThere) logger.info("Another program has removed the rules of Services: they are written again");
+      this.#kernel = { saved, tables: isThere ? tables : undefined };
     }
     // Facts of the machine may have changed, too.
     this.apply(this.#wanted.services, this.#wanted.range);
@@ -283,10 +310,28 @@ export class KernelRules {
   }
 }
 
+const publishedPorts = (services: readonly RuledService[]): ReadonlySet<string> =>
+  new Set(
+    services.flatMap(({ ports }) =>
+      ports.flatMap(({ protocol, published }) => published.map(({ port }) => `${protocol}/${port}`)),
+    ),
+  );
+
+/** Services without the ports of the machine that are held. */
+const withoutPorts = (
+  services: readonly RuledService[],
+  isHeld: (protocol: string, port: number) => boolean,
+): RuledService[] =>
+  services.map((service) => ({
+    ...service,
+    ports: service.ports.map((each) => ({
+      ...each,
+      published: each.published.filter(({ port }) => !isHeld(each.protocol, port)),
+    })),
+  }));
+
 /** The program is not installed. */
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
-
-const YES_OR_NO = [() => true, () => false] as const;
 
 interface Bridge {
   name: string;

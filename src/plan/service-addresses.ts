@@ -40,6 +40,12 @@ export interface ServiceAllocation {
   problems: ReadonlyMap<string, ServiceProblem>;
 }
 
+/**
+ * Names the holder of a port of the machine, e.g. `nginx (pid 812)`; undefined for a free one.
+ * @param isOwn the Service that asks has it already
+ */
+export type PortHolder = (protocol: string, port: number, isOwn: boolean) => string | undefined;
+
 export const serviceName = ({ metadata }: Pick<Service, "metadata">): string => podFullName(metadata);
 
 /** Whether a Service has an address of its own. */
@@ -48,13 +54,13 @@ export const hasClusterIp = ({ spec }: Service): boolean => spec.type !== "Exter
 /**
  * Gives Services their addresses and ports: what they have they keep, what is asked for by number goes before what is chosen.
  * Pure.
- * @param holderOf who else has a port of the machine, e.g. `nginx (pid 812)`
+ * @param holderOf who else has a port of the machine
  * @param seed another one for each kubelet-ts of a machine: their Services have other addresses even in one range
  */
 export function allocateServices(
   services: readonly Service[],
   known: ServiceAddresses,
-  holderOf: (protocol: string, port: number) => string | undefined,
+  holderOf: PortHolder,
   seed = "",
 ): ServiceAllocation {
   const problems = new Map<string, ServiceProblem>();
@@ -129,7 +135,7 @@ export const portOf = (name: string, { protocol, port }: Pick<ServicePort, "prot
 function publishServices(
   services: readonly Service[],
   known: ServiceAddresses,
-  holderOf: (protocol: string, port: number) => string | undefined,
+  holderOf: PortHolder,
   problems: Map<string, ServiceProblem>,
 ): Pick<ServiceAddresses, "ports" | "nodePorts"> {
   const ports: Record<string, string> = {};
@@ -144,9 +150,8 @@ function publishServices(
     const name = serviceName(service);
     const findHolder = (key: string): string | undefined => {
       if (ports[key] !== undefined) return ports[key] === name ? undefined : `Service "${ports[key]}"`;
-      if (known.ports[key] === name) return undefined;
       const [protocol = "", port] = key.split("/");
-      return holderOf(protocol, Number(port));
+      return holderOf(protocol, Number(port), known.ports[key] === name);
     };
     const wanted: string[] = [];
     const chosen: Record<string, number> = {};

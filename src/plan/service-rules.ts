@@ -57,7 +57,7 @@ type TableName = (typeof TABLES)[number];
 
 /** The bit by which kube-proxy marks packets to masquerade: every reader of it does the same. */
 const MASQUERADE = "0x4000/0x4000";
-/** Came to a published port: forwarded although Docker drops what it has not published itself. */
+/** Came to a published port or an external address: forwarded although Docker drops what it has not published itself. */
 const PUBLISHED = "0x1000/0x1000";
 
 /** 16 bits of a hash decide over 200 Services; the kernel takes names of 28 characters. */
@@ -79,6 +79,8 @@ interface Jump {
   table: TableName;
   chain: string;
   rule: string;
+  /** It is there, as iptables-save shows it, but in the wrong place. */
+  late?: string;
 }
 
 /** Pure. Source: the jumps of kube-proxy. */
@@ -114,8 +116,9 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
         `-d ${address}/32 -p ${port.protocol.toLowerCase()} -m comment --comment "${name}${comment}" -m ${port.protocol.toLowerCase()} --dport ${port.port}`;
       addresses.push(`${to(service.clusterIp, "")} -j ${chain}`);
       for (const ip of service.externalIps) {
-        external.push(`${to(ip, " external")} -j ${chain}`);
-        if (port.endpoints.length === 0) refused.push(`${to(ip, " has no endpoints")} -j REJECT`);
+        const match = to(ip, " external");
+        external.push(`${match} -j MARK --set-xmark ${PUBLISHED}`, `${match} -j ${chain}`);
+        if (port.endpoints.length === 0) refused.push(`${to(ip, " has no endpoints")} ${rejectionOf(port.protocol)}`);
       }
       published.push(...publishedRules(port, chain, name));
       addPortChains(nat, chain, service, port, facts);
@@ -138,16 +141,23 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
     `-s 127.0.0.0/8 ! -o lo -m mark --mark ${PUBLISHED} -j MASQUERADE`,
   ]);
   // A connection that was not sent to a pod by then has none: an answer at once instead of a timeout.
-  const reject = [`-d ${facts.range} -j REJECT`, ...refused];
+  const rejections = [`-p tcp ${rejectionOf("TCP")}`, rejectionOf("")];
+  const reject = [...rejections.map((rule) => `-d ${facts.range} ${rule}`), ...refused];
   const isPublished = `-m mark --mark ${PUBLISHED}`;
   const accept = [...(facts.hasDockerUser ? [`${isPublished} -j DOCKER-USER`] : []), `${isPublished} -j ACCEPT`];
   const filter = new Map([
-    [chains.forward, [...reject, ...(published.length > 0 ? accept : [])]],
+    [chains.forward, [...reject, ...(published.length + external.length > 0 ? accept : [])]],
     [chains.output, reject],
     [chains.input, published.length > 0 ? facts.loopbackBridges.map(loopbackGuard) : []],
   ]);
   return { nat, filter };
 }
+
+/**
+ * A socket of a pod that connects is busy when the ICMP message arrives, and passes it over: its program would wait for a
+ * second.
+ */
+const rejectionOf = (protocol: string): string => `-j REJECT${protocol === "TCP" ? " --reject-with tcp-reset" : ""}`;
 
 /** Where such packets may go out, none but the answers to them may come in. Source: kube-proxy. */
 const loopbackGuard = (bridge: string) =>
@@ -238,6 +248,7 @@ export function toRestoreText(next: RuleTables, kernel: KernelState): string {
       `*${table}`,
       ...[...changed.map(([chain]) => chain), ...gone].map((chain) => `:${chain} - [0:0]`),
       ...changed.flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`)),
+      ...jumps.flatMap(({ late }) => late?.replace("-A", "-D") ?? []),
       ...jumps.map(({ chain, rule }) => `-I ${chain} 1 ${rule}`),
       ...gone.map((chain) => `-X ${chain}`),
       "COMMIT\n",
@@ -248,76 +259,102 @@ export function toRestoreText(next: RuleTables, kernel: KernelState): string {
 const isSame = (a: readonly string[] | undefined, b: readonly string[]): boolean =>
   a === b || (a !== undefined && a.length === b.length && a.every((rule, index) => rule === b[index]));
 
-/** The text that fails when our jumps, or rules that are always there, are gone from the kernel. Pure. */
-export function toCheckText(prefix: string, { nat, filter }: RuleTables): string {
-  const chains = chainsOf(prefix);
-  const canaries = [
-    ...jumpsOf(prefix),
-    { table: "nat", chain: chains.services, rule: nat.get(chains.services)?.[0] ?? "" },
-    { table: "filter", chain: chains.output, rule: filter.get(chains.output)?.[0] ?? "" },
-  ] as const;
-  return TABLES.map((table) => {
-    const own = canaries.filter((canary) => canary.table === table && canary.rule !== "");
-    return [`*${table}`, ...own.map(({ chain, rule }) => `-C ${chain} ${rule}`), "COMMIT\n"].join("\n");
-  }).join("");
+/** A rule of the kernel's chains that leads to our chain, as iptables-save shows it: `-A PREROUTING -j KTS-1a2b3c-SERVICES`. */
+interface SavedJump {
+  table: TableName;
+  rule: string;
+  /** A rule before it decides over packets that it should see. */
+  isLate: boolean;
 }
 
 /** Output of `iptables-save` for the two tables, as far as it is needed. */
 export interface SavedRules {
-  /** Our chains. */
-  own: Readonly<Record<TableName, readonly string[]>>;
-  /** Rules of other chains that lead to ours: `-A PREROUTING -j KTS-1a2b3c-SERVICES`. */
-  jumps: readonly { table: TableName; rule: string }[];
+  /** Our chains, with the number of their rules. */
+  own: Readonly<Record<TableName, ReadonlyMap<string, number>>>;
+  jumps: readonly SavedJump[];
   hasDockerUser: boolean;
   /** As {@link RuleFacts.loopbackBridges}, when they were written. */
   loopbackBridges: readonly string[];
   /** Ranges of cluster IPs of other kubelet-ts on this machine. */
   otherRanges: readonly string[];
+  /** Starts of the names of chains, ours among them, that publish a port of the machine, by `TCP/80`. */
+  publishers: ReadonlyMap<string, ReadonlySet<string>>;
 }
+
+/** Rules of Docker that let packets pass, or drop those to ports that it has not published itself. */
+const DOCKER_DECIDES = /^-A FORWARD .*-j (ACCEPT|DOCKER|DOCKER-FORWARD)$/;
 
 /** Pure. @param prefix as {@link RuleFacts.prefix} */
 export function parseSavedRules(text: string, prefix: string): SavedRules {
-  const own: Record<TableName, string[]> = { nat: [], filter: [] };
-  const jumps: { table: TableName; rule: string }[] = [];
+  const own = { nat: new Map<string, number>(), filter: new Map<string, number>() };
+  const jumps: SavedJump[] = [];
+  const publishers = new Map<string, Set<string>>();
   const otherRanges: string[] = [];
   const loopbackBridges: string[] = [];
   let hasDockerUser = false;
   let table = "";
+  let isLate = false;
   for (const line of text.split("\n")) {
     if (line.startsWith("*")) table = line.slice(1).trim();
     if (table !== "nat" && table !== "filter") continue;
     const chain = /^:(\S+)/.exec(line)?.[1];
-    if (chain?.startsWith(`${prefix}-`)) own[table].push(chain);
+    if (chain?.startsWith(`${prefix}-`)) own[table].set(chain, 0);
     if (chain === "DOCKER-USER") hasDockerUser = true;
     if (!line.startsWith("-A ")) continue;
+    const [, ruled = ""] = line.split(" ", 2);
+    const count = own[table].get(ruled);
+    if (count !== undefined) own[table].set(ruled, count + 1);
+    if (DOCKER_DECIDES.test(line)) isLate = true;
+    const port = /^-A (KTS-\w+)-PUBLISHED .*-p (\w+) .*--dport (\d+) -j MARK/.exec(line);
+    if (port) {
+      const key = `${port[2]!.toUpperCase()}/${port[3]}`;
+      publishers.set(key, (publishers.get(key) ?? new Set()).add(port[1]!));
+    }
     const range = /^-A (KTS-\w+)-SERVICES -d (\S+) -j \1-ADDRESSES/.exec(line);
     if (range && range[1] !== prefix) otherRanges.push(range[2]!);
     const bridge = line.startsWith(`-A ${prefix}-INPUT `) && / -i (\S+) /.exec(line)?.[1];
     if (bridge) loopbackBridges.push(bridge);
-    if (line.includes(` -j ${prefix}-`) && !line.startsWith(`-A ${prefix}-`)) jumps.push({ table, rule: line });
+    if (line.includes(` -j ${prefix}-`) && !line.startsWith(`-A ${prefix}-`))
+      jumps.push({ table, rule: line, isLate: isLate && line.startsWith("-A FORWARD ") });
   }
-  return { own, jumps, hasDockerUser, loopbackBridges, otherRanges };
+  return { own, jumps, hasDockerUser, loopbackBridges, otherRanges, publishers };
 }
 
-/** Those of our jumps that are not there. Pure. */
+/** Those of our jumps that are not where they belong. Pure. */
 export const missingJumps = (prefix: string, { jumps }: SavedRules): Jump[] =>
-  jumpsOf(prefix).filter(({ table, chain, rule }) => {
+  jumpsOf(prefix).flatMap((jump) => {
+    const { table, chain, rule } = jump;
     const target = rule.slice(rule.lastIndexOf(" ") + 1);
-    return !jumps.some(
+    const found = jumps.find(
       (it) => it.table === table && it.rule.startsWith(`-A ${chain} `) && it.rule.endsWith(` -j ${target}`),
     );
+    if (found && !found.isLate) return [];
+    return [{ ...jump, ...(found && { late: found.rule }) }];
   });
+
+/** Whether the kernel has these chains with all of their rules, and the jumps to them. Pure. */
+export const isInKernel = (prefix: string, tables: RuleTables, saved: SavedRules): boolean =>
+  missingJumps(prefix, saved).length === 0 &&
+  TABLES.every((table) => [...tables[table]].every(([chain, { length }]) => saved.own[table].get(chain) === length));
+
+/** The other kubelet-ts that has a port of the machine: of two that took it at once the one whose name is first. Pure. */
+export function findPublisher(prefix: string, { publishers }: SavedRules, protocol: string, port: number) {
+  const names = publishers.get(`${protocol}/${port}`) ?? new Set<string>();
+  const [first] = [...names].filter((name) => name !== prefix).sort();
+  return first === undefined || (names.has(prefix) && prefix < first) ? undefined : first;
+}
 
 /** The text that removes our chains and the jumps to them, and nothing else; "" where there are none. Pure. */
 export function toRemovalText({ own, jumps }: SavedRules): string {
   return TABLES.map((table) => {
     const rules = jumps.filter((jump) => jump.table === table);
-    if (own[table].length + rules.length === 0) return "";
+    const chains = [...own[table].keys()];
+    if (chains.length + rules.length === 0) return "";
     return [
       `*${table}`,
-      ...own[table].map((chain) => `:${chain} - [0:0]`),
+      ...chains.map((chain) => `:${chain} - [0:0]`),
       ...rules.map(({ rule }) => rule.replace("-A", "-D")),
-      ...own[table].map((chain) => `-X ${chain}`),
+      ...chains.map((chain) => `-X ${chain}`),
       "COMMIT\n",
     ].join("\n");
   }).join("");

@@ -21,8 +21,13 @@ function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.
     problem: undefined as string | undefined,
     hasRules: false,
     networks: () => networks.map((text) => rangeOfAddress(text)!),
+    rivals: new Map<string, string>(),
+    holderOf: (protocol: string, port: number) => proxy.rivals.get(`${protocol}/${port}`),
     apply: (services: readonly RuledService[]) => void applied.push([...services]),
-    onChange() {},
+    check: () => {},
+    onChange(listener: () => void) {
+      proxy.check = listener;
+    },
     stop() {},
   };
   const hosts = new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] }));
@@ -176,4 +181,27 @@ test("variables of Services are known before the first pod starts", () => {
   expect(names(client)).toEqual([["WEB_SERVICE_HOST", ip]]);
   expect(names({ ...client, spec: { ...client.spec, enableServiceLinks: false } })).toEqual([]);
   expect(names({ ...client, metadata: { ...client.metadata, namespace: "shop" } })).toEqual([]);
+});
+
+test("a port that another kubelet-ts had first is given up, and taken again when it is free", () => {
+  const { manager, update, applied, events, proxy } = aManager();
+  const services = [aService("web", { type: "LoadBalancer" })];
+  let looks = 0;
+  manager.onChange(() => looks++);
+  update(services, []);
+  proxy.check();
+  expect(looks).toBe(0);
+  proxy.rivals.set("TCP/80", "another");
+  proxy.check();
+  expect(looks).toBe(1);
+  update(services, []);
+  expect(applied.at(-1)![0]!.ports[0]!.published).toEqual([]);
+  expect(events).toEqual([
+    "Service web PortNotAllocated it is not published: port TCP/80 of the machine is held by another",
+  ]);
+  proxy.rivals.clear();
+  proxy.check();
+  expect(looks).toBe(2);
+  update(services, []);
+  expect(applied.at(-1)![0]!.ports[0]!.published).toHaveLength(1);
 });

@@ -68,6 +68,31 @@ async function udpClient(host: string, port: number) {
   return { socket, ask };
 }
 
+/** A machine behind a cable of its own: its address, and a request from there. */
+async function anotherMachine(name: string) {
+  const [near, far] = ["192.168.251.1", "192.168.251.9"];
+  const ip = async (line: string) => {
+    const { exitCode, stderr } = await runProgram(["ip", ...line.split(" ")], LIMITS);
+    if (exitCode !== 0) throw new Error(`ip ${line}: ${stderr}`);
+  };
+  await ip(`netns add ${name}`);
+  await ip(`link add ${name} type veth peer name eth0 netns ${name}`);
+  await ip(`addr add ${near}/24 dev ${name}`);
+  await ip(`link set ${name} up`);
+  await ip(`-n ${name} addr add ${far}/24 dev eth0`);
+  await ip(`-n ${name} link set eth0 up`);
+  await ip(`-n ${name} route add default via ${near}`);
+  const code = "console.log(await (await fetch(process.argv[1], { signal: AbortSignal.timeout(2000) })).text())";
+  const ask = async (url: string) =>
+    (await program("ip", "netns", "exec", name, process.execPath, "-e", code, url)).trim();
+  return { far, ask, [Symbol.asyncDispose]: () => ip(`netns del ${name}`) };
+}
+
+/** Answers with its name and the address of the client. */
+const WHO = `mkdir -p /tmp/cgi-bin
+printf '#!/bin/sh\\necho; echo $(hostname) $REMOTE_ADDR' > /tmp/cgi-bin/who
+chmod +x /tmp/cgi-bin/who; exec httpd -f -p 8000 -h /tmp`;
+
 describeWithEngine("Services", () => {
   test("an address leads to every Ready pod, from pods, the pods themselves and the host, also after a kill", async () => {
     const node = testNode();
@@ -96,6 +121,9 @@ describeWithEngine("Services", () => {
     const startMs = performance.now();
     await expect(fetchName((await shown(node, "nothing")).spec.clusterIP)).rejects.toThrow();
     expect(performance.now() - startMs).toBeLessThan(500);
+    // A connection of TCP that is refused by ICMP is tried again after a second.
+    const refused = await node.exec(client.Id, "sh", "-c", "timeout 1 wget -O - http://nothing/ 2>&1; true");
+    expect(refused).toContain("refused");
     await kubelet.kill();
     expect(countsOf(await node.exec(client.Id, "sh", "-c", ask)).size).toBe(3);
   });
@@ -125,6 +153,116 @@ describeWithEngine("Services", () => {
     expect(await rulesOf(node)).toEqual([]);
     expect(await rulesOf(other)).toEqual(foreignRules);
     expect(await fetchName(foreign)).toBe(otherName);
+  });
+
+  test("a chain that was emptied is whole again, and Docker's rules for a new network do not come before ours", async () => {
+    const node = testNode();
+    node.writeManifest("web.yaml", list(servers("web", 1), service("web"), service("nothing")));
+    await node.start();
+    await node.readyPods(1);
+    const own = (await shown(node, "web")).spec.clusterIP;
+    const name = await fetchName(own);
+    const [chain] = (await rulesOf(node)).flatMap(
+      (line) => /"?default\/web"? .* -j (\S+-SVC-\w+)$/.exec(line)?.[1] ?? [],
+    );
+    await program("iptables", "-t", "nat", "-F", chain!);
+    await expect(fetchName(own)).rejects.toThrow();
+    await until("the rules", async () => (await fetchName(own).catch(() => "")) === name);
+    const network = node.name;
+    await node.docker.createNetwork({ Name: network });
+    try {
+      const client = sleeper("client", { name: "client" }, {}, { annotations: { "kubelet-ts.io/network": network } });
+      node.writeManifest("client.yaml", client);
+      const { Id } = await node.runningContainer("client");
+      const url = `http://${(await shown(node, "nothing")).spec.clusterIP}/`;
+      const ask = () => node.exec(Id, "sh", "-c", `timeout 1 wget -O - ${url} 2>&1; true`);
+      await node.until("a refusal at once", async () => (await ask()).includes("refused"));
+    } finally {
+      await node.cleanUp();
+      await node.docker.removeNetwork(network);
+    }
+  });
+
+  test("a port of the machine that another kubelet-ts publishes is told, and taken when it is free", async () => {
+    const [first, second] = [testNode(), testNode()];
+    const spec = { type: "LoadBalancer", ports: [{ port: first.kubeletPort, targetPort: "http" }] };
+    first.writeManifest("web.yaml", list(servers("web", 1), service("web", spec)));
+    second.writeManifest("web.yaml", list(servers("web", 1), service("web")));
+    await Promise.all([first.start(["--port=0"]), second.start()]);
+    const [[pod], [other]] = await Promise.all([first.readyPods(1), second.readyPods(1)]);
+    second.writeManifest("web.yaml", list(servers("web", 1), service("web", spec)));
+    const told = async () => (await shown(second, "web")).status.conditions?.[0]?.message ?? "";
+    await second.until("the holder", async () => (await told()).includes(`(rules ${prefixOf(first)})`));
+    expect((await second.run("get service web")).stdout).toContain("<port is held>");
+    const address = `127.0.0.1:${first.kubeletPort}`;
+    for (let time = 0; time < 5; time++) expect(await fetchName(address)).toBe(pod!.metadata.name!);
+    first.removeManifest("web.yaml");
+    const answer = async () => await fetchName(address).catch(() => "");
+    await until("the port to be taken", async () => (await answer()) === other!.metadata.name);
+    expect(await told()).toBe("");
+  });
+
+  test("externalIPs, loadBalancerSourceRanges, sessionAffinity, publishNotReadyAddresses, SCTP", async () => {
+    const node = testNode();
+    await using outside = await anotherMachine(`kv${node.kubeletPort}`);
+    const balancer = (name: string, port: number, range: string) =>
+      service(name, {
+        selector: { app: "web" },
+        type: "LoadBalancer",
+        ports: [{ port, targetPort: 8000 }],
+        loadBalancerSourceRanges: [range],
+      });
+    const ports = [{ port: 80, targetPort: 8000 }];
+    const clientIP = { timeoutSeconds: 1 };
+    const hidden = { ...shell(WHO), readinessProbe: { exec: { command: ["false"] } } };
+    const selector = { app: "web" };
+    node.writeManifest(
+      "all.yaml",
+      list(
+        workload("Deployment", "web", { replicas: 3 }, podSpec(shell(WHO))),
+        sleeper("hidden", { ...hidden, name: "hidden" }, {}, { labels: { app: "hidden" } }),
+        sleeper("client", { name: "client" }),
+        service("outer", { selector, ports, externalIPs: ["203.0.113.7"] }),
+        balancer("open", node.kubeletPort, `${outside.far}/32`),
+        balancer("shut", node.cadvisorPort, "198.51.100.0/24"),
+        service("same", { selector, ports, sessionAffinity: "ClientIP", sessionAffinityConfig: { clientIP } }),
+        service("early", { selector: { app: "hidden" }, ports, publishNotReadyAddresses: true }),
+        service("late", { selector: { app: "hidden" }, ports }),
+        service("sctp", { selector, ports: [{ port: 99, protocol: "SCTP" }] }),
+      ),
+    );
+    await node.start(["--port=0", "--cadvisor-port=0"]);
+    const pods = await node.readyPods(4);
+    const client = await node.runningContainer("client");
+    const hostIp = pods[0]!.status.hostIP!;
+    const urlOf = (address: string) => `http://${address}/cgi-bin/who`;
+    const ask = (address: string, times = 1) =>
+      node.exec(client.Id, "sh", "-c", `for i in $(seq ${times}); do wget -q -O - ${urlOf(address)} 2>&1; done; true`);
+    // Other machines are named with their own addresses.
+    const isSeen = new RegExp(`^web-\\S+ \\[::ffff:${outside.far}\\]$`);
+    expect(await outside.ask(urlOf("203.0.113.7"))).toMatch(isSeen);
+    expect(await ask("203.0.113.7")).toMatch(/^web-/);
+    expect(await outside.ask(urlOf(`${hostIp}:${node.kubeletPort}`))).toMatch(isSeen);
+    expect(await outside.ask(urlOf(`${hostIp}:${node.cadvisorPort}`))).toBe("");
+    expect(await ask(`${hostIp}:${node.kubeletPort}`)).toContain("refused");
+    expect(await ask("early")).toMatch(/^hidden-/);
+    expect(await ask("late")).toContain("refused");
+    const namesOf = async (address: string) =>
+      new Set(
+        (await ask(address, 12))
+          .trim()
+          .split("\n")
+          .map((line) => line.split(" ")[0]!),
+      );
+    expect([(await namesOf("outer")).size, (await namesOf("same")).size]).toEqual([3, 1]);
+    const seen = new Set<string>();
+    await until("another pod after the time of the affinity", async () => {
+      await Bun.sleep(1200);
+      seen.add([...(await namesOf("same"))][0]!);
+      return seen.size > 1;
+    });
+    const rules = await rulesOf(node);
+    expect(rules.filter((line) => line.includes("-p sctp") && line.includes("-j DNAT"))).toHaveLength(3);
   });
 
   test("a rolling update at 200 requests a second loses none", async () => {

@@ -9,7 +9,7 @@ import { RecordingLogger } from "../support/recording-logger.ts";
 /** A kernel with two tables, and the programs that change them. */
 class FakeIptables {
   readonly tables = new Map<string, Map<string, string[]>>();
-  /** Texts that were written; checks are not among them. */
+  /** Texts that were written. */
   readonly writes: string[] = [];
   failure: string | undefined;
   saves = 0;
@@ -28,7 +28,7 @@ class FakeIptables {
       this.saves++;
       return done(0, this.#save(argv[2]!));
     }
-    if (!/^-C /m.test(input)) this.writes.push(input);
+    this.writes.push(input);
     const wrong = this.#restore(input);
     return wrong === undefined ? done(0) : done(1, "", `iptables-restore: line failed: ${wrong}\n`);
   };
@@ -56,7 +56,6 @@ class FakeIptables {
       else if (verb === "-A") rules?.push(rule);
       else if (verb === "-I") rules?.unshift(rule.replace(/^1 /, ""));
       else if (verb === "-X") next.delete(chain);
-      else if (verb === "-C" && !rules?.includes(rule)) return line;
       else if (verb === "-D") {
         if (!rules?.includes(rule)) return line;
         rules.splice(rules.indexOf(rule), 1);
@@ -145,7 +144,7 @@ const web = (endpoints = ["172.17.0.2"], published: number[] = []): RuledService
       name: "",
       protocol: "TCP",
       port: 80,
-      published: published.map((port) => ({ port, sources: [] })),
+      published: published.map((port) => ({ port, sources: undefined })),
       endpoints: endpoints.map((ip) => ({ ip, port: 8000 })),
     },
   ],
@@ -192,7 +191,45 @@ test("rules that another program removed are back within five seconds; otherwise
   iptables.tables.set("nat", new Map(["PREROUTING", "OUTPUT", "POSTROUTING"].map((chain) => [chain, []])));
   await clock.advance(5_000);
   expect(iptables.text()).toBe(whole);
-  expect(logger.lines).toEqual(["info Another program has removed the rules of Services: they are written again"]);
+  const told = "info Another program has removed the rules of Services: they are written again";
+  expect(logger.lines).toEqual([told]);
+  const nat = iptables.tables.get("nat")!;
+  nat.set([...nat.keys()].find((chain) => chain.includes("-SEP-"))!, []);
+  await clock.advance(5_000);
+  expect(iptables.text()).toBe(whole);
+  iptables.tables.get("filter")!.get("FORWARD")!.unshift("-i br-1 ! -o br-1 -j ACCEPT");
+  await clock.advance(5_000);
+  expect(iptables.tables.get("filter")!.get("FORWARD")).toEqual([
+    "-m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD",
+    "-i br-1 ! -o br-1 -j ACCEPT",
+    "-j DOCKER-USER",
+  ]);
+});
+
+test("the rules of many endpoints are checked less often", async () => {
+  const { iptables, apply, clock } = aKernel();
+  await apply(web(Array.from({ length: 700 }, (_, number) => `172.18.${number >> 8}.${number & 255}`)));
+  const reads = iptables.saves;
+  await clock.advance(14_000);
+  expect(iptables.saves).toBe(reads);
+  await clock.advance(1_000);
+  expect(iptables.saves).toBe(reads + 2);
+});
+
+test("a port that another kubelet-ts has is not published, until that one gives it up", async () => {
+  const iptables = new FakeIptables();
+  // Its name is the later one, but it was first.
+  const [one, two] = [aKernel(iptables, "KTS-ffffff"), aKernel(iptables)];
+  await two.rules.prepare();
+  await one.apply(web(undefined, [30080]));
+  await two.apply(web(undefined, [30080]));
+  expect(two.rules.holderOf("TCP", 30080)).toBe("a Service of another kubelet-ts on this machine (rules KTS-ffffff)");
+  expect([one.rules.holderOf("TCP", 30080), two.rules.holderOf("UDP", 30080)]).toEqual([undefined, undefined]);
+  expect(iptables.tables.get("nat")!.get("KTS-1a2b3c-PUBLISHED")).toEqual([]);
+  await one.apply(web());
+  await two.clock.advance(5_000);
+  expect(two.rules.holderOf("TCP", 30080)).toBeUndefined();
+  expect(iptables.tables.get("nat")!.get("KTS-1a2b3c-PUBLISHED")).toHaveLength(2);
 });
 
 test("a kernel that refuses for a moment at the start takes rules", async () => {

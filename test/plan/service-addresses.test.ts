@@ -99,7 +99,7 @@ describe("ports of the machine", () => {
     const [number = 0] = chosen![0]!;
     expect(number >= 30000 && number < 32768).toBe(true);
     // Another program takes it later: the rules came first.
-    const later = allocateServices(services, addresses, () => "nginx (pid 812)");
+    const later = allocateServices(services, addresses, (_, _port, isOwn) => (isOwn ? undefined : "nginx (pid 812)"));
     expect(later.addresses).toEqual(addresses);
     // Another program had it before: the next one.
     const held = allocateServices(services, NEW, (_, port) => (port === number ? "nginx (pid 812)" : undefined));

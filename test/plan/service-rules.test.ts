@@ -2,6 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
 import {
   computeServiceRules,
+  findPublisher,
+  isInKernel,
   jumpsOf,
   missingJumps,
   parseSavedRules,
@@ -9,7 +11,6 @@ import {
   type RuledService,
   type RuleFacts,
   type RuleTables,
-  toCheckText,
   toRemovalText,
   toRestoreText,
 } from "../../src/plan/service-rules.ts";
@@ -65,7 +66,9 @@ test("a Service sends its connections to each of its pods with equal chance", ()
     'ADDRESSES -d 10.96.1.2/32 -p tcp -m comment --comment "default/web" -m tcp --dport 80 -j SVC4',
     "MASQ -m mark --mark 0x4000/0x4000 -j MASQUERADE",
     "MASQ -s 127.0.0.0/8 ! -o lo -m mark --mark 0x1000/0x1000 -j MASQUERADE",
+    "FORWARD -d 10.96.0.0/16 -p tcp -j REJECT --reject-with tcp-reset",
     "FORWARD -d 10.96.0.0/16 -j REJECT",
+    "OUTPUT -d 10.96.0.0/16 -p tcp -j REJECT --reject-with tcp-reset",
     "OUTPUT -d 10.96.0.0/16 -j REJECT",
   ]);
 });
@@ -73,12 +76,12 @@ test("a Service sends its connections to each of its pods with equal chance", ()
 test("without endpoints nothing is translated: the connection is refused", () => {
   const lines = linesOf([service({ endpoints: [] }, { externalIps: ["203.0.113.5"] })]);
   expect(lines.filter((line) => /^S(VC|EP)\d/.test(line))).toEqual([]);
-  expect(lines.filter((line) => line.includes("REJECT"))).toEqual([
-    "FORWARD -d 10.96.0.0/16 -j REJECT",
-    'FORWARD -d 203.0.113.5/32 -p tcp -m comment --comment "default/web has no endpoints" -m tcp --dport 80 -j REJECT',
-    "OUTPUT -d 10.96.0.0/16 -j REJECT",
-    'OUTPUT -d 203.0.113.5/32 -p tcp -m comment --comment "default/web has no endpoints" -m tcp --dport 80 -j REJECT',
-  ]);
+  expect(lines.filter((line) => line.includes("no endpoints"))).toEqual(
+    ["FORWARD", "OUTPUT"].map(
+      (chain) =>
+        `${chain} -d 203.0.113.5/32 -p tcp -m comment --comment "default/web has no endpoints" -m tcp --dport 80 -j REJECT --reject-with tcp-reset`,
+    ),
+  );
 });
 
 test("on a bridge whose traffic passes no rules every client of it is masqueraded, others keep their address", () => {
@@ -87,6 +90,15 @@ test("on a bridge whose traffic passes no rules every client of it is masquerade
   expect(linesOf([service({ endpoints })], { unfilteredBridges }, /MARK/)).toEqual([
     "SEP1 -s 172.17.0.0/16 -j MARK --set-xmark 0x4000/0x4000",
     "SEP2 -s 172.18.0.2/32 -j MARK --set-xmark 0x4000/0x4000",
+  ]);
+});
+
+test("an external address is open to clients of other machines, as a published port is", () => {
+  expect(linesOf([service({}, { externalIps: ["203.0.113.5"] })], {}, /external|^FORWARD -m/)).toEqual([
+    'SERVICES -d 203.0.113.5/32 -p tcp -m comment --comment "default/web external" -m tcp --dport 80 -j MARK --set-xmark 0x1000/0x1000',
+    'SERVICES -d 203.0.113.5/32 -p tcp -m comment --comment "default/web external" -m tcp --dport 80 -j SVC4',
+    "FORWARD -m mark --mark 0x1000/0x1000 -j DOCKER-USER",
+    "FORWARD -m mark --mark 0x1000/0x1000 -j ACCEPT",
   ]);
 });
 
@@ -108,6 +120,7 @@ describe("published ports", () => {
       "SERVICES -m addrtype --dst-type LOCAL -j PUBLISHED",
       'PUBLISHED -p tcp -m comment --comment "default/web published" -m tcp --dport 30080 -j MARK --set-xmark 0x1000/0x1000',
       'PUBLISHED -p tcp -m comment --comment "default/web published" -m tcp --dport 30080 -j SVC4',
+      "FORWARD -d 10.96.0.0/16 -p tcp -j REJECT --reject-with tcp-reset",
       "FORWARD -d 10.96.0.0/16 -j REJECT",
       "FORWARD -m mark --mark 0x1000/0x1000 -j DOCKER-USER",
       "FORWARD -m mark --mark 0x1000/0x1000 -j ACCEPT",
@@ -191,8 +204,11 @@ COMMIT
 
   test("is read: our chains, and the ranges of others", () => {
     expect(saved.own).toEqual({
-      nat: ["KTS-1a2b3c-SERVICES"],
-      filter: ["KTS-1a2b3c-FORWARD", "KTS-1a2b3c-INPUT"],
+      nat: new Map([["KTS-1a2b3c-SERVICES", 1]]),
+      filter: new Map([
+        ["KTS-1a2b3c-FORWARD", 0],
+        ["KTS-1a2b3c-INPUT", 1],
+      ]),
     });
     expect([saved.otherRanges, saved.hasDockerUser, saved.loopbackBridges]).toEqual([
       ["10.97.0.0/16"],
@@ -226,9 +242,66 @@ COMMIT
     expect(toRemovalText(parseSavedRules(SAVED, "KTS-000000"))).toBe("");
   });
 
-  test("is checked by rules that are always there", () => {
-    const text = toCheckText(FACTS.prefix, computeServiceRules([service()], FACTS));
-    expect(text.match(/^-C /gm)).toHaveLength(8);
-    expect(text).not.toMatch(/^-[AIDX] |^:/m);
+  /** Rules as the kernel shows them, without those that `isGone` names. */
+  const savedOf = (tables: RuleTables, isGone: (line: string) => boolean = () => false, before: string[] = []) => {
+    const lines = (["nat", "filter"] as const).flatMap((table) => [
+      `*${table}`,
+      ...[...tables[table].keys()].map((chain) => `:${chain} - [0:0]`),
+      ...(table === "filter" ? before : []),
+      ...jumpsOf(FACTS.prefix).flatMap((jump) => (jump.table === table ? `-A ${jump.chain} ${jump.rule}` : [])),
+      ...[...tables[table]].flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`)),
+    ]);
+    return parseSavedRules(lines.filter((line) => !isGone(line)).join("\n"), FACTS.prefix);
+  };
+  const tables = computeServiceRules([service()], FACTS);
+
+  test.each<[string, RegExp, boolean]>([
+    ["all", /^$/, true],
+    ["a jump", /^-A POSTROUTING /, false],
+    ["the chain of an endpoint", /^[-:].*-SEP-\w+ -p/, false],
+    ["the rules of a port", /^-A KTS-1a2b3c-SVC-/, false],
+    ["a refusal", /^-A KTS-1a2b3c-OUTPUT /, false],
+  ])("is what is wanted: %s", (_, isGone, isThere) => {
+    expect(
+      isInKernel(
+        FACTS.prefix,
+        tables,
+        savedOf(tables, (line) => isGone.test(line)),
+      ),
+    ).toBe(isThere);
+  });
+
+  test.each([
+    ["-A FORWARD -i br-1 ! -o br-1 -j ACCEPT", 1],
+    ["-A FORWARD -j DOCKER-FORWARD", 1],
+    ["-A FORWARD -j DOCKER-USER", 0],
+    ["-A FORWARD -s 203.0.113.0/24 -j DROP", 0],
+    ["-A FORWARD -m conntrack --ctstate NEW -j KTS-ffffff-FORWARD", 0],
+  ])("a jump behind %s moves before it: %d", (rule, count) => {
+    const late = missingJumps(
+      FACTS.prefix,
+      savedOf(tables, () => false, [rule]),
+    );
+    expect(late).toHaveLength(count);
+    const text = toRestoreText(tables, { chains: tables, missingJumps: late });
+    const jump = "-m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD";
+    expect(text).toBe(count ? `*filter\n-D FORWARD ${jump}\n-I FORWARD 1 ${jump}\nCOMMIT\n` : "");
+  });
+
+  test("names the other kubelet-ts that has a port; of two that took it at once the first by name has it", () => {
+    const published = (prefix: string) =>
+      `-A ${prefix}-PUBLISHED -p tcp -m comment --comment "a/b published" -m tcp --dport 80 -j MARK --set-xmark 0x1000/0x1000`;
+    const holder = (...prefixes: string[]) =>
+      findPublisher(
+        FACTS.prefix,
+        parseSavedRules(["*nat", ...prefixes.map(published)].join("\n"), FACTS.prefix),
+        "TCP",
+        80,
+      );
+    expect(holder()).toBeUndefined();
+    expect(holder("KTS-1a2b3c")).toBeUndefined();
+    expect(holder("KTS-ffffff")).toBe("KTS-ffffff");
+    expect(holder("KTS-1a2b3c", "KTS-ffffff")).toBeUndefined();
+    expect(holder("KTS-000000", "KTS-1a2b3c")).toBe("KTS-000000");
   });
 });
