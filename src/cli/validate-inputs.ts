@@ -116,15 +116,15 @@ function reportDuplicates(results: readonly ObjectResult[]): Set<ObjectResult> {
   return duplicates;
 }
 
-/** Warns of dependencies between pods that name no pod of the input, or form a cycle. */
+/** Warns of dependencies between pods that name no pod or workload of the input, or form a cycle. */
 function reportDependencies(results: readonly ObjectResult[]): void {
-  const pods = results.flatMap(({ pod, ok }) => (pod && ok ? [pod] : []));
-  const problems = findDependencyProblems(pods);
-  for (const result of results) {
-    const problem = result.pod && result.ok ? problems.get(result.pod.metadata.uid ?? "") : undefined;
+  const candidates = candidatesOf(results);
+  const problems = findDependencyProblems(candidates.map(({ pod }) => pod));
+  for (const { result, pod, path } of candidates) {
+    const problem = problems.get(pod.metadata.uid ?? "");
     if (!problem) continue;
-    const path = pathOf(result).child("metadata").child("annotations");
-    add(result, "ignored", path.key(DEPENDS_ON_ANNOTATION), problem.message.replace(`${DEPENDS_ON_ANNOTATION}: `, ""));
+    const at = path.child("metadata").child("annotations").key(DEPENDS_ON_ANNOTATION);
+    add(result, "ignored", at, problem.message.replace(`${DEPENDS_ON_ANNOTATION}: `, ""));
   }
 }
 

@@ -1,4 +1,4 @@
-import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
+import { IP_ANNOTATION, NETWORK_ANNOTATION, networkAliasesOf } from "../base/api/annotations.ts";
 import type { Container, Pod } from "../base/api/pod.ts";
 import { quantityToWhole } from "../base/api/quantity.ts";
 import type { ContainerRequest, Mount, Owner, SandboxRequest } from "../base/model/container-engine.ts";
@@ -267,7 +267,7 @@ function computeNetwork(pod: Pod, hostname: string): SandboxNetworkMode {
   if (!network) return { mode: annotations[NETWORK_ANNOTATION] || "default" };
 
   const ip = annotations[IP_ANNOTATION];
-  const aliases = new Set([pod.metadata.name ?? "", nameWithoutNode(pod), hostname]);
+  const aliases = new Set([pod.metadata.name ?? "", nameWithoutNode(pod), hostname, ...networkAliasesOf(pod.metadata)]);
   const ipam = ip && { IPAMConfig: ip.includes(":") ? { IPv6Address: ip } : { IPv4Address: ip } };
   return { mode: network, endpoint: { Aliases: [...aliases], ...ipam } };
 }

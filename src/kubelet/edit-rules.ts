@@ -1,5 +1,10 @@
 import { createHash } from "node:crypto";
-import { IP_ANNOTATION, MAX_RESTART_PERIOD_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
+import {
+  IP_ANNOTATION,
+  MAX_RESTART_PERIOD_ANNOTATION,
+  NETWORK_ALIASES_ANNOTATION,
+  NETWORK_ANNOTATION,
+} from "../base/api/annotations.ts";
 import type { Container, ContainerResizePolicy, Pod, QOSClass, Volume } from "../base/api/pod.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
 import type { NodeInfo } from "../base/model/node.ts";
@@ -234,6 +239,7 @@ export function computeSandboxHash(pod: Pod): string {
     hostPorts: computeHostPorts(pod),
     network: metadata.annotations?.[NETWORK_ANNOTATION],
     ip: metadata.annotations?.[IP_ANNOTATION],
+    networkAliases: metadata.annotations?.[NETWORK_ALIASES_ANNOTATION],
     qosClass: computeQosClass(pod),
   });
 }

@@ -6,6 +6,7 @@ import {
   parseDependsOn,
 } from "../base/api/annotations.ts";
 import { hasCondition } from "../base/api/conditions.ts";
+import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { formatDuration } from "../base/text/duration.ts";
@@ -24,11 +25,18 @@ export function dependenciesOf({ metadata }: Pod): PodDependency[] {
 export const dependencyTimeoutMs = ({ metadata }: Pod): number =>
   durationOf(metadata, DEPENDS_ON_TIMEOUT_ANNOTATION, DEFAULT_DEPENDENCY_TIMEOUT_MS);
 
-/** Names in the annotation have no node suffix; a name with it is accepted too. */
+/** Names in the annotation have no node suffix; a name with it is accepted too. That of a workload means its pods. */
 export function isDependencyOn({ namespace, name }: PodDependency, { metadata, spec }: Pod): boolean {
   if ((metadata.namespace ?? "default") !== namespace) return false;
-  return metadata.name === name || metadata.name === `${name}-${spec.nodeName ?? ""}`;
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller)?.name;
+  const names = [metadata.name, owner];
+  return (
+    names.includes(name) || names.includes(`${name}-${spec.nodeName ?? ""}`) || owner === `${name}-${hashOf(metadata)}`
+  );
 }
+
+/** The end of the name of a Deployment's ReplicaSet. */
+const hashOf = ({ labels }: ObjectMeta) => labels?.["pod-template-hash"] ?? "";
 
 /** A pod that others may depend on, with the state of its worker; neither before it has one. */
 export interface DependencyState {
@@ -47,8 +55,8 @@ export function findHold(
   const states = dependencies.length > 0 ? others() : [];
   for (const dependency of dependencies) {
     const { namespace, name, condition } = dependency;
-    const target = states.find((other) => isDependencyOn(dependency, other.pod));
-    if (target && isMet(dependency, target)) continue;
+    const targets = states.filter((other) => isDependencyOn(dependency, other.pod));
+    if (targets.length > 0 && targets.every((target) => isMet(dependency, target))) continue;
     const timeoutMs = dependencyTimeoutMs(pod);
     return waitedMs < timeoutMs
       ? { reason: "WaitingForDependency", message: `waits for pod "${namespace}/${name}" to be ${condition}` }
@@ -90,7 +98,7 @@ export function findDependencyProblems(pods: readonly Pod[]): Map<PodUID, Waitin
 }
 
 const targetsOf = (pod: Pod, pods: readonly Pod[]) =>
-  dependenciesOf(pod).flatMap((dependency) => pods.find((other) => isDependencyOn(dependency, other)) ?? []);
+  dependenciesOf(pod).flatMap((dependency) => pods.filter((other) => isDependencyOn(dependency, other)));
 
 /** A way from the pod back to itself. */
 function findCycle(start: Pod, pods: readonly Pod[]): Pod[] | undefined {

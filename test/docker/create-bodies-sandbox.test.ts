@@ -85,6 +85,13 @@ describe("Docker network by annotation", () => {
     });
   });
 
+  test("with more names", () => {
+    const annotations = { "kubelet-ts.io/network": "lan", "kubelet-ts.io/network-aliases": "my_db,db.lan,web" };
+    expect(networkOf(annotations).config).toEqual({
+      EndpointsConfig: { lan: { Aliases: ["web-node1", "web", "my_db", "db.lan"] } },
+    });
+  });
+
   test("with a fixed address", () => {
     expect(networkOf({ "kubelet-ts.io/network": "lan", "kubelet-ts.io/ip": "10.1.2.3" }).config).toMatchObject({
       EndpointsConfig: { lan: { IPAMConfig: { IPv4Address: "10.1.2.3" } } },

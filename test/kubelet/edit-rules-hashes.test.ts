@@ -119,6 +119,7 @@ test.each<[string, Edit, string]>([
   ["a sysctl", { spec: { securityContext: { sysctls: [{ name: "net.ipv4.tcp_syncookies", value: "1" }] } } }, "pod"],
   ["the pod's user", { spec: { securityContext: { runAsUser: 1 } } }, "pod"],
   ["the runtime", { spec: { runtimeClassName: "runc" } }, "pod"],
+  ["a name in the Docker network", { metadata: { annotations: { "kubelet-ts.io/network-aliases": "db" } } }, "pod"],
   ["the Docker network", { metadata: { annotations: { "kubelet-ts.io/network": "lan" } } }, "pod"],
   ["resources that change the QoS class, and so the cgroup", { a: { resources: {} }, b: { resources: {} } }, "pod"],
 ])("an edit of %s restarts %j", (_, edit, want) => {

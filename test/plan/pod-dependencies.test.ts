@@ -43,6 +43,30 @@ test.each([
   expect(findHold(pod("app", dependsOn), () => [state], 0) === undefined).toBe(may);
 });
 
+/** Pods of a Deployment, as its ReplicaSet makes them. */
+const replica = (uid: string, status: PodStatus): DependencyState => {
+  const one = pod(`db-5d5f-${uid}`);
+  const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "db-5d5f", uid: "r", controller: true }];
+  const metadata = {
+    ...one.metadata,
+    name: `db-5d5f-${uid}`,
+    labels: { "pod-template-hash": "5d5f" },
+    ownerReferences,
+  };
+  return { pod: { ...one, metadata }, status, rollout: "live" };
+};
+
+test.each([
+  [[ready, ready], true],
+  [[ready, unready], false],
+  [[], false],
+])("the name of a Deployment means all of its pods", (statuses, may) => {
+  const replicas = statuses.map((status, index) => replica(`x${index}`, status));
+  expect(findHold(pod("app", "default/db"), () => replicas, 0) === undefined).toBe(may);
+  const problems = findDependencyProblems([pod("app", "default/db"), ...replicas.map((one) => one.pod)]);
+  expect(problems.size).toBe(replicas.length === 0 ? 1 : 0);
+});
+
 test("the reason names the pod and the condition, and the timeout when it is over", () => {
   const app = pod("app", "default/db=Ready", { "kubelet-ts.io/depends-on-timeout": "90s" });
   expect(findHold(app, () => [db(unready)], 0)).toEqual({

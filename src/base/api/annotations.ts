@@ -13,6 +13,8 @@ export const REVISION_ANNOTATION = "deployment.kubernetes.io/revision";
 export const NETWORK_ANNOTATION = "kubelet-ts.io/network";
 /** A fixed IPv4 or IPv6 address in that network. */
 export const IP_ANNOTATION = "kubelet-ts.io/ip";
+/** More names of the pod in that network, separated by commas. Docker answers a name of several pods with all of them. */
+export const NETWORK_ALIASES_ANNOTATION = "kubelet-ts.io/network-aliases";
 /** The longest crash-loop back-off of the pod, a Go duration from 1s to 5m. */
 export const MAX_RESTART_PERIOD_ANNOTATION = "kubelet-ts.io/max-container-restart-period";
 
@@ -77,6 +79,15 @@ const WINDOW_TEXT = /^(@[a-z]+|\S+( +\S+){4}) +\+\S+$/;
 /** Docker's `RestrictedNamePattern`. Excludes `container:<id>` and `ns:<path>`, which are not networks. */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
+/** Up to 32 names of up to 253 characters. */
+const ALIASES = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,252}(,[a-zA-Z0-9][a-zA-Z0-9_.-]{0,252}){0,31}$/;
+
+/** The names of {@link NETWORK_ALIASES_ANNOTATION}; none when it is missing or malformed. */
+export function networkAliasesOf({ annotations }: ObjectMeta): string[] {
+  const text = annotations?.[NETWORK_ALIASES_ANNOTATION] ?? "";
+  return ALIASES.test(text) ? text.split(",") : [];
+}
+
 /** All annotations of pods that kubelet-ts reads, for findings and docs/fields.md. */
 export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
   {
@@ -88,6 +99,12 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     name: IP_ANNOTATION,
     description: "a fixed address of the pod in that network",
     check: (value) => (isIP(value) === 0 ? "an IPv4 or IPv6 address" : undefined),
+  },
+  {
+    name: NETWORK_ALIASES_ANNOTATION,
+    description: "more names of the pod in that network: `db,db.lan`",
+    check: (value) =>
+      ALIASES.test(value) ? undefined : "names of letters, digits, '-', '_' and '.', separated by commas",
   },
   {
     name: MAX_RESTART_PERIOD_ANNOTATION,

@@ -135,6 +135,7 @@ describe("annotations of kubelet-ts", () => {
     ["kubelet-ts.io/xyz", "1", "the annotations are kubelet-ts.io/network, "],
     ["kubelet-ts.io/ip", "300.1.1.1", 'must be an IPv4 or IPv6 address (found "300.1.1.1")'],
     ["kubelet-ts.io/network", "container:abc", "must be the name of a Docker network"],
+    ["kubelet-ts.io/network-aliases", "a,,b", "must be names of letters, digits"],
     ["kubelet-ts.io/max-container-restart-period", "10m", "must be a duration from 1s to 5m"],
   ])("%s: %s", (name, value, message) => {
     expect(warningsOf({ annotations: { [name]: value } })).toEqual([
