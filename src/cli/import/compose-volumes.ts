@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { toQuantity } from "./compose-text.ts";
-import { type DeviceType, type ImportNotes, PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
+import { type DeviceType, type ImportNotes, type PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
 
 export type JsonMap = { readonly [name: string]: Json };
 
@@ -27,23 +27,26 @@ export interface ComposeContext extends ComposeInput, Record<"services" | "volum
   network: string | undefined;
   /** The key of the network that all services name; absent when they differ. */
   networkKey: string | undefined;
+  /** Names of the pods of services; those that share a network have one pod. */
+  podNames: ReadonlyMap<string, string>;
   /** Notes on the whole file. */
   notes: ImportNotes;
 }
 
-/** Volumes of the pod of a service, with the documents they need. */
+/** Mounts of the container of a service, with the documents they need. */
 export class ComposeVolumes {
   readonly mounts: object[] = [];
   readonly documents: object[] = [];
-  readonly #pod = new PodVolumes();
+  readonly #pod: PodVolumes;
   readonly #context: ComposeContext;
   readonly #notes: ImportNotes;
-  readonly #podName: string;
+  readonly #containerName: string;
   readonly #isPrivileged: boolean;
 
   /** Reads `volumes`, `tmpfs`, `devices`, `configs`, `secrets` and `shm_size` of the service. */
-  constructor(podName: string, service: JsonMap, context: ComposeContext, notes: ImportNotes) {
-    this.#podName = podName;
+  constructor(containerName: string, service: JsonMap, pod: PodVolumes, context: ComposeContext, notes: ImportNotes) {
+    this.#containerName = containerName;
+    this.#pod = pod;
     this.#isPrivileged = service.privileged === true;
     this.#context = context;
     this.#notes = notes;
@@ -68,10 +71,6 @@ export class ComposeVolumes {
     if (shmSize !== undefined) this.#addMemory("/dev/shm", shmSize);
   }
 
-  get volumes(): readonly object[] {
-    return this.#pod.volumes;
-  }
-
   #mount(target: string, source: object, extra: object): void {
     this.mounts.push(this.#pod.mount(target, source, extra));
   }
@@ -90,7 +89,7 @@ export class ComposeVolumes {
       const target = written === undefined ? fallback : written.startsWith("/") ? written : `/run/secrets/${written}`;
       const text = this.#contentOf(this.#context[kind][source], at);
       if (text === undefined) continue;
-      const name = toDnsLabel(`${this.#podName}-${source}`);
+      const name = toDnsLabel(`${this.#containerName}-${source}`);
       const key = posix.basename(target).replace(/[^-._a-zA-Z0-9]/g, "-");
       const isSecret = kind === "secrets";
       this.documents.push({

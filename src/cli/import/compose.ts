@@ -1,3 +1,4 @@
+import { NETWORK_ALIASES_ANNOTATION, requiredFormat } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { ComposeError, interpolateAll, parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
 import { type ComposeContext, type ComposeInput, ComposeVolumes, type JsonMap } from "./compose-volumes.ts";
@@ -7,12 +8,14 @@ import {
   type Imported,
   type ImportedPort,
   ImportNotes,
+  PodVolumes,
   present,
   textOf,
   textsOf,
   toDnsLabel,
   toPodManifests,
   toPort,
+  uniqueName,
 } from "./pod-parts.ts";
 
 /**
@@ -36,20 +39,25 @@ export function importCompose(input: ComposeInput): Imported {
   const used = new Set(names.flatMap((name) => networkKeysOf(services[name])));
   const networkKey = used.size === 1 ? [...used][0] : undefined;
   const isNamed = [...used].some((key) => key !== "default");
-  const network = names.length > 1 || isNamed ? nameOfNetwork(networkKey, networks, project) : undefined;
+  const groups = groupByNetwork(services, notes);
+  const network = groups.length > 1 || isNamed ? nameOfNetwork(networkKey, networks, project) : undefined;
   const [volumes, configs, secrets] = [mapAt(content, "volumes"), mapAt(content, "configs"), mapAt(content, "secrets")];
   const claims = new Set<string>();
-  const context = { ...input, project, services, volumes, configs, secrets, claims, network, networkKey, notes };
+  const taken = new Set<string>();
+  const podNames = new Map(
+    groups.flatMap((members) => {
+      const podName = uniqueName(toDnsLabel(members[0]!), taken);
+      return members.map((name) => [name, podName] as const);
+    }),
+  );
+  const shared = { services, volumes, configs, secrets, claims, network, networkKey, podNames, notes };
+  const context = { ...input, project, ...shared };
   for (const key of Object.keys(content)) {
     const isRead = ["services", "name", "version", "volumes", "configs", "secrets", "networks"].includes(key);
     if (key === "include") notes.addMissing(key, RESOLVE);
     else if (!isRead && !key.startsWith("x-")) notes.add(key, "is not carried over");
   }
-  const manifests = names.flatMap((name) => {
-    const service = services[name];
-    if (!isRecord(service)) throw new ComposeError(`this is not a Compose file: services.${name} is not a map`);
-    return toServiceManifests(name, service, context, notes);
-  });
+  const manifests = groups.flatMap((members) => toPodOfServices(members as [string], context));
   const first = network === undefined ? [] : [networkNote(network, networks[networkKey ?? ""])];
   for (const key of used.size > 1 ? used : []) {
     const lost = isRecord(networks[key]) ? Object.keys(networks[key]) : [];
@@ -58,6 +66,44 @@ export function importCompose(input: ComposeInput): Imported {
   }
   const { isIncomplete } = notes;
   return { manifests, notes: [...first, ...volumeNotes(claims), ...notes.lines], isIncomplete };
+}
+
+/** Lists of services, each with the one first whose network the others have (`network_mode: service:NAME`). */
+function groupByNetwork(services: JsonMap, all: ImportNotes): string[][] {
+  const names = Object.keys(services);
+  const ownerOf = (name: string): string | undefined => {
+    const [, kind, other = ""] =
+      /^(service|container):(.*)$/.exec(textOf(serviceAt(services, name).network_mode) ?? "") ?? [];
+    const isNamed = (one: string) => textOf(serviceAt(services, one).container_name) === other;
+    return kind === "service" ? names.find((one) => one === other) : kind && names.find(isNamed);
+  };
+  const rootOf = (name: string): string => {
+    const seen = new Set<string>();
+    let root = name;
+    for (let owner = ownerOf(root); owner !== undefined && !seen.has(owner); owner = ownerOf(root)) {
+      seen.add(owner);
+      root = owner;
+    }
+    if (ownerOf(root) === undefined) return root;
+    throw new ComposeError(`services.${name}.network_mode: the services share networks in a circle`);
+  };
+  const groups = new Map<string, string[]>();
+  for (const name of names) {
+    const mode = textOf(serviceAt(services, name).network_mode) ?? "";
+    if (/^(service|container):/.test(mode) && ownerOf(name) === undefined) {
+      all.add(`services.${name}.network_mode`, `${mode} is not carried over: it is no service of this file`);
+    }
+    if (rootOf(name) === name) groups.set(name, [name]);
+  }
+  for (const name of names) if (!groups.has(name)) groups.get(rootOf(name))!.push(name);
+  return [...groups.values()];
+}
+
+/** @throws ComposeError */
+function serviceAt(services: JsonMap, name: string): Service {
+  const service = services[name];
+  if (!isRecord(service)) throw new ComposeError(`this is not a Compose file: services.${name} is not a map`);
+  return service;
 }
 
 /** Keys of the networks of a service. */
@@ -109,16 +155,66 @@ type Service = JsonMap;
 /** Keys whose entries are named one by one in notes. */
 const MAPS = ["environment", "group_add", "labels", "sysctls"];
 
-/** @returns the pod of a service, preceded by the ConfigMaps and Secrets it needs */
-function toServiceManifests(name: string, service: Service, context: ComposeContext, all: ImportNotes): object[] {
-  const notes = all.of(`services.${name}.`);
-  const podName = toDnsLabel(name);
-  noteServiceKeys(service, notes);
-  if (podName !== name)
-    all.add(`services.${name}`, `the pod is named ${podName}: other services reach it by that name only`);
-  const volumes = new ComposeVolumes(podName, service, context, notes);
-  const settings: ContainerSettings = {
+/** @returns the pod of services that share a network, preceded by the ConfigMaps and Secrets it needs */
+function toPodOfServices(names: readonly [string, ...string[]], context: ComposeContext): object[] {
+  const volumes = new PodVolumes();
+  const [name] = names;
+  const service = serviceAt(context.services, name);
+  const notes = context.notes.of(`services.${name}.`);
+  const podName = context.podNames.get(name) ?? name;
+  const replicas = replicasOf(service);
+  const members = names.map((one) => toContainerOfService(one, volumes, replicas, context)) as [ComposeContainer];
+  const written = names.flatMap((one) => pairsOf(serviceAt(context.services, one).annotations));
+  const annotations = Object.fromEntries(written.map(([key, value = ""]) => [key, value]));
+  if (context.network !== undefined && service.network_mode === undefined) {
+    Object.assign(annotations, { "kubelet-ts.io/network": context.network }, addressOf(service, context, notes));
+    const aliases = aliasesOf(name, podName, replicas !== undefined, context);
+    if (aliases.length > 0) annotations["kubelet-ts.io/network-aliases"] = aliases.join(",");
+  }
+  const dependencies = new Set(names.flatMap((one) => dependenciesOf(one, podName, context)));
+  if (dependencies.size > 0) annotations["kubelet-ts.io/depends-on"] = [...dependencies].join(",");
+  noteNetwork(service, context, notes);
+  const pod = {
     name: podName,
+    replicas,
+    sharesProcesses: sharesProcesses(names, context),
+    annotations,
+    network: textOf(service.network_mode),
+    pid: textOf(service.pid),
+    ipc: textOf(service.ipc),
+    hostname: service.hostname === undefined ? undefined : toDnsLabel(textOf(service.hostname) ?? ""),
+    hosts: names.flatMap((one) =>
+      pairsOf(serviceAt(context.services, one).extra_hosts, /[=:]/).map(([host, ip = ""]) => `${host}=${ip}`),
+    ),
+    dns: textsOf(service.dns),
+    dnsSearch: textsOf(service.dns_search),
+    dnsOptions: textsOf(service.dns_opt),
+    volumes: volumes.volumes,
+  };
+  const settings = members.map((member) => member.settings) as [ContainerSettings];
+  return [...members.flatMap(({ documents }) => documents), ...toPodManifests(pod, settings)];
+}
+
+interface ComposeContainer {
+  settings: ContainerSettings;
+  /** ConfigMaps and Secrets that it mounts. */
+  documents: object[];
+}
+
+function toContainerOfService(
+  name: string,
+  podVolumes: PodVolumes,
+  replicas: number | undefined,
+  context: ComposeContext,
+): ComposeContainer {
+  const notes = context.notes.of(`services.${name}.`);
+  const service = serviceAt(context.services, name);
+  const containerName = toDnsLabel(name);
+  noteServiceKeys(service, notes);
+  const volumes = new ComposeVolumes(containerName, service, podVolumes, context, notes);
+  const ports = service.network_mode === "host" ? [] : portsOf(service, replicas !== undefined, notes);
+  const settings: ContainerSettings = {
+    name: containerName,
     at: (key, detail) => `${key}${detail !== undefined && MAPS.includes(key) ? `.${detail}` : ""}`,
     notes,
     image: textOf(service.image) ?? `${context.project}-${name}`,
@@ -127,7 +223,7 @@ function toServiceManifests(name: string, service: Service, context: ComposeCont
     args: wordsOf(service.command),
     workingDir: textOf(service.working_dir),
     variables: variablesOf(service, context, notes),
-    ports: service.network_mode === "host" ? [] : portsOf(service, notes),
+    ...(replicas === undefined ? { ports } : publishByService(ports, notes)),
     ...resourcesOf(service, notes),
     healthcheck: service.healthcheck,
     user: textOf(service.user),
@@ -145,26 +241,61 @@ function toServiceManifests(name: string, service: Service, context: ComposeCont
     restart: restartOf(service),
     stopSeconds: toSeconds(textOf(service.stop_grace_period) ?? "10s"),
   };
-  const annotations = Object.fromEntries(pairsOf(service.annotations).map(([key, value = ""]) => [key, value]));
-  if (context.network !== undefined && service.network_mode === undefined)
-    Object.assign(annotations, { "kubelet-ts.io/network": context.network }, addressOf(service, context, notes));
-  const dependencies = dependenciesOf(service, context, notes);
-  if (dependencies.length > 0) annotations["kubelet-ts.io/depends-on"] = dependencies.join(",");
-  noteNetwork(podName, service, context, notes);
-  const pod = {
-    name: podName,
-    annotations,
-    network: textOf(service.network_mode),
-    pid: textOf(service.pid),
-    ipc: textOf(service.ipc),
-    hostname: service.hostname === undefined ? undefined : toDnsLabel(textOf(service.hostname) ?? ""),
-    hosts: pairsOf(service.extra_hosts, /[=:]/).map(([host, ip = ""]) => `${host}=${ip}`),
-    dns: textsOf(service.dns),
-    dnsSearch: textsOf(service.dns_search),
-    dnsOptions: textsOf(service.dns_opt),
-    volumes: volumes.volumes,
-  };
-  return [...volumes.documents, ...toPodManifests(pod, [settings])];
+  return { settings, documents: volumes.documents };
+}
+
+/** Containers of a service, of `deploy.replicas` or `scale`; undefined for one. */
+function replicasOf({ deploy, scale }: Service): number | undefined {
+  const text = textOf(isRecord(deploy) ? (deploy.replicas ?? scale) : scale) ?? "1";
+  const count = /^\d{1,4}$/.test(text) ? Number(text) : 1;
+  return count === 1 ? undefined : count;
+}
+
+/** Pods of a Deployment cannot have one host port: a Service publishes it. Several ports of the machine may lead to one. */
+function publishByService(
+  ports: readonly ImportedPort[],
+  notes: ImportNotes,
+): Pick<ContainerSettings, "ports" | "published"> {
+  const inner = ports.map(({ hostPort, hostIP, ...port }) => port);
+  const published = ports.filter(({ hostPort, hostIP }) => hostPort !== undefined && hostIP === undefined);
+  for (const { hostIP, hostPort } of ports) {
+    const message = `${hostIP}:${hostPort} is not published: a Service listens on all addresses of the machine`;
+    if (hostIP !== undefined) notes.add("ports", message);
+  }
+  const unique = new Map(inner.map((port) => [`${port.containerPort}/${port.protocol}`, port]));
+  return { ports: [...unique.values()], published };
+}
+
+/** Whether a container sees the processes of another one (`pid: service:NAME`). */
+function sharesProcesses(names: readonly string[], { services, notes }: ComposeContext): boolean {
+  return names.some(
+    (name) =>
+      (["pid", "ipc"] as const).map((key) => {
+        const mode = textOf(serviceAt(services, name)[key]) ?? "host";
+        const isOfPod = names.some((one) => mode === `service:${one}`);
+        const isUsual = isOfPod || ["host", "private", "shareable"].includes(mode);
+        const message = `${mode} is not carried over: containers that share it are containers of one pod`;
+        if (!isUsual) notes.add(`services.${name}.${key}`, message);
+        return key === "pid" && isOfPod;
+      })[0],
+  );
+}
+
+/** Names of a service in the network besides that of its pod: its own, of its container, of links to it, and its aliases. */
+function aliasesOf(name: string, podName: string, isScaled: boolean, { services, notes }: ComposeContext): string[] {
+  const { container_name, networks } = serviceAt(services, name);
+  const given = isRecord(networks)
+    ? Object.values(networks).flatMap((it) => (isRecord(it) ? textsOf(it.aliases) : []))
+    : [];
+  const links = Object.values(services).flatMap((other) => (isRecord(other) ? textsOf(other.links) : []));
+  const linked = links.map((link) => link.split(":")).flatMap(([to, alias]) => (to === name && alias ? [alias] : []));
+  const names = new Set([name, ...textsOf(container_name), ...given, ...linked]);
+  if (!isScaled) names.delete(podName);
+  return [...names].filter((alias) => {
+    const isName = requiredFormat(NETWORK_ALIASES_ANNOTATION, alias) === undefined;
+    if (!isName) notes.add(`services.${name}.networks`, `the alias ${JSON.stringify(alias)} is not carried over`);
+    return isName;
+  });
 }
 
 const PULL_POLICIES: Readonly<Record<string, string>> = { always: "Always", never: "Never" };
@@ -209,20 +340,14 @@ function addressOf({ networks }: Service, { networkKey }: ComposeContext, notes:
   return address === undefined ? {} : { "kubelet-ts.io/ip": address };
 }
 
-function noteNetwork(podName: string, service: Service, context: ComposeContext, notes: ImportNotes): void {
-  const mode = textOf(service.network_mode);
-  if (mode === "none") notes.add("network_mode", "none is not carried over: every pod has a network");
-  else if (mode !== undefined && mode !== "host" && mode !== "bridge") {
-    const message = `${mode} is not carried over: containers that share a network are containers of one pod`;
-    notes.add("network_mode", message);
-  }
+function noteNetwork(service: Service, context: ComposeContext, notes: ImportNotes): void {
+  if (service.network_mode === "none") notes.add("network_mode", "none is not carried over: every pod has a network");
   const hostname = textOf(service.hostname);
   if (hostname !== undefined && toDnsLabel(hostname) !== hostname) {
     notes.add("hostname", `${hostname} is not a DNS label: the host name is ${toDnsLabel(hostname)}`);
   }
   const networks = isRecord(service.networks) ? Object.values(service.networks) : [];
   const has = (key: string) => networks.some((network) => isRecord(network) && network[key] !== undefined);
-  if (has("aliases")) notes.add("networks", `aliases are not carried over: other services reach it as ${podName}`);
   if (context.networkKey === undefined && networkKeysOf(service).some((key) => key !== "default")) {
     const lost = ["ipv4_address", "ipv6_address"].some(has) ? "; fixed addresses are not carried over" : "";
     notes.add("networks", `the services name several networks, and a pod has one: all are in one network${lost}`);
@@ -240,10 +365,6 @@ function restartOf({ restart, deploy }: Service): string {
 
 function resourcesOf(service: Service, notes: ImportNotes): Pick<ContainerSettings, "limits" | "requests"> {
   const deploy = isRecord(service.deploy) ? service.deploy : {};
-  const replicas = textOf(deploy.replicas);
-  if (replicas !== undefined && replicas !== "1") {
-    notes.add("deploy.replicas", `one pod is written, not ${replicas}: a Deployment with replicas runs several`);
-  }
   for (const key of isRecord(deploy.restart_policy) ? Object.keys(deploy.restart_policy) : []) {
     const message = "is not carried over: attempts are not limited, and delays grow to five minutes";
     if (key !== "condition") notes.add(`deploy.restart_policy.${key}`, message);
@@ -277,17 +398,22 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   service_completed_successfully: "Succeeded",
 };
 
-/** `depends_on` as entries of the annotation `kubelet-ts.io/depends-on`. */
-function dependenciesOf(service: Service, { services }: ComposeContext, notes: ImportNotes): string[] {
-  const dependencies = isRecord(service.depends_on) ? service.depends_on : {};
-  const names = isRecord(service.depends_on) ? Object.keys(dependencies) : textsOf(service.depends_on);
-  return names.flatMap((name) => {
-    const { condition, restart, required } = isRecord(dependencies[name]) ? dependencies[name] : {};
-    if (restart === true) notes.add(`depends_on.${name}`, "restart is not carried over: a pod that runs is left alone");
-    if (isRecord(services[name])) {
-      return [`default/${toDnsLabel(name)}=${CONDITIONS[textOf(condition) ?? ""] ?? "Running"}`];
-    }
-    if (required !== false) notes.add(`depends_on.${name}`, "there is no such service: it is not waited for");
+/** `depends_on` and `links` as entries of the annotation `kubelet-ts.io/depends-on`. */
+function dependenciesOf(name: string, podName: string, { services, podNames, notes: all }: ComposeContext): string[] {
+  const { depends_on, links } = serviceAt(services, name);
+  const notes = all.of(`services.${name}.`);
+  const dependencies = isRecord(depends_on) ? depends_on : {};
+  const linked = textsOf(links).map((link) => link.split(":", 1)[0]!);
+  const names = new Set([...(isRecord(depends_on) ? Object.keys(dependencies) : textsOf(depends_on)), ...linked]);
+  return [...names].flatMap((other) => {
+    const { condition, restart, required } = isRecord(dependencies[other]) ? dependencies[other] : {};
+    if (restart === true)
+      notes.add(`depends_on.${other}`, "restart is not carried over: a pod that runs is left alone");
+    const target = podNames.get(other);
+    if (target === podName)
+      notes.add(`depends_on.${other}`, "is not carried over: the containers of a pod start together");
+    else if (target !== undefined) return [`default/${target}=${CONDITIONS[textOf(condition) ?? ""] ?? "Running"}`];
+    else if (required !== false) notes.add(`depends_on.${other}`, "there is no such service: it is not waited for");
     return [];
   });
 }
@@ -295,8 +421,10 @@ function dependenciesOf(service: Service, { services }: ComposeContext, notes: I
 const MAX_PORTS = 1000;
 
 /** `ports` and `expose`. */
-function portsOf({ ports, expose }: Service, notes: ImportNotes): ImportedPort[] {
-  const result = (Array.isArray(ports) ? ports : []).flatMap((port, index) => toPorts(port, `ports[${index}]`, notes));
+function portsOf({ ports, expose }: Service, isScaled: boolean, notes: ImportNotes): ImportedPort[] {
+  const result = (Array.isArray(ports) ? ports : []).flatMap((port, index) =>
+    toPorts(port, isScaled, `ports[${index}]`, notes),
+  );
   const keyOf = ({ containerPort, protocol }: ImportedPort) => `${containerPort}/${protocol}`;
   const taken = new Set(result.map(keyOf));
   for (const entry of Array.isArray(expose) ? expose : []) {
@@ -309,11 +437,14 @@ function portsOf({ ports, expose }: Service, notes: ImportNotes): ImportedPort[]
   return result;
 }
 
-function toPorts(port: Json, path: string, notes: ImportNotes): ImportedPort[] {
+/** @param isScaled each container of the service gets a port of the range that is published */
+function toPorts(port: Json, isScaled: boolean, path: string, notes: ImportNotes): ImportedPort[] {
   const parts: { readonly [part: string]: Json | undefined } = isRecord(port) ? port : parseShort(textOf(port) ?? "");
   const { target, published, host_ip, protocol } = parts;
-  const targets = toRange(textOf(target) ?? "");
   const hostPorts = toRange(textOf(published) ?? "");
+  const range = toRange(textOf(target) ?? "");
+  const targets =
+    isScaled && range.length === 1 ? (hostPorts.length > 0 ? hostPorts : range).map(() => range[0]!) : range;
   if (targets.length === 0 || !/^(tcp|udp|sctp)$/i.test(textOf(protocol) ?? "tcp")) {
     notes.add(path, "is not a port and is not carried over");
     return [];
@@ -355,7 +486,7 @@ const READ_KEYS = new Set(
   mem_limit mem_reservation cpus network_mode networks user cap_add cap_drop privileged read_only security_opt sysctls
   group_add pid ipc shm_size devices extra_hosts dns dns_search dns_opt hostname tty stdin_open working_dir
   stop_grace_period stop_signal labels annotations depends_on pull_policy profiles extends attach develop
-  pull_refresh_after`.split(/\s+/),
+  pull_refresh_after scale links container_name`.split(/\s+/),
 );
 
 /** Advice on keys of a service that a manifest cannot express. */
@@ -364,7 +495,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   cgroup_parent: adviceOf("CgroupParent"),
   build: "images are not built: run `docker compose build` first",
   cgroup: NOT_CARRIED,
-  container_name: "names of containers follow from the pod: other services reach it by the name of the pod only",
   cpu_count: "has an effect on Windows only",
   cpu_percent: "has an effect on Windows only",
   cpu_period: "is not carried over: set resources.limits.cpu to cpu_quota divided by cpu_period",
@@ -382,7 +512,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   init: adviceOf("Init"),
   isolation: "has an effect on Windows only",
   label_file: "is not carried over: set metadata.labels",
-  links: NAMES,
   logging: "is not carried over: logs of pods are files, and --container-log-max-size limits all of them",
   mac_address: NOT_CARRIED,
   mem_swappiness: adviceOf("MemorySwappiness"),
@@ -396,7 +525,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   pre_stop: "is not carried over: set lifecycle.preStop",
   provider: "is not carried over: what it provides must run already",
   runtime: adviceOf("Runtime"),
-  scale: "one pod is written: a Deployment with replicas runs several",
   storage_opt: adviceOf("StorageOpt"),
   ulimits: adviceOf("Ulimits"),
   use_api_socket: "is not carried over: mount the socket of the engine as a hostPath",

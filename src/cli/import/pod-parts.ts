@@ -129,6 +129,8 @@ export interface ContainerSettings {
   workingDir?: string | undefined;
   variables: ReadonlyMap<string, string>;
   ports: readonly ImportedPort[];
+  /** Ports of the machine that lead to all pods of a Deployment. */
+  published?: readonly ImportedPort[];
   limits: object;
   requests: object;
   /** Absent: none, or that of the image. */
@@ -155,6 +157,9 @@ export interface ContainerSettings {
 /** A pod without its containers. */
 interface PodSettings {
   name: string;
+  /** Pods of a Deployment; absent for a pod. */
+  replicas?: number | undefined;
+  sharesProcesses?: boolean;
   annotations: Readonly<Record<string, string>>;
   /** `host` for that of the machine. */
   network: string | undefined;
@@ -170,7 +175,7 @@ interface PodSettings {
   volumes: readonly object[];
 }
 
-/** @returns the pod, preceded by the Secrets with the variables of its containers */
+/** @returns the pod or the Deployment, preceded by the Secrets with the variables of its containers */
 export function toPodManifests(
   pod: PodSettings,
   members: readonly [ContainerSettings, ...ContainerSettings[]],
@@ -188,14 +193,13 @@ export function toPodManifests(
     return { name, ...(value !== undefined && { value }) };
   });
   const manifest = {
-    apiVersion: "v1",
-    kind: "Pod",
     metadata: present({ name: pod.name, labels, annotations: { ...annotations, ...pod.annotations } }),
     spec: present({
       os: members.some(({ stopSignal }) => stopSignal) ? { name: "linux" } : {},
       hostNetwork: pod.network === "host" || undefined,
       hostPID: pod.pid === "host" || undefined,
       hostIPC: pod.ipc === "host" || undefined,
+      shareProcessNamespace: pod.sharesProcesses || undefined,
       hostAliases: toHostAliases(pod.hosts, members[0]),
       dnsPolicy: pod.dns.length > 0 ? "None" : undefined,
       dnsConfig: present({ nameservers: pod.dns, searches: pod.dnsSearch, options: dnsOptions }),
@@ -203,11 +207,58 @@ export function toPodManifests(
       securityContext: podSecurityOf(members),
       containers,
       volumes: pod.volumes,
-      restartPolicy: restartPolicyOf(members),
+      restartPolicy: pod.replicas === undefined ? restartPolicyOf(members) : "Always",
       terminationGracePeriodSeconds: stopSeconds.length > 0 ? Math.max(...stopSeconds) : undefined,
     }),
   };
-  return [...secrets, manifest];
+  if (pod.replicas === undefined) return [...secrets, { apiVersion: "v1", kind: "Pod", ...manifest }];
+  return [...secrets, ...toDeployment(pod.name, pod.replicas, manifest, members)];
+}
+
+/** The label by which a Deployment and its Service know their pods. */
+const NAME_LABEL = "app.kubernetes.io/name";
+
+/** @returns the Deployment, and a Service that publishes the ports of its pods on the machine */
+function toDeployment(
+  name: string,
+  replicas: number,
+  { metadata, spec }: { metadata: { labels?: object; annotations?: object }; spec: object },
+  members: readonly ContainerSettings[],
+): object[] {
+  const matchLabels = { [NAME_LABEL]: name };
+  const template = {
+    metadata: present({ labels: { ...metadata.labels, ...matchLabels }, annotations: metadata.annotations }),
+    spec,
+  };
+  const deployment = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name },
+    spec: { replicas, selector: { matchLabels }, template },
+  };
+  for (const { restart, at, notes } of members) {
+    if (!/^(always|unless-stopped)$/.test(restart)) {
+      notes.add(at("restart"), `${restart} is not carried over: containers of a Deployment are always restarted`);
+    }
+  }
+  const ports = members.flatMap((member) => member.published ?? []);
+  if (ports.length === 0) return [deployment];
+  const service = {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: `${name}-published` },
+    spec: {
+      type: "LoadBalancer",
+      selector: matchLabels,
+      ports: ports.map(({ containerPort, hostPort, protocol }) => ({
+        name: `p${hostPort}${protocol === undefined ? "" : `-${protocol.toLowerCase()}`}`,
+        port: hostPort,
+        targetPort: containerPort,
+        ...(protocol !== undefined && { protocol }),
+      })),
+    },
+  };
+  return [deployment, service];
 }
 
 function toContainer(given: ContainerSettings, env: object[]): object {

@@ -158,7 +158,7 @@ describe("keys", () => {
     [{ ports: ["80"] }, "services.web.ports[0]: has no published port"],
     [{ depends_on: ["db"] }, "services.web.depends_on.db: there is no such service"],
     [{ depends_on: { db: { restart: true } } }, "services.web.depends_on.db: restart is not carried over"],
-    [{ networks: { lan: { aliases: ["www"] } } }, "services.web.networks: aliases are not carried over"],
+    [{ networks: { lan: { aliases: ["a b"] } } }, 'services.web.networks: the alias "a b" is not carried over'],
     [{ networks: { lan: { ipv6_address: "fd00::2" } } }, "services.web.networks: ipv6_address is not carried over"],
     [{ networks: ["a", "b"] }, "services.web.networks: the services name several networks"],
     [{ volumes: ["/a:/a:shared"] }, "services.web.volumes[0]: the propagation shared is not carried over: rshared is"],
@@ -167,12 +167,16 @@ describe("keys", () => {
       { deploy: { restart_policy: { condition: "any", delay: "5s" } } },
       "services.web.deploy.restart_policy.delay: is not carried over: attempts are not limited",
     ],
-    [{ container_name: "www" }, "services.web.container_name: names of containers follow from the pod"],
     [{ imag: "a" }, "services.web.imag: is not a key of a service"],
     [{ environment: ["A"] }, "services.web.environment.A: has no value"],
-    [{ network_mode: "service:x" }, "services.web.network_mode: service:x is not carried over"],
+    [{ network_mode: "service:x" }, "services.web.network_mode: service:x is not carried over: it is no service"],
+    [{ pid: "container:x" }, "services.web.pid: container:x is not carried over"],
     [{ network_mode: "none" }, "services.web.network_mode: none is not carried over: every pod has a network"],
-    [{ deploy: { replicas: 3 } }, "services.web.deploy.replicas: one pod is written, not 3: a Deployment"],
+    [
+      { scale: 2, restart: "no" },
+      "services.web.restart: no is not carried over: containers of a Deployment are always",
+    ],
+    [{ scale: 2, ports: ["127.0.0.1:80:80"] }, "services.web.ports: 127.0.0.1:80 is not published: a Service listens"],
     [
       { deploy: { resources: { limits: { pids: 5 } } } },
       "services.web.deploy.resources.limits.pids: is not carried over: --pod-max-pids",
@@ -287,6 +291,99 @@ describe("networks", () => {
   test("the settings of several networks are named in notes", () => {
     const { notes } = networkOf(["front", "back"], { front: null, back: { internal: true } });
     expect(notes).toContain("networks.back: internal: not carried over: all pods are in one network, shop");
+  });
+});
+
+describe("a scaled service", () => {
+  const scaled = {
+    web: { image: "nginx:1.22", restart: "always", ports: ["8080-8081:80", "53:53/udp"], deploy: { replicas: 2 } },
+    db_main: { image: "a", links: ["web:www"], container_name: "pg" },
+  };
+
+  test("is a Deployment and a Service for its published ports", () => {
+    const { manifests, notes, read } = convert({ services: scaled });
+    expect(read.findings).toEqual([]);
+    expect(notes).toEqual(["create the network of the pods first: docker network create shop"]);
+    const labels = { "app.kubernetes.io/name": "web" };
+    const [deployment, published] = manifests;
+    expect(deployment).toMatchObject({
+      kind: "Deployment",
+      metadata: { name: "web" },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: labels },
+        template: {
+          metadata: {
+            labels,
+            annotations: { "kubelet-ts.io/network": "shop", "kubelet-ts.io/network-aliases": "web,www" },
+          },
+          spec: { containers: [{ ports: [{ containerPort: 80 }, { containerPort: 53, protocol: "UDP" }] }] },
+        },
+      },
+    });
+    expect(published).toEqual({
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "web-published" },
+      spec: {
+        type: "LoadBalancer",
+        selector: labels,
+        ports: [
+          { name: "p8080", port: 8080, targetPort: 80 },
+          { name: "p8081", port: 8081, targetPort: 80 },
+          { name: "p53-udp", port: 53, targetPort: 53, protocol: "UDP" },
+        ],
+      },
+    });
+    expect(podOf(manifests, "db-main")!.metadata.annotations).toEqual({
+      "kubelet-ts.io/network": "shop",
+      "kubelet-ts.io/network-aliases": "db_main,pg",
+      "kubelet-ts.io/depends-on": "default/web=Running",
+    });
+  });
+
+  test("with no or one container", () => {
+    const countOf = (fields: { readonly [key: string]: Json }) => convert(service(fields)).manifests[0]?.spec.replicas;
+    expect([{ scale: 0 }, { scale: 1 }, { scale: "3" }, { deploy: { mode: "global" } }].map(countOf)).toEqual([
+      0,
+      undefined,
+      3,
+      undefined,
+    ]);
+  });
+});
+
+describe("services that share a network", () => {
+  const vpn = {
+    vpn: { image: "a", ports: ["8080:80"], volumes: ["d:/d"] },
+    torrent: { image: "b", network_mode: "service:vpn", depends_on: ["vpn"], volumes: ["d:/d"], pid: "service:vpn" },
+    index: { image: "c", network_mode: "container:tor", environment: { API_KEY: "k" } },
+    web: { image: "d", depends_on: { torrent: { condition: "service_healthy" } } },
+  };
+  const services = { ...vpn, torrent: { ...vpn.torrent, container_name: "tor" } };
+
+  test("are containers of one pod", () => {
+    const { manifests, notes, read } = convert({ services, volumes: { d: null } });
+    expect(read.findings).toEqual([]);
+    expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+      "Secret index-env",
+      "Pod vpn",
+      "Pod web",
+    ]);
+    expect(podOf(manifests, "vpn")!.spec).toMatchObject({
+      shareProcessNamespace: true,
+      containers: [{ name: "vpn" }, { name: "torrent" }, { name: "index" }],
+      volumes: [{ name: "d" }],
+    });
+    expect(podOf(manifests, "web")!.metadata.annotations["kubelet-ts.io/depends-on"]).toBe("default/vpn=Ready");
+    expect(notes).toContain(
+      "services.torrent.depends_on.vpn: is not carried over: the containers of a pod start together",
+    );
+  });
+
+  test("in a circle are refused", () => {
+    const circle = { a: { network_mode: "service:b" }, b: { network_mode: "service:a" } };
+    expect(() => convert({ services: circle })).toThrow("share networks in a circle");
   });
 });
 
