@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { IMAGE_UPDATE_ANNOTATION } from "../base/api/annotations.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Container, Pod, PodSpec } from "../base/api/pod.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
@@ -26,6 +27,8 @@ export function adaptPodmanPod(pod: Field<Pod>): SupportNote[] {
     ...renamePorts(spec),
     ...renameHost(spec),
     ...correctCase(spec),
+    ...correctPullPolicies(spec),
+    ...addContainerPorts(spec),
     ...publishOnce(spec),
   ];
 }
@@ -100,6 +103,46 @@ function correctCase(spec: Field<PodSpec>): SupportNote[] {
     for (const port of container.field("ports").items()) correct(port, "protocol", ["TCP", "UDP", "SCTP"]);
   }
   return notes;
+}
+
+/** Words of podman, and what to write in a note on them. */
+const PULL_POLICIES: Readonly<Record<string, string>> = {
+  missing: "",
+  ifmissing: "",
+  newer: `; for newer images set the annotation ${IMAGE_UPDATE_ANNOTATION}: digest`,
+  ifnewer: `; for newer images set the annotation ${IMAGE_UPDATE_ANNOTATION}: digest`,
+};
+
+function correctPullPolicies(spec: Field<PodSpec>): SupportNote[] {
+  return containerFields(spec).flatMap((container) => {
+    const written: string = container.value.imagePullPolicy ?? "";
+    const advice = PULL_POLICIES[written.toLowerCase()];
+    if (advice === undefined) return [];
+    container.value.imagePullPolicy = "IfNotPresent";
+    const message = `${written} is of podman: it is read as IfNotPresent, as Kubernetes writes it${advice}`;
+    return container.field("imagePullPolicy").note(message);
+  });
+}
+
+/** `ports: [{hostPort: 80}]` is port 80 of the container for podman. */
+function addContainerPorts(spec: Field<PodSpec>): SupportNote[] {
+  const ports = containerFields(spec).flatMap((container) => container.field("ports").items());
+  return ports.flatMap((port) => {
+    const { containerPort, hostPort } = port.value;
+    if (containerPort !== 0 || !hostPort) return [];
+    port.value.containerPort = hostPort;
+    return port.note(`has no containerPort, which Kubernetes requires: it is read as ${hostPort}, the hostPort`);
+  });
+}
+
+/** Podman restarts the containers of a workload as its pods say. Changes the template in place. */
+export function restartAlways(template: Field<Pod>): SupportNote[] {
+  const { spec } = template.value;
+  const { restartPolicy } = spec;
+  if (restartPolicy !== "Never" && restartPolicy !== "OnFailure") return [];
+  spec.restartPolicy = "Always";
+  const message = `${restartPolicy} is read as Always, the only one that Kubernetes has here: write a Job for a program that ends`;
+  return [template.field("spec").field("restartPolicy").note(message)].flat();
 }
 
 /** Names of containers, pods and volumes of an engine. */

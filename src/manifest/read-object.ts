@@ -21,7 +21,7 @@ import {
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
 import { describeIgnoredKind } from "./ignored-kinds.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext, resolveHostPaths } from "./object-reading.ts";
-import { adaptPodmanPod, isEngineName, renameObject } from "./podman-pod.ts";
+import { adaptPodmanPod, isEngineName, renameObject, restartAlways } from "./podman-pod.ts";
 import { findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import { validatePod } from "./validate/pod.ts";
@@ -246,6 +246,7 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
   if (reading.acceptsPodman && (template || rules.isRenamed)) notes.push(...renameObject(field.field("metadata")));
   if (template) {
     if (reading.acceptsPodman) notes.push(...addSelector(kind, field, template), ...adaptPodmanPod(template));
+    if (reading.acceptsPodman && needsSelector(kind)) notes.push(...restartAlways(template));
     notes.push(...resolveHostPaths(template, reading.directory), ...findPodNotes(template, reading.isLenient));
   }
   notes.push(...(rules.findNotes?.(field) ?? []));
@@ -382,13 +383,30 @@ function mergeStringData(secret: Secret): void {
   delete secret.stringData;
 }
 
-/** Objects that are only referred to by name keep names that Kubernetes refuses and podman accepts. */
+/**
+ * Objects that are only referred to by name keep names that Kubernetes refuses and podman accepts. A claim of podman has
+ * neither a size nor access modes.
+ */
 function addObjectErrors(errors: readonly FieldError[], metadata: ObjectMeta, reading: ObjectReading): void {
-  const namePath = reading.path.child("metadata").child("name");
-  const isAccepted = reading.acceptsPodman && isEngineName(metadata.name ?? "");
-  const isOfName = ({ path }: FieldError) => isAccepted && path.toString() === namePath.toString();
-  reading.addFieldErrors(errors.filter((error) => !isOfName(error)));
-  if (errors.some(isOfName)) reading.addDeviation(namePath, "is not a DNS subdomain, which Kubernetes requires");
+  const { path, kind } = reading;
+  const namePath = path.child("metadata").child("name").toString();
+  const claimFields = [path.child("spec").child("accessModes"), path.child("spec").child("resources").key("storage")];
+  const missing = kind === "PersistentVolumeClaim" ? claimFields.map(String) : [];
+  const acceptanceOf = ({ path, type }: FieldError): string | undefined => {
+    const field = path.toString();
+    if (field === namePath && isEngineName(metadata.name ?? ""))
+      return "is not a DNS subdomain, which Kubernetes requires";
+    if (type === "FieldValueRequired" && missing.includes(field)) return "is missing, which Kubernetes requires";
+    return undefined;
+  };
+  const messages = new Map<string, { path: FieldPath; message: string }>();
+  const others = errors.filter((error) => {
+    const message = reading.acceptsPodman ? acceptanceOf(error) : undefined;
+    if (message !== undefined) messages.set(`${error.path}`, { path: error.path, message });
+    return message === undefined;
+  });
+  reading.addFieldErrors(others);
+  for (const { path, message } of messages.values()) reading.addDeviation(path, message);
 }
 
 /** Unknown fields of an object whose place is searched: the search visits thousands of fields. */

@@ -91,6 +91,48 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n`;
     expect(read(service).objects[0]!.object.metadata.name).toBe("pod-a");
   });
 
+  test.each([
+    ["a claim without a spec", "", ["spec.accessModes", "spec.resources[storage]"]],
+    ["a claim without a size", "spec: {accessModes: [ReadWriteOnce]}", ["spec.resources[storage]"]],
+  ])("%s", (_, spec, fields) => {
+    const text = `apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: d}\n${spec}\n`;
+    const { objects, findings } = read(text);
+    expect(objects.map(({ kind }) => kind)).toEqual(["PersistentVolumeClaim"]);
+    expect(findings.map(({ field, severity }) => `${severity} ${field}`)).toEqual(fields.map((it) => `warning ${it}`));
+    expect(errorsOf(text, "strict").map(({ field }) => field)).toEqual(fields);
+    expect(errorsOf(text, "api").map(({ field }) => field)).toEqual(fields);
+  });
+
+  test("a size that is none stays an error", () => {
+    const spec = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 0}}}";
+    expect(errorsOf(`apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: d}\n${spec}\n`)).toHaveLength(1);
+  });
+
+  test.each([
+    ["imagePullPolicy: Missing", { imagePullPolicy: "IfNotPresent" }],
+    ["imagePullPolicy: newer", { imagePullPolicy: "IfNotPresent" }],
+    ["ports: [{hostPort: 8080}]", { ports: [{ containerPort: 8080, hostPort: 8080 }] }],
+  ])("a container with %s", (field, want) => {
+    const text = `apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: "b:1", ${field}}]}\n`;
+    const { pods, findings } = read(text);
+    expect(pods[0]?.pod.spec.containers[0]).toMatchObject(want);
+    expect(findings.map(({ severity }) => severity)).toEqual(["warning"]);
+    expect(errorsOf(text, "strict")).toHaveLength(1);
+    expect(errorsOf(text, "api")).toHaveLength(1);
+  });
+
+  test.each(["Never", "OnFailure", "never"])("a Deployment without a selector, with restartPolicy %s", (policy) => {
+    const spec = `{restartPolicy: ${policy}, containers: [{name: a, image: "b:1"}]}`;
+    const text = `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: ${spec}}}\n`;
+    expect(errorsOf(text)).toEqual([]);
+    expect(read(text).objects[0]?.object.spec).toMatchObject({
+      selector: { matchLabels: { app: "web" } },
+      template: { spec: { restartPolicy: "Always" } },
+    });
+    expect(read(text).findings.at(-1)?.message).toContain("is read as Always");
+    expect(errorsOf(text, "strict")).not.toEqual([]);
+  });
+
   test("a workload with the apiVersion of another kind", () => {
     const template = POD.replace(/^apiVersion.*\nkind.*\nmetadata.*\n/, "").replace("onfailure", "always");
     const text = `apiVersion: v1\nkind: Deployment\nmetadata: {name: web_A}\nspec:\n  selector: {matchLabels: {a: b}}
