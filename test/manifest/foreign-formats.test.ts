@@ -17,7 +17,7 @@ describe("objects without effect on one node", () => {
     ["v1", "ServiceAccount", "mount a Secret"],
     ["rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "--token-auth-file"],
     ["networking.k8s.io/v1", "NetworkPolicy", "traffic is not filtered"],
-    ["networking.k8s.io/v1", "Ingress", "publish its Service with type LoadBalancer"],
+    ["gateway.networking.k8s.io/v1", "HTTPRoute", "publish its Service with type LoadBalancer"],
     ["autoscaling/v2", "HorizontalPodAutoscaler", "set replicas"],
     ["policy/v1", "PodDisruptionBudget", "set maxUnavailable"],
     ["policy/v1beta1", "PodSecurityPolicy", "set securityContext"],

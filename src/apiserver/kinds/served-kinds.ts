@@ -1,6 +1,7 @@
 import type { ObjectKind } from "../../base/model/desired-object.ts";
 import { type ResourceDefinition, ResourceRegistry } from "../resource-definition.ts";
 import { CONFIG_MAP, SECRET } from "./config-kinds.ts";
+import { INGRESS, INGRESS_CLASS } from "./ingress-kinds.ts";
 import { EVENT, NAMESPACE, NODE } from "./node-kinds.ts";
 import { POD } from "./pod-kind.ts";
 import { ENDPOINT_SLICE, ENDPOINTS, SERVICE } from "./service-kind.ts";
@@ -36,6 +37,8 @@ const KINDS = {
   CronJob: CRON_JOB,
   ReplicationController: REPLICATION_CONTROLLER,
   Service: SERVICE,
+  Ingress: INGRESS,
+  IngressClass: INGRESS_CLASS,
   Endpoints: ENDPOINTS,
   EndpointSlice: ENDPOINT_SLICE,
   PersistentVolumeClaim: PERSISTENT_VOLUME_CLAIM,

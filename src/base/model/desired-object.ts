@@ -1,3 +1,4 @@
+import type { Ingress, IngressClass } from "../api/ingress.ts";
 import type { CronJob, Job } from "../api/job.ts";
 import type { ObjectMeta } from "../api/meta.ts";
 import type { PersistentVolume } from "../api/persistent-volume.ts";
@@ -23,6 +24,8 @@ export interface ObjectOfKind {
   Job: Job;
   CronJob: CronJob;
   Service: Service;
+  Ingress: Ingress;
+  IngressClass: IngressClass;
   PersistentVolumeClaim: PersistentVolumeClaim;
   PersistentVolume: PersistentVolume;
 }
@@ -59,6 +62,8 @@ const HAS_PODS = {
   Job: true,
   CronJob: true,
   Service: false,
+  Ingress: false,
+  IngressClass: false,
   PersistentVolumeClaim: false,
   PersistentVolume: false,
 } as const satisfies Record<ObjectKind, boolean>;

@@ -1,4 +1,5 @@
 import type * as v from "valibot";
+import { IngressClassSchema, IngressSchema } from "../../base/api/ingress.ts";
 import { type CronJob, CronJobSchema, type Job, JobSchema, type JobSpec } from "../../base/api/job.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import { PersistentVolumeSchema } from "../../base/api/persistent-volume.ts";
@@ -122,6 +123,13 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
     validate: validateService,
     findNotes: findServiceNotes,
     isRenamed: true,
+  },
+  Ingress: { versions: ["networking.k8s.io/v1"], schema: IngressSchema, validate: () => {} },
+  IngressClass: {
+    versions: ["networking.k8s.io/v1"],
+    schema: IngressClassSchema,
+    validate: () => {},
+    isOfCluster: true,
   },
   PersistentVolumeClaim: {
     versions: ["v1"],

@@ -1,0 +1,44 @@
+import type { Ingress } from "../../base/api/ingress.ts";
+import type { ApiObject } from "../object-store.ts";
+import { manifestKind, specOf, text } from "./define-kind.ts";
+
+const MAX_HOSTS = 3;
+
+/** Source: kubectl's `formatHosts`. */
+function hosts(object: ApiObject): string {
+  const { rules = [] } = object.spec as Ingress["spec"];
+  const found = rules.flatMap(({ host }) => host || []);
+  const more = found.length - MAX_HOSTS;
+  return (
+    found
+      .slice(0, MAX_HOSTS)
+      .join(",")
+      .concat(more > 0 ? ` + ${more} more...` : "") || "*"
+  );
+}
+
+function address({ status }: ApiObject): string {
+  const { loadBalancer } = (status ?? {}) as { loadBalancer?: { ingress?: { ip?: string }[] } };
+  return (loadBalancer?.ingress ?? []).flatMap(({ ip }) => ip ?? []).join(",");
+}
+
+/** Source: kubectl's printers. */
+export const INGRESS = manifestKind({
+  kind: "Ingress",
+  shortNames: ["ing"],
+  subresources: ["status"],
+  columns: [
+    text("Class", (it) => specOf(it).ingressClassName || "<none>"),
+    text("Hosts", hosts),
+    text("Address", address),
+    text("Ports", (it) => (specOf(it).tls ? "80, 443" : "80")),
+  ],
+  description: "Ingress is a set of rules by which requests of HTTP reach Services.",
+});
+
+export const INGRESS_CLASS = manifestKind({
+  kind: "IngressClass",
+  columns: [text("Controller", (it) => specOf(it).controller)],
+  hasGeneration: false,
+  description: "IngressClass is a class of Ingresses: the server that serves them.",
+});
