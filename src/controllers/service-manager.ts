@@ -19,6 +19,7 @@ import {
   type ServiceAllocation,
   type ServiceProblem,
   serviceName,
+  toPortKey,
 } from "../plan/service-addresses.ts";
 import { endpointsOf, ServicePods } from "../plan/service-endpoints.ts";
 import { computeServiceEnvironment } from "../plan/service-environment.ts";
@@ -110,6 +111,16 @@ export class ServiceManager {
       });
       if (isLost || this.#problems.size > 0 || proxy.problem !== this.#shownProblem) listener();
     });
+  }
+
+  /**
+   * The Service that has a port of the machine; undefined for none.
+   * @param andPrograms or the program that listens on it
+   */
+  holderOfPort(protocol: string, port: number, andPrograms: boolean): string | undefined {
+    const service = this.#addresses.ports[toPortKey(protocol, port)];
+    if (service !== undefined) return `Service "${service}"`;
+    return andPrograms ? this.#deps.portHolder(protocol, port) : undefined;
   }
 
   stop(): void {

@@ -15,6 +15,7 @@ import {
   type WorkloadEvent,
 } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
+import type { IngressManager } from "./ingress-manager.ts";
 import { type PreparedState, prepareState } from "./prepare-state.ts";
 import { reconcileWorkload, toDesiredPod } from "./reconcile-workload.ts";
 import type { RewriteHosts } from "./service-hosts.ts";
@@ -41,6 +42,8 @@ interface WorkloadManagerDeps {
   file: Persisted<WorkloadState>;
   kubelet: ObservedPods;
   services: ServiceManager;
+  /** Absent: Ingresses have no effect. */
+  ingresses?: IngressManager | undefined;
   rewriteHosts: RewriteHosts;
   /** Gets every new state: that of the sources, with the pods of the workloads in it. */
   publish: (state: DesiredState, isComplete: boolean) => void;
@@ -87,6 +90,7 @@ export class WorkloadManager {
       observer: this.#observer,
       claims: this.#claims,
       services: deps.services,
+      ingresses: deps.ingresses,
     });
     deps.services.onChange(() => this.#requestSync());
   }
@@ -113,6 +117,11 @@ export class WorkloadManager {
       this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
     }
     this.#sync(true);
+  }
+
+  /** Every source was read, though a text that was never right may be unknown. */
+  get isRead(): boolean {
+    return this.#observer.isRead;
   }
 
   /** Calls back after each reconciliation of the workloads. */

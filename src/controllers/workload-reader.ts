@@ -5,6 +5,7 @@ import { type DesiredObject, objectKey, type WorkloadKind, type WorkloadObject }
 import { hex32 } from "../base/text/canonical-json.ts";
 import type { ClaimBinder } from "./claims.ts";
 import type { PodFacts, PodObserver } from "./controller.ts";
+import type { IngressManager } from "./ingress-manager.ts";
 import type { ServiceManager } from "./service-manager.ts";
 import {
   controllerReference,
@@ -22,6 +23,7 @@ interface WorkloadReaderDeps {
   observer: PodObserver;
   claims: ClaimBinder;
   services: Pick<ServiceManager, "derivedObjects" | "specOf" | "statusOf">;
+  ingresses?: Pick<IngressManager, "statusOf"> | undefined;
 }
 
 /** Workloads as the API shows them: identities, statuses, and the objects that controllers derive from them. */
@@ -50,7 +52,8 @@ export class WorkloadReader {
 
   /** The status of a workload, claim or volume; undefined while it is unknown. */
   statusOf(kind: string, object: { metadata: ObjectMeta; spec?: unknown }): object | undefined {
-    const { records, observer, claims, services } = this.#deps;
+    const { records, observer, claims, services, ingresses } = this.#deps;
+    if (kind === "Ingress") return ingresses?.statusOf(object);
     if (kind === "Service") return services.statusOf(object as Service);
     if (kind === "PersistentVolumeClaim" || kind === "PersistentVolume") return claims.statusOf(kind, object);
     const entry = records.entry(objectKey(kind, object.metadata));

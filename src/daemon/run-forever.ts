@@ -120,6 +120,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   parts.workloads.stop();
   parts.imageUpdates.stop();
   parts.secretValues.stop();
+  parts.ingresses?.stop();
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop(), parts.cluster?.stop()]);

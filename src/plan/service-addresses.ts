@@ -125,7 +125,7 @@ function firstFree(key: string, { first, size }: Ipv4Range, taken: ReadonlySet<s
   return undefined;
 }
 
-const toPortKey = (protocol: string, port: number): string => `${protocol}/${port}`;
+export const toPortKey = (protocol: string, port: number): string => `${protocol}/${port}`;
 
 /** The key of a chosen node port. */
 export const portOf = (name: string, { protocol, port }: Pick<ServicePort, "protocol" | "port">): string =>

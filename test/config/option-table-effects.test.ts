@@ -50,6 +50,7 @@ integration/flags | --healthz-bind-address, --read-only-bind-address, --address 
 integration/flags | --read-only-full: environment values are hidden unless it is set | read-only-full
 integration/flags | --v, --log-format, --log-dir, --logtostderr | v log-format log-dir logtostderr
 integration/services | --service-cluster-ip-range | service-cluster-ip-range
+integration/ingress | --ingress-image, --ingress-ports | ingress-image ingress-ports
 integration/services | --nodeport-addresses | nodeport-addresses
 kubelet/rollout-manager | a serial rollout changes one pod at a time and stops at a failure | rollout
 config/option-table | no line of the help is longer than 80 columns | help

@@ -108,6 +108,15 @@ export const addressRange = checkedText("range|none", (value) => {
     : `must be none, or a range of IPv4 addresses such as 10.96.0.0/16 with a prefix of at most ${MAX_RANGE_PREFIX} bits`;
 });
 
+/** Two ports, separated by a comma. */
+export const portPair = checkedText("port,port", (value) => {
+  const [first, second, ...others] = value.split(",").map((text) => (/^\d{1,5}$/.test(text) ? Number(text) : 0));
+  const isPort = (port = 0) => port > 0 && port < 65_536;
+  return isPort(first) && isPort(second) && first !== second && others.length === 0
+    ? undefined
+    : "must be two different ports, as 80,443";
+});
+
 /** Five fields of cron or a macro. */
 export const cronSchedule = checkedText("cron", (value) => problemOf(parseCronSchedule(value)));
 

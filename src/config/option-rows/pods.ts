@@ -11,6 +11,7 @@ import {
   MAX_INT32,
   oneOf,
   optionalBoolean,
+  portPair,
   text,
 } from "../kinds/scalar-kinds.ts";
 import { inapplicable, OURS, option, options, UPSTREAM } from "../option-row.ts";
@@ -100,6 +101,12 @@ export const POD_OPTIONS = {
     nodePortAddresses: option("nodeport-addresses", OURS, addressRanges, [], {
       description: "Ranges of the machine's addresses on which Services are published.",
       defaultText: "all",
+    }),
+    ingressImage: option("ingress-image", OURS, text, "nginx", {
+      description: "Image of the server of Ingresses: nginx 1.19.4 or newer, with a shell.",
+    }),
+    ingressPorts: option("ingress-ports", OURS, portPair, "80,443", {
+      description: "Ports of the machine that it has, for HTTP and for HTTPS.",
     }),
     resolvConf: option("resolv-conf", UPSTREAM, file, "/etc/resolv.conf", {
       description: "File the resolv.conf of pods is made from; empty for none.",

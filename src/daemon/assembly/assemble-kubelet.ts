@@ -3,6 +3,8 @@ import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
+import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
+import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { lookUpName } from "../../base/host/look-up-name.ts";
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
@@ -14,6 +16,8 @@ import { encryptionOf } from "../../base/text/age-text.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
+import { IngressManager } from "../../controllers/ingress-manager.ts";
+import { INGRESS_VOLUME, ingressPodManifest, OUTCOME_FILE, parseOutcome } from "../../controllers/ingress-pod.ts";
 import { ExternalNames, ServiceHosts } from "../../controllers/service-hosts.ts";
 import { ServiceManager } from "../../controllers/service-manager.ts";
 import { WorkloadManager } from "../../controllers/workload-manager.ts";
@@ -22,11 +26,13 @@ import { findPodRefusal } from "../../docker/pod-refusal.ts";
 import type { PodRules } from "../../kubelet/blocked-pods.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { chainPrefix, KernelRules } from "../../kubelet/kernel-rules.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
+import { PodDirectories } from "../../kubelet/volumes/pod-directories.ts";
 import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
-import { readManifest } from "../../manifest/read-manifest.ts";
+import { readManifest, readManifestValue } from "../../manifest/read-manifest.ts";
 import { type Admission, computeMaxPods, NodeAdmission, type Rejection } from "../../plan/admission.ts";
 import { conflictOverPorts } from "../../plan/pod-network.ts";
 import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
@@ -97,8 +103,15 @@ export async function assembleKubelet(input: AssembleInput) {
     logger,
     credentialsDir: context.environment.CREDENTIALS_DIRECTORY || undefined,
     readBytes: context.background.tasks.readBytes,
-    publish: (state, isComplete) => kubelet.setDesired(state, isComplete),
+    publish: (state, isComplete) => {
+      if (ingresses) ingresses.setDesired(state, isComplete);
+      else kubelet.setDesired(state, isComplete);
+    },
   });
+  /** Ingresses to a server, between the Secrets with all values and the kubelet; undefined without a local API. */
+  const ingresses = hasLocalApi
+    ? buildIngressManager(context, { kubelet, services: serviceManager, isRead: () => workloads.isRead })
+    : undefined;
   const events = new ManifestEvents({
     recorder: context.recorder,
     nodeName: context.node.name,
@@ -116,6 +129,7 @@ export async function assembleKubelet(input: AssembleInput) {
     file: openStateFile(context, "workloads"),
     kubelet,
     services: serviceManager,
+    ingresses,
     rewriteHosts: (pod, podIps) => services.rewriteHostsFile(pod, podIps),
     publish: (state, isComplete) => {
       const refused = feed.rejections().filter(({ stalePods }) => stalePods.length === 0);
@@ -130,6 +144,7 @@ export async function assembleKubelet(input: AssembleInput) {
     kubelet,
     workloads,
     secretValues,
+    ingresses,
     feed,
     cluster,
     localApi,
@@ -185,6 +200,42 @@ async function buildServiceProxy(
   if (rules.problem === undefined) return rules;
   logger.info(`Services have no addresses, their names lead to pods: ${rules.problem}`);
   return undefined;
+}
+
+/** The largest answer of the ingress server about its configuration. */
+const MAX_OUTCOME_BYTES = 16 * 1024;
+
+function buildIngressManager(
+  { options, node, clock, logger, recorder }: NodeContext,
+  parts: { kubelet: Kubelet; services: ServiceManager; isRead: () => boolean },
+): IngressManager {
+  const { kubelet } = parts;
+  const [http = 0, https = 0] = options.ingressPorts.split(",").map(Number);
+  const manifest = ingressPodManifest(options.ingressImage, { http, https });
+  const how = { file: "the Ingresses of this node", nodeName: node.name, source: "file" } as const;
+  const [pod] = readManifestValue(manifest, how).pods;
+  if (!pod) throw new Error("the manifest of the ingress server is not valid");
+  const volume = new PodDirectories(options.rootDir, pod.pod.metadata.uid!).volume("empty-dir", INGRESS_VOLUME);
+  return new IngressManager({
+    ...{ clock, logger, recorder, nodeName: node.name, nodeIp: node.ip, ports: { http, https }, pod },
+    ...parts,
+    readOutcome: () => parseOutcome(readBeneath(volume, OUTCOME_FILE)),
+    publish: (state, isComplete) => kubelet.setDesired(state, isComplete),
+  });
+}
+
+/** A file of a directory that a container writes: no link leads out of it. undefined while it cannot be read. */
+function readBeneath(directory: string, name: string): string | undefined {
+  try {
+    const held = openBeneath(directory, name);
+    try {
+      return readTextIfReadable(descriptorPath(held.descriptor), MAX_OUTCOME_BYTES);
+    } finally {
+      held.close();
+    }
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns why the node takes no such pod at present, or undefined. Asked for pods that do not run yet. */

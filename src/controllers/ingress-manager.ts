@@ -1,0 +1,246 @@
+import { hasCondition } from "../base/api/conditions.ts";
+import type { Ingress } from "../base/api/ingress.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { Secret } from "../base/api/secret.ts";
+import { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { DesiredObjectOf } from "../base/model/desired-object.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
+import { compareFullNames, podFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import { podRefOf } from "../base/model/pod-ref.ts";
+import { hex32 } from "../base/text/canonical-json.ts";
+import { computeIngressConfig, findRefused, type IngressConfig, isServedHere } from "../plan/ingress-config.ts";
+import type { IngressPorts } from "../plan/nginx-config.ts";
+import { ServicePods } from "../plan/service-endpoints.ts";
+import type { ObservedPods } from "./controller.ts";
+import { CONFIG_KEY, INGRESS_SECRET, type IngressOutcome } from "./ingress-pod.ts";
+import type { ServiceManager } from "./service-manager.ts";
+import { objectUid } from "./workload-records.ts";
+
+interface IngressManagerDeps {
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder;
+  nodeName: string;
+  /** Address of the machine, under which Ingresses are reached. */
+  nodeIp: string;
+  ports: IngressPorts;
+  /** The server: made while there is an Ingress. */
+  pod: DesiredPod;
+  kubelet: Omit<ObservedPods, "isGone">;
+  services: Pick<ServiceManager, "holderOfPort">;
+  /** Every source was read, though a text that was never right may be unknown. */
+  isRead: () => boolean;
+  /** Fate of the last configuration that the server has seen; undefined: nothing yet. */
+  readOutcome: () => IngressOutcome | undefined;
+  /** Gets every state, with the server and its configuration in it. */
+  publish: (state: DesiredState, isComplete: boolean) => void;
+}
+
+/** Changes of many pods within this time are one configuration. */
+const DEBOUNCE_MS = 20;
+/** The server looks at its configuration once a second. */
+const OUTCOME_MS = 2000;
+/** Reasons for which a container has no image. */
+const IMAGE_REASONS = new Set(["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"]);
+
+interface RefusedIngress {
+  /** Signature of the Ingress and its Secrets as they were refused. */
+  signature: string;
+  message: string;
+}
+
+/**
+ * Ingresses to an nginx in a pod: writes its configuration into a Secret of the state, which the kubelet brings to the pod,
+ * and tells what is wrong. Without Ingresses states pass through, and nothing is listened to.
+ */
+export class IngressManager {
+  readonly #deps: IngressManagerDeps;
+  readonly #log: ChangeLogger;
+  #last: [state: DesiredState, isComplete: boolean] | undefined;
+  #ingresses: readonly DesiredObjectOf<"Ingress">[] = [];
+  #config: IngressConfig | undefined;
+  /** Fate of {@link #config}; undefined while it is not known. */
+  #outcome: IngressOutcome | undefined;
+  #refused = new Map<string, RefusedIngress>();
+  /** Nothing is known that keeps requests from the server. */
+  #isReached = false;
+  #unsubscribe: (() => void) | undefined;
+  #cancelDebounce: (() => void) | undefined;
+  #cancelLook: (() => void) | undefined;
+
+  constructor(deps: IngressManagerDeps) {
+    this.#deps = deps;
+    this.#log = new ChangeLogger(deps.logger);
+  }
+
+  setDesired(state: DesiredState, isComplete: boolean): void {
+    this.#last = [state, isComplete];
+    const { objects = [] } = state;
+    const classes = objects.flatMap((it) => (it.kind === "IngressClass" ? [it.object] : []));
+    this.#ingresses = objects.flatMap((it) =>
+      it.kind === "Ingress" && isServedHere(it.object, classes) ? [it as DesiredObjectOf<"Ingress">] : [],
+    );
+    if (this.#ingresses.length > 0) {
+      this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestUpdate());
+      return this.#update(true);
+    }
+    this.stop();
+    this.#config = undefined;
+    this.#deps.publish(state, isComplete);
+  }
+
+  /** The address of an Ingress while it is served; undefined for one of another class. */
+  statusOf({ metadata }: Pick<Ingress, "metadata">): object | undefined {
+    const name = podFullName(metadata);
+    if (!this.#ingresses.some(({ object }) => podFullName(object.metadata) === name)) return undefined;
+    const isServed = this.#isReached && this.#config?.served.has(name) && hasCondition(this.#server()?.status, "Ready");
+    return { loadBalancer: isServed ? { ingress: [{ ip: this.#deps.nodeIp }] } : {} };
+  }
+
+  stop(): void {
+    for (const cancel of [this.#unsubscribe, this.#cancelDebounce, this.#cancelLook]) cancel?.();
+    this.#unsubscribe = this.#cancelDebounce = this.#cancelLook = undefined;
+  }
+
+  #requestUpdate(): void {
+    this.#cancelDebounce ??= this.#deps.clock.schedule(DEBOUNCE_MS, () => {
+      this.#cancelDebounce = undefined;
+      this.#update(false);
+    });
+  }
+
+  #update(isNewState: boolean): void {
+    const { kubelet, isRead, publish } = this.#deps;
+    const [state, isComplete] = this.#last!;
+    // Before, pods would be missing in the configuration of a server that runs.
+    if (kubelet.isSynced && isRead()) {
+      const config = this.#compute(state);
+      if (config.revision !== this.#config?.revision) {
+        isNewState = true;
+        this.#outcome = undefined;
+      }
+      this.#config = config;
+      this.#report();
+      const { status } = this.#server() ?? {};
+      const isSettled = this.#outcome && this.#outcome.state !== "ended" && hasCondition(status, "Ready");
+      if (status?.phase === "Running" && !isSettled) this.#scheduleLook();
+    }
+    if (!isNewState) return;
+    // Without a configuration the pod is not in the state, but must not be removed either.
+    if (this.#config) publish(this.#withServer(state, this.#config), isComplete);
+    else publish(state, false);
+  }
+
+  #compute(state: DesiredState): IngressConfig {
+    const { objects = [], secrets } = state;
+    const signatures = new Map<string, string>(
+      this.#ingresses.map((it) => [podFullName(it.object.metadata), signatureOf(it, state)]),
+    );
+    for (const [name, { signature }] of this.#refused) {
+      if (signatures.get(name) !== signature) this.#refused.delete(name);
+    }
+    return computeIngressConfig({
+      ingresses: this.#ingresses.map(({ object }) => object),
+      services: objects.flatMap((it) => (it.kind === "Service" ? [it.object] : [])),
+      secrets,
+      pods: new ServicePods(this.#deps.kubelet.pods()),
+      ports: this.#deps.ports,
+      refused: new Map([...this.#refused].map(([name, { message }]) => [name, message] as const)),
+    });
+  }
+
+  #withServer(state: DesiredState, { text, files }: IngressConfig): DesiredState {
+    const pods = [...state.pods, this.#deps.pod];
+    pods.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
+    const data = Object.fromEntries(
+      [[CONFIG_KEY, text] as const, ...files].map(([name, value]) => [name, Buffer.from(value).toString("base64")]),
+    );
+    const secret: Secret = { metadata: INGRESS_SECRET, data, type: "Opaque" };
+    return { ...state, pods, secrets: new Map(state.secrets).set(podFullName(INGRESS_SECRET), secret) };
+  }
+
+  #server(): Pod | undefined {
+    const { uid } = this.#deps.pod.pod.metadata;
+    return this.#deps.kubelet.pods().find(({ metadata }) => metadata.uid === uid);
+  }
+
+  #scheduleLook(): void {
+    this.#cancelLook ??= this.#deps.clock.schedule(OUTCOME_MS, () => {
+      this.#cancelLook = undefined;
+      this.#look();
+    });
+  }
+
+  /** Looks whether nginx took the configuration: an Ingress that it refuses is left out of the next one. */
+  #look(): void {
+    const { readOutcome, recorder, pod } = this.#deps;
+    const config = this.#config;
+    const outcome = readOutcome();
+    if (config && outcome?.revision === config.revision && outcome.state !== this.#outcome?.state) {
+      this.#outcome = outcome;
+      if (outcome.state === "refused") {
+        const message = `The configuration is refused, the one before stays: ${outcome.message}`;
+        recorder.record(podRefOf(pod.pod), { type: "Warning", reason: "ConfigurationRefused", message });
+        const names = findRefused(config, outcome.message);
+        for (const ingress of this.#ingresses) {
+          const name = podFullName(ingress.object.metadata);
+          if (!names.includes(name)) continue;
+          this.#refused.set(name, { signature: signatureOf(ingress, this.#last![0]), message: outcome.message });
+        }
+      }
+    }
+    this.#update(false);
+  }
+
+  /** Tells what is wrong with each Ingress. */
+  #report(): void {
+    const { recorder, nodeName } = this.#deps;
+    const ofServer = this.#findServerProblem();
+    this.#isReached = ofServer === undefined;
+    for (const { object } of this.#ingresses) {
+      const { metadata } = object;
+      const fullName = podFullName(metadata);
+      const problems = [...(this.#config?.problems.get(fullName) ?? []), ...(ofServer ? [ofServer] : [])];
+      const key = `ingress ${fullName}`;
+      if (problems.length === 0) this.#log.resolve(key, `Ingress "${fullName}" is served`);
+      else if (this.#log.isNew(key, JSON.stringify(problems))) {
+        const { name = "", namespace = "default" } = metadata;
+        const uid = metadata.uid ?? objectUid(nodeName, "Ingress", namespace, name);
+        const target = { kind: "Ingress", apiVersion: "networking.k8s.io/v1", name, namespace, uid };
+        for (const problem of problems) recorder.record(target, { type: "Warning", ...problem });
+      }
+    }
+  }
+
+  /** Why no Ingress is reached; undefined while the server runs, or may soon. */
+  #findServerProblem(): { reason: string; message: string } | undefined {
+    const { ports, services, pod } = this.#deps;
+    const hasEnded = this.#outcome?.state === "ended";
+    const { status } = this.#server() ?? {};
+    const problem = (message: string) => ({ reason: "IngressServerNotReady", message });
+    const { image } = pod.pod.spec.containers[0]!;
+    const waiting = status?.containerStatuses?.[0]?.state?.waiting?.reason;
+    if (waiting && IMAGE_REASONS.has(waiting)) {
+      const fix = `run "docker pull ${image}", or name another image of nginx with --ingress-image`;
+      return problem(`the ingress server has no image ${JSON.stringify(image)} (${waiting}): ${fix}`);
+    }
+    if (status?.phase === "Failed") return problem(`the ingress server does not run: ${status.message ?? ""}`);
+    const held = [ports.http, ports.https].flatMap((port) => {
+      const holder = services.holderOfPort("TCP", port, hasEnded);
+      return holder === undefined ? [] : [`port TCP/${port} of the machine is held by ${holder}`];
+    });
+    if (held.length > 0) return problem(`${held.join(", ")}: free it, or set --ingress-ports`);
+    if (!hasEnded) return undefined;
+    return problem(`nginx does not start: see the log of pod "${podFullName(pod.pod.metadata)}"`);
+  }
+}
+
+/** Changes with an Ingress and the Secrets it names. */
+function signatureOf({ object, revision }: DesiredObjectOf<"Ingress">, { secrets }: DesiredState): string {
+  const { namespace = "default" } = object.metadata;
+  const used = (object.spec.tls ?? []).map(({ secretName = "" }) => secrets.get(`${namespace}/${secretName}`));
+  return hex32(JSON.stringify([revision, used]));
+}

@@ -1,0 +1,119 @@
+import { HEALTH_HOST, HEALTH_PATH, INGRESS_DIRECTORY, type IngressPorts } from "../plan/nginx-config.ts";
+
+const NAMESPACE = "kube-system";
+/** Name of the Secret with the configuration: the node's own, which no source has. */
+const SECRET = "ingress.kubelet-ts.io";
+export const INGRESS_SECRET = { namespace: NAMESPACE, name: SECRET };
+/** Key of nginx.conf in it. */
+export const CONFIG_KEY = "next.conf";
+/** Volume in which the server works, and the file in it with the fate of a configuration. */
+export const INGRESS_VOLUME = "run";
+export const OUTCOME_FILE = "outcome";
+
+/** Fate of a configuration: it is used, nginx refuses it, or nginx came to its end with it. */
+export interface IngressOutcome {
+  revision: string;
+  state: "used" | "refused" | "ended";
+  /** Text of nginx. */
+  message: string;
+}
+
+/** @param text of the outcome file; undefined: there is none */
+export function parseOutcome(text: string | undefined): IngressOutcome | undefined {
+  const [, revision, state, message = ""] = /^(\w+) (used|refused|ended)\n([\s\S]*)$/.exec(text ?? "") ?? [];
+  return revision === undefined ? undefined : { revision, state: state as IngressOutcome["state"], message };
+}
+
+/** nginx tries for less than this to get its ports before it gives up. */
+const BIND_SECONDS = 4;
+
+/**
+ * Runs in the pod, so that it needs no kubelet-ts: tests a new configuration, and has nginx use it. Requests in flight are
+ * finished by the workers that have them. A configuration that nginx refuses changes nothing. `..data` is the link that
+ * changes with the files of a volume.
+ */
+const SCRIPT = `
+umask 077
+cd ${INGRESS_DIRECTORY} || exit 1
+chmod 755 .
+nginx= seen= up=0
+tell() { printf '%s %s\\n%s\\n' "$(sed -n '1s/# //p' "$1")" "$2" "$3" > outcome.new && mv -f outcome.new ${OUTCOME_FILE}; }
+end() { [ -z "$nginx" ] || { kill -QUIT "$nginx"; wait "$nginx"; }; exit 0; }
+trap end TERM QUIT INT
+update() {
+  cp -f /config/"$1"/* . || return
+  for file in auth-*; do [ ! -e "$file" ] || chmod 644 "$file"; done
+  seen=$1
+  if ! message=$(nginx -t -q -c "$PWD/${CONFIG_KEY}" 2>&1); then
+    echo "The configuration is refused, the one before stays: $message" >&2
+    tell ${CONFIG_KEY} refused "$message"
+    return
+  fi
+  mv -f ${CONFIG_KEY} nginx.conf
+  [ -z "$nginx" ] || kill -HUP "$nginx" 2>/dev/null
+  for file in auth-* tls-*; do [ -e "/config/$1/$file" ] || rm -f "$file"; done
+  [ -z "$nginx" ] || tell nginx.conf used
+}
+while :; do
+  [ /config/..data -ef "/config/\${seen:-..none}" ] || update "$(readlink /config/..data)"
+  if [ -n "$nginx" ] && kill -0 "$nginx" 2>/dev/null; then
+    up=$((up + 1))
+    [ $up -ne ${BIND_SECONDS} ] || tell nginx.conf used
+  elif [ -e nginx.conf ]; then
+    [ -z "$nginx" ] || tell nginx.conf ended
+    nginx -c "$PWD/nginx.conf" & nginx=$! up=0
+  fi
+  sleep 1 & wait $!
+done
+`;
+
+/** The manifest of the ingress server. It does not depend on what is served: only another image or port restarts it. Pure. */
+export const ingressPodManifest = (image: string, ports: IngressPorts): object => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "ingress", namespace: NAMESPACE, labels: { "app.kubernetes.io/name": "ingress" } },
+  spec: {
+    // Addresses of clients are seen, and pods of every network are reached.
+    hostNetwork: true,
+    dnsPolicy: "Default",
+    enableServiceLinks: false,
+    automountServiceAccountToken: false,
+    priorityClassName: "system-node-critical",
+    priority: 2_000_001_000,
+    containers: [
+      {
+        name: "nginx",
+        image,
+        imagePullPolicy: "IfNotPresent",
+        command: ["/bin/sh", "-c", SCRIPT],
+        ports: [
+          { name: "http", containerPort: ports.http },
+          { name: "https", containerPort: ports.https },
+        ],
+        readinessProbe: {
+          httpGet: {
+            host: "127.0.0.1",
+            port: ports.http,
+            path: HEALTH_PATH,
+            httpHeaders: [{ name: "Host", value: HEALTH_HOST }],
+          },
+          periodSeconds: 2,
+        },
+        securityContext: {
+          runAsUser: 0,
+          allowPrivilegeEscalation: false,
+          // Workers run as another user, whom their files belong to.
+          capabilities: { drop: ["ALL"], add: ["NET_BIND_SERVICE", "SETUID", "SETGID", "CHOWN", "KILL"] },
+        },
+        volumeMounts: [
+          { name: "config", mountPath: "/config", readOnly: true },
+          { name: INGRESS_VOLUME, mountPath: INGRESS_DIRECTORY },
+        ],
+      },
+    ],
+    volumes: [
+      { name: "config", secret: { secretName: SECRET, defaultMode: 0o400 } },
+      { name: INGRESS_VOLUME, emptyDir: {} },
+    ],
+  },
+});

@@ -1,0 +1,234 @@
+import { expect, test } from "bun:test";
+import type { Ingress } from "../../src/base/api/ingress.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
+import type { DesiredObject } from "../../src/base/model/desired-object.ts";
+import type { DesiredPod, DesiredState } from "../../src/base/model/desired-pod.ts";
+import { IngressManager } from "../../src/controllers/ingress-manager.ts";
+import {
+  CONFIG_KEY,
+  type IngressOutcome,
+  ingressPodManifest,
+  parseOutcome,
+} from "../../src/controllers/ingress-pod.ts";
+import { readManifestValue } from "../../src/manifest/read-manifest.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { manifest, readObjects } from "./workload-world.ts";
+
+const PORTS = { http: 80, https: 443 };
+const [SERVER] = readManifestValue(ingressPodManifest("nginx", PORTS), {
+  file: "x",
+  nodeName: "node1",
+  source: "file",
+}).pods as [DesiredPod];
+
+const EMPTY: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+const service = readObjects(
+  manifest("Service", { name: "web" }, { selector: { app: "web" }, ports: [{ port: 80 }] }),
+)[0]!;
+
+function ingress(name: string, to = "web", metadata: object = {}, spec: object = {}): DesiredObject {
+  const rules = [
+    {
+      host: `${name}.test`,
+      http: { paths: [{ path: "/", pathType: "Prefix", backend: { service: { name: to, port: { number: 80 } } } }] },
+    },
+  ];
+  return {
+    kind: "Ingress",
+    object: { metadata: { name, namespace: "default", ...metadata }, spec: { rules, ...spec } } as unknown as Ingress,
+    source: "file",
+    origin: "x",
+    revision: `${name}${to}${JSON.stringify(spec)}`,
+  };
+}
+
+const stateOf = (...objects: DesiredObject[]): DesiredState => ({ ...EMPTY, objects: [service, ...objects] });
+
+const server = (status: object): Pod => ({ ...SERVER.pod, status: status as Pod["status"] & object });
+const READY = { phase: "Running", conditions: [{ type: "Ready", status: "True" }] };
+
+function aManager() {
+  const clock = new FakeClock();
+  const published: (readonly [DesiredState, boolean])[] = [];
+  const events: string[] = [];
+  const world = {
+    pods: [] as Pod[],
+    isSynced: true,
+    isRead: true,
+    outcome: undefined as IngressOutcome | undefined,
+    holder: undefined as string | undefined,
+    changed: () => {},
+    listeners: 0,
+  };
+  const manager = new IngressManager({
+    clock,
+    logger: new RecordingLogger(),
+    recorder: {
+      record: ({ kind = "Pod", name }, { reason, message }) => void events.push(`${kind} ${name} ${reason} ${message}`),
+    },
+    nodeName: "node1",
+    nodeIp: "192.0.2.1",
+    ports: PORTS,
+    pod: SERVER,
+    kubelet: {
+      pods: () => world.pods,
+      get isSynced() {
+        return world.isSynced;
+      },
+      onChange(listener) {
+        world.changed = listener;
+        world.listeners += 1;
+        return () => {
+          world.listeners -= 1;
+        };
+      },
+    },
+    services: { holderOfPort: () => world.holder },
+    isRead: () => world.isRead,
+    readOutcome: () => world.outcome,
+    publish: (state, isComplete) => void published.push([state, isComplete]),
+  });
+  const config = () => {
+    const secret = published.at(-1)![0].secrets.get("kube-system/ingress.kubelet-ts.io");
+    return secret && Buffer.from(secret.data![CONFIG_KEY]!, "base64").toString();
+  };
+  const outcome = (state: IngressOutcome["state"], message = "") => {
+    world.outcome = { revision: /^# (\w+)/.exec(config()!)![1]!, state, message };
+  };
+  const names = () => published.at(-1)![0].pods.map(({ pod }) => pod.metadata.name);
+  return { manager, clock, published, events, world, config, outcome, names };
+}
+
+test("without an Ingress states pass through, and nothing is listened to", () => {
+  const { manager, published, world } = aManager();
+  manager.setDesired(EMPTY, true);
+  expect(published).toEqual([[EMPTY, true]]);
+  expect(world.listeners).toBe(0);
+});
+
+test("the server is there while there is an Ingress of the node's classes", () => {
+  const { manager, names, world } = aManager();
+  manager.setDesired(stateOf(ingress("a", "web", {}, { ingressClassName: "traefik" })), true);
+  expect(names()).toEqual([]);
+  manager.setDesired(stateOf(ingress("a")), true);
+  expect(names()).toEqual(["ingress-node1"]);
+  manager.setDesired(stateOf(), true);
+  expect([names(), world.listeners]).toEqual([[], 0]);
+});
+
+test("before pods and sources are known no configuration is written, and no pod is removed", async () => {
+  const { manager, clock, world, published, names } = aManager();
+  world.isSynced = false;
+  manager.setDesired(stateOf(ingress("a")), true);
+  expect([names(), published.at(-1)![1]]).toEqual([[], false]);
+  world.isSynced = true;
+  world.changed();
+  await clock.advance(20);
+  expect([names(), published.at(-1)![1]]).toEqual([["ingress-node1"], true]);
+});
+
+test("only a change of what is served is published, and changes of many pods at once", async () => {
+  const { manager, clock, world, published, config } = aManager();
+  manager.setDesired(stateOf(ingress("a")), true);
+  expect(config()).toContain("return 503");
+  for (let time = 0; time < 5; time++) world.changed();
+  await clock.advance(20);
+  expect(published).toHaveLength(1);
+  const web = {
+    ...server(READY),
+    metadata: { ...SERVER.pod.metadata, uid: "web", namespace: "default", labels: { app: "web" } },
+  };
+  world.pods = [{ ...web, status: { ...READY, podIPs: [{ ip: "10.0.0.1" }] } as Pod["status"] & object }];
+  world.changed();
+  world.changed();
+  await clock.advance(20);
+  expect(published).toHaveLength(2);
+  expect(config()).toContain("server 10.0.0.1:80 ");
+});
+
+test("an Ingress has the node's address once its server is Ready", async () => {
+  const { manager, clock, world } = aManager();
+  const a = ingress("a");
+  manager.setDesired(stateOf(a), true);
+  expect(manager.statusOf(a.object)).toEqual({ loadBalancer: {} });
+  world.pods = [server(READY)];
+  world.changed();
+  await clock.advance(20);
+  expect(manager.statusOf(a.object)).toEqual({ loadBalancer: { ingress: [{ ip: "192.0.2.1" }] } });
+  expect(manager.statusOf(ingress("b").object)).toBeUndefined();
+});
+
+test("an Ingress that nginx refuses is left out until it changes", async () => {
+  const { manager, clock, world, config, outcome, events } = aManager();
+  world.pods = [server(READY)];
+  manager.setDesired(stateOf(ingress("a"), ingress("b")), true);
+  const line = config()!.split("\n").lastIndexOf("    # Ingress default/b") + 2;
+  outcome("refused", `nginx: [emerg] odd in /run/ingress/next.conf:${line}`);
+  await clock.advance(2000);
+  expect(config()).not.toContain("b.test");
+  expect(config()).toContain("a.test");
+  expect(events.join("\n")).toMatch(
+    /^Pod ingress-node1 ConfigurationRefused .*\nIngress b InvalidIngress .*nginx refuses it/,
+  );
+  outcome("used");
+  await clock.advance(10_000);
+  expect(config()).not.toContain("b.test");
+  manager.setDesired(stateOf(ingress("a"), ingress("b", "other")), true);
+  expect(config()).toContain("b.test");
+});
+
+test.each([
+  [
+    "an image that is missing",
+    { status: { phase: "Pending", containerStatuses: [{ state: { waiting: { reason: "ErrImagePull" } } }] } },
+    'no image "nginx" (ErrImagePull): run "docker pull nginx"',
+  ],
+  [
+    "a refusal of the node",
+    { status: { phase: "Failed", message: "Pod has no port" } },
+    "does not run: Pod has no port",
+  ],
+  [
+    "a port of a Service",
+    { status: READY, holder: 'Service "default/lb"' },
+    'TCP/80 of the machine is held by Service "default/lb"',
+  ],
+  ["the end of nginx", { status: { phase: "Running" }, hasEnded: true }, "nginx does not start"],
+] as [string, { status: object; holder?: string; hasEnded?: boolean }, string][])(
+  "each Ingress tells once: %s",
+  async (_, { status, holder, hasEnded }, want) => {
+    const { manager, clock, world, outcome, events } = aManager();
+    world.pods = [server(status)];
+    world.holder = holder;
+    const a = ingress("a");
+    manager.setDesired(stateOf(a), true);
+    if (hasEnded) outcome("ended");
+    for (let time = 0; time < 3; time++) {
+      await clock.advance(2000);
+      world.changed();
+      await clock.advance(20);
+    }
+    expect(events.filter((event) => event.includes(want))).toHaveLength(1);
+    expect(manager.statusOf(a.object)).toEqual({ loadBalancer: {} });
+  },
+);
+
+test("the fate of a configuration is not asked for at rest", async () => {
+  const { manager, clock, world, outcome } = aManager();
+  world.pods = [server(READY)];
+  manager.setDesired(stateOf(ingress("a")), true);
+  outcome("used");
+  await clock.advance(4000);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test.each([
+  [undefined, undefined],
+  ["", undefined],
+  ["ab used\n\n", { revision: "ab", state: "used", message: "\n" }],
+  ["ab refused\nnginx: x\n", { revision: "ab", state: "refused", message: "nginx: x\n" }],
+  ["ab else\n", undefined],
+] as const)("the outcome file %j", (text, want) => {
+  expect(parseOutcome(text)).toEqual(want as IngressOutcome | undefined);
+});
