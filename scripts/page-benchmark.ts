@@ -100,6 +100,7 @@ const source: PageSource = {
     version: "kubelet-ts",
     engine: "Docker",
     problem: "",
+    isEngineAway: false,
     conditions: [{ type: "Ready", status: "True", reason: "", message: "", since: 1 }],
     cpuCount: 2,
     memoryBytes: 8e9,

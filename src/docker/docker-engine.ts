@@ -94,10 +94,6 @@ export class DockerEngine implements ContainerEngine {
     }
   }
 
-  async ping(timeoutMs: number): Promise<void> {
-    await this.#client.ping({ timeoutMs });
-  }
-
   /** The pods of this root directory, of every node name it was used with, by their containers alone. */
   listPods(signal: AbortSignal): Promise<EnginePod[]> {
     return listEnginePods(this.#client, this.#options.owner.rootHash, signal);

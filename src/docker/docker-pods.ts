@@ -30,6 +30,11 @@ const PROC_BYTES = 16 * 1024;
 /** Pauses between two tries to get the event stream back. */
 const RECONNECT_MS = [50, 100, 250, 500, 1000, 2000];
 
+/** Pause between two pings, and the time that the engine has for each. */
+const PING_MS = 10_000;
+/** An engine that has answered no ping for this time hangs. Source: the kubelet's `maxWaitForContainerRuntime`. */
+const HANGING_AFTER_MS = 30_000;
+
 export interface DockerPodsDeps {
   client: DockerClient;
   owner: Owner;
@@ -151,6 +156,8 @@ export class DockerPods implements PodEngine {
     let cursor: string | undefined;
     const filters = { type: ["container"], label: toOwnershipFilter(this.#owner) };
     while (!signal.aborted) {
+      const cut = new AbortController();
+      const stop = AbortSignal.any([signal, cut.signal]);
       try {
         // The engine may have been upgraded in between.
         if (failures > 0) {
@@ -160,20 +167,45 @@ export class DockerPods implements PodEngine {
         const opened = () => {
           failures = 0;
           onOpen();
+          this.#untilHanging(stop).then(
+            (error) => cut.abort(error),
+            () => {},
+          );
         };
-        for await (const event of this.#client.events({ filters, since: cursor, signal, onOpen: opened })) {
+        for await (const event of this.#client.events({ filters, since: cursor, signal: stop, onOpen: opened })) {
           cursor = event.cursor;
           const { signal: number } = event.attributes;
           onEvent({ id: event.id, action: event.action, ...(number !== undefined && { signal: number }) });
         }
+        cut.signal.throwIfAborted();
       } catch (error) {
         if (signal.aborted) return;
         if (failures <= 1) onLost(error as Error);
+      } finally {
+        cut.abort();
       }
       if (signal.aborted) return;
       const pauseMs = RECONNECT_MS[Math.min(failures, RECONNECT_MS.length - 1)]!;
       failures++;
       await this.#clock.sleep(pauseMs, signal).catch(() => {});
+    }
+  }
+
+  /**
+   * Resolves when the engine hangs, with the error of its last ping: the event stream of such an engine stays open.
+   * @throws when the signal aborts
+   */
+  async #untilHanging(signal: AbortSignal): Promise<Error> {
+    let answeredAtMs = this.#clock.monotonicMs();
+    for (;;) {
+      await this.#clock.sleep(PING_MS, signal);
+      try {
+        await this.#client.ping({ timeoutMs: PING_MS, signal });
+        answeredAtMs = this.#clock.monotonicMs();
+      } catch (error) {
+        signal.throwIfAborted();
+        if (this.#clock.monotonicMs() - answeredAtMs >= HANGING_AFTER_MS) return error as Error;
+      }
     }
   }
 

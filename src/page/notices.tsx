@@ -32,6 +32,8 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
         <p class="banner warn">
           The kubelet reports{notReadySince(node) > 0 && " since "}
           {timeOf(notReadySince(node), formatTime(notReadySince(node)))}: <Plain text={node.problem} />
+          {node.isEngineAway &&
+            ". Containers keep running; their usage is measured, and probes that need no engine (httpGet, tcpSocket, grpc) are made. Starts, restarts, logs and shells wait until the engine answers."}
         </p>
       )}
       {isLive && node?.cluster?.failure && (
@@ -50,7 +52,7 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
   );
 }
 
-/** 0 while the node is Ready: an engine that hangs is noticed by an open page first. */
+/** 0 while the node is Ready. */
 const notReadySince = ({ conditions }: NodeState): number =>
   conditions.find(({ type, status }) => type === "Ready" && status !== "True")?.since ?? 0;
 

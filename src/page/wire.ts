@@ -43,6 +43,8 @@ export interface NodeState {
   engine: string;
   /** Why the kubelet cannot do its work; "" when it can. */
   problem: string;
+  /** The problem is an engine that is gone or hangs. */
+  isEngineAway: boolean;
   conditions: Condition[];
   cpuCount: number;
   memoryBytes: number;

@@ -11,7 +11,6 @@ import type { PodUID } from "../../base/model/identity.ts";
 import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
-import { messageOf } from "../../base/text/error-message.ts";
 import type { WorkloadReader } from "../../controllers/workload-reader.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";
 import { type PodRow, toPodRow } from "../../page/pod-row.ts";
@@ -59,7 +58,6 @@ export class KubeletPage implements PageSource, PageDetails {
   readonly #stats: NodeStats;
   readonly #nodeFacts: ReadNodeFacts;
   readonly #machine: NodeReader;
-  readonly #engineCheck: EngineCheck;
   #findings: readonly Finding[] = [];
   #rejections: Rejection[] = [];
   #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
@@ -70,7 +68,6 @@ export class KubeletPage implements PageSource, PageDetails {
     this.#stats = stats;
     this.#nodeFacts = nodeFacts;
     this.#machine = new NodeReader(parts, stats);
-    this.#engineCheck = new EngineCheck((timeoutMs) => parts.engine.ping(timeoutMs));
     parts.feed.onChange((state, { findings }) => {
       this.#desired = state;
       this.#findings = findings;
@@ -121,7 +118,7 @@ export class KubeletPage implements PageSource, PageDetails {
   }
 
   async node(): Promise<NodeState> {
-    const { context, cluster, engine } = this.#parts;
+    const { context, cluster, engine, kubelet } = this.#parts;
     const { clock, node } = context;
     const facts = await this.#nodeFacts(false);
     const { serverVersion } = engine.infoIfKnown ?? {};
@@ -129,7 +126,8 @@ export class KubeletPage implements PageSource, PageDetails {
       name: node.name,
       version: versionLine(),
       engine: serverVersion ? `Docker ${serverVersion}` : "no Docker engine",
-      problem: facts.ready.runtimeError ?? this.#engineCheck.problem(),
+      problem: facts.ready.runtimeError ?? "",
+      isEngineAway: (engine.connectError ?? kubelet.runtimeError) !== undefined,
       conditions: toNodeConditions(facts, clock.now()).map((condition) => toCondition(condition)),
       cpuCount: node.cpuCount,
       memoryBytes: node.memoryBytes,
@@ -310,35 +308,4 @@ function toImageUpdateRows(reports: readonly ImageUpdateReport[], pod: Pod): Ima
       message,
       checkedAt: toMs(checkedAt),
     }));
-}
-
-const ANSWER_MS = 5000;
-
-/**
- * Whether the engine answers, while the page is open: the kubelet notices a hung engine at its next list only, up to three
- * minutes later. Never waits: each call starts a request unless one is under way, and reports the last result.
- */
-export class EngineCheck {
-  readonly #ping: (timeoutMs: number) => Promise<void>;
-  #problem = "";
-  #isAsking = false;
-
-  constructor(ping: (timeoutMs: number) => Promise<void>) {
-    this.#ping = ping;
-  }
-
-  /** Why the last request failed; "" when it was answered. */
-  problem(): string {
-    if (this.#isAsking) return this.#problem;
-    this.#isAsking = true;
-    const note = (problem: string) => {
-      this.#problem = problem;
-      this.#isAsking = false;
-    };
-    this.#ping(ANSWER_MS).then(
-      () => note(""),
-      (error: unknown) => note(messageOf(error)),
-    );
-    return this.#problem;
-  }
 }

@@ -29,7 +29,7 @@ const VERSION = "kubelet-ts-usage-3";
 /** To a hundredth of a millicore: the digits beyond are noise, and two thirds of the message. */
 export const roundCores = (cores: number): number => Math.round(cores * 1e5) / 1e5;
 
-/** In this order in a sample. Network: bytes per second. */
+/** In this order in a sample. CPU and network: averages since the sample before. */
 const KEYS = ["cpuCores", "memoryBytes", "receivedBytes", "sentBytes", "diskBytes"] as const;
 type Key = (typeof KEYS)[number];
 
@@ -55,26 +55,35 @@ interface SavedUsage {
 export class UsageRecorder {
   #fine: Sample[] = [];
   #coarse: Sample[] = [];
-  #previous = new Map<string, Counters>();
+  /** Counters of the newest sample of each series. */
+  #ofFine: ReadonlyMap<string, Counters> = new Map();
+  #ofCoarse: ReadonlyMap<string, Counters> = new Map();
 
   add({ node, pods }: Summary, timeMs: number): void {
-    const previous = this.#previous;
-    this.#previous = new Map();
-    const toRow = (subject: string, { cpu, memory, network }: Measured, disk: { usedBytes?: number } = {}) => {
-      const counters = { timeMs, received: network?.rxBytes ?? Number.NaN, sent: network?.txBytes ?? Number.NaN };
-      this.#previous.set(subject, counters);
-      const usage = [(cpu?.usageNanoCores ?? Number.NaN) / 1e9, memory?.workingSetBytes ?? Number.NaN];
-      return [...usage, ...toRates(counters, previous.get(subject)), disk.usedBytes ?? Number.NaN];
-    };
     const kept = pods.slice(0, MAX_PODS);
-    const ofPods = kept.map((pod) => toRow(pod.podRef.uid, pod, pod["ephemeral-storage"]));
-    const values = Float32Array.from([toRow(NODE, node, node.fs), ...ofPods].flat());
-    const subjects = [NODE, ...kept.map(({ podRef }) => podRef.uid)];
-    const sample = { timeMs, rows: rowsOf(subjects, this.#fine.at(-1)?.rows), values };
+    const measured = [
+      toMeasured(NODE, node, node.fs, timeMs),
+      ...kept.map((pod) => toMeasured(pod.podRef.uid, pod, pod["ephemeral-storage"], timeMs)),
+    ];
+    const rows = rowsOf(
+      measured.map(({ subject }) => subject),
+      this.#fine.at(-1)?.rows,
+    );
+    const toSample = (before: ReadonlyMap<string, Counters>): Sample => {
+      const values = measured.flatMap((it) => toValues(it, before.get(it.subject)));
+      return { timeMs, rows, values: Float32Array.from(values) };
+    };
+    const counters = new Map(measured.map((it) => [it.subject, it.counters]));
+    const sample = toSample(this.#ofFine);
     this.#fine = [...this.#fine, sample].slice(-FINE_SAMPLES);
+    // Both series share their samples while no page is open.
+    const isShared = this.#ofCoarse === this.#ofFine;
+    this.#ofFine = counters;
     // A clock that was set back must not leave the day's chart without values until it has caught up.
     const sinceMs = timeMs - (this.#coarse.at(-1)?.timeMs ?? Number.NEGATIVE_INFINITY);
-    if (sinceMs < 0 || sinceMs >= COARSE_MS) this.#coarse = [...this.#coarse, sample].slice(-COARSE_SAMPLES);
+    if (sinceMs >= 0 && sinceMs < COARSE_MS) return;
+    this.#coarse = [...this.#coarse, isShared ? sample : toSample(this.#ofCoarse)].slice(-COARSE_SAMPLES);
+    this.#ofCoarse = counters;
   }
 
   history(uid: string, range: HistoryRange, nowMs: number): History {
@@ -105,21 +114,51 @@ export class UsageRecorder {
   }
 }
 
-type Measured = Pick<Summary["node"], "cpu" | "memory" | "network">;
-
-/** Bytes that the network of a subject has carried; NaN: not known. */
+/** CPU time in seconds, and bytes that the network of a subject has carried; NaN: not known. */
 interface Counters {
   timeMs: number;
+  cpu: number;
   received: number;
   sent: number;
 }
 
-/** Bytes per second, received and sent. A counter that went back belongs to a new sandbox. */
-function toRates(now: Counters, before: Counters | undefined): [received: number, sent: number] {
-  const seconds = before ? (now.timeMs - before.timeMs) / 1000 : 0;
-  const rate = (key: "received" | "sent") =>
-    before && seconds > 0 && now[key] >= before[key] ? (now[key] - before[key]) / seconds : Number.NaN;
-  return [rate("received"), rate("sent")];
+interface Measured {
+  subject: string;
+  counters: Counters;
+  /** Of the last seconds only: for the first sample. */
+  cores: number;
+  memoryBytes: number;
+  diskBytes: number;
+}
+
+const toMeasured = (
+  subject: string,
+  { cpu, memory, network }: Pick<Summary["node"], "cpu" | "memory" | "network">,
+  disk: { usedBytes?: number } = {},
+  timeMs: number,
+): Measured => ({
+  subject,
+  counters: {
+    timeMs,
+    cpu: (cpu?.usageCoreNanoSeconds ?? Number.NaN) / 1e9,
+    received: network?.rxBytes ?? Number.NaN,
+    sent: network?.txBytes ?? Number.NaN,
+  },
+  cores: (cpu?.usageNanoCores ?? Number.NaN) / 1e9,
+  memoryBytes: memory?.workingSetBytes ?? Number.NaN,
+  diskBytes: disk.usedBytes ?? Number.NaN,
+});
+
+/** Counters advance in steps of milliseconds: over less than this time a rate of CPU is noise. */
+const SHORTEST_MS = 1_000;
+
+/** Values in the order of {@link KEYS}. A counter that went back belongs to a new sandbox. */
+function toValues({ counters: now, cores, memoryBytes, diskBytes }: Measured, before: Counters | undefined): number[] {
+  const elapsedMs = before ? now.timeMs - before.timeMs : 0;
+  const rate = (key: "cpu" | "received" | "sent") =>
+    before && elapsedMs > 0 && now[key] >= before[key] ? ((now[key] - before[key]) * 1000) / elapsedMs : Number.NaN;
+  const average = elapsedMs >= SHORTEST_MS ? rate("cpu") : Number.NaN;
+  return [Number.isNaN(average) ? cores : average, memoryBytes, rate("received"), rate("sent"), diskBytes];
 }
 
 function rowsOf(subjects: readonly string[], before: Sample["rows"] | undefined): Sample["rows"] {

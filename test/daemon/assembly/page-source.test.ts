@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { EngineCheck, toUnreadSources } from "../../../src/daemon/assembly/page-source.ts";
+import { toUnreadSources } from "../../../src/daemon/assembly/page-source.ts";
 import type { SourceStatus } from "../../../src/sources/source-set.ts";
 import { BAD_TEXT } from "../../../src/sources/url-source.ts";
 
@@ -27,20 +27,4 @@ test("sources that cannot be read are shown with the reason", () => {
     { source: "/pods", line: 0, column: 0, message: '"/pods" cannot be read: EACCES', isUnread: true },
     { source: "http://h/pods", line: 0, column: 0, message: "answered 404; its pods keep running", isUnread: true },
   ]);
-});
-
-test("the last answer of the engine is reported, and one request at a time is under way", async () => {
-  const pings: PromiseWithResolvers<void>[] = [];
-  const check = new EngineCheck(() => {
-    const ping = Promise.withResolvers<void>();
-    pings.push(ping);
-    return ping.promise;
-  });
-  expect([check.problem(), check.problem(), pings.length]).toEqual(["", "", 1]);
-  pings[0]?.reject(new Error("no answer within 5 s"));
-  await Bun.sleep(0);
-  expect([check.problem(), pings.length]).toEqual(["no answer within 5 s", 2]);
-  pings[1]?.resolve();
-  await Bun.sleep(0);
-  expect(check.problem()).toBe("");
 });

@@ -47,6 +47,30 @@ test("rates come from counters; a counter that goes back starts again", () => {
   expect(usage.history("", "10m", 30_000).memoryBytes).toEqual([100, 100, 100]);
 });
 
+test("the use of the CPU is the average since the sample before, in both series", () => {
+  const usage = new UsageRecorder();
+  // A burst of 60 s of CPU that no sample coincides with, then a pace of ten seconds, then a new cgroup.
+  const counters: [atMs: number, cpuSeconds: number][] = [
+    [120_000, 0],
+    [240_000, 60],
+    [250_000, 65],
+    [250_300, 65],
+    [360_300, 72],
+    [370_300, 1],
+  ];
+  for (const [atMs, seconds] of counters) {
+    const sample = summary(0.01, 0, ["a"]);
+    for (const { cpu } of [sample.node, ...sample.pods]) cpu!.usageCoreNanoSeconds = seconds * 1e9;
+    usage.add(sample, atMs);
+  }
+  for (const uid of ["", "a"]) {
+    const first = 0.01;
+    const fine = [first, 0.5, 0.5, first, 0.06364, first];
+    expect(usage.history(uid, "1h", 371_000).cpuCores).toEqual(fine);
+    expect(usage.history(uid, "24h", 371_000).cpuCores).toEqual([first, 0.5, 0.09975]);
+  }
+});
+
 test("a pod has no values for the time before it, nor after it is gone; its rates begin again when it comes back", () => {
   const usage = recorded({ 1000: [1, 0, ["a"]], 2000: [1, 0, ["b", "a"]], 3000: [1, 0, ["b"]], 4000: [1, 9, ["a"]] });
   expect(usage.recent(undefined, 4000).pods).toEqual({

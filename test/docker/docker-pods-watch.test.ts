@@ -1,0 +1,68 @@
+import { expect, test } from "bun:test";
+import { DockerPods } from "../../src/docker/docker-pods.ts";
+import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import { FakeClock, settle } from "../support/fake-clock.ts";
+
+/** An engine whose event stream is open and silent, also while it is frozen. */
+class SilentClient {
+  isFrozen = false;
+  streams = 0;
+  readonly #clock: FakeClock;
+
+  constructor(clock: FakeClock) {
+    this.#clock = clock;
+  }
+
+  async ping({ timeoutMs = 0 }: { timeoutMs?: number } = {}): Promise<void> {
+    if (!this.isFrozen) return;
+    await this.#clock.sleep(timeoutMs, new AbortController().signal);
+    throw new Error("The Docker engine does not answer");
+  }
+
+  async connect(): Promise<void> {
+    await this.ping({ timeoutMs: 10_000 });
+  }
+
+  async *events({ signal, onOpen }: { signal: AbortSignal; onOpen: () => void }) {
+    this.streams++;
+    onOpen();
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  }
+}
+
+test("an engine that hangs is lost within 40 s, and opened again when it answers", async () => {
+  const clock = new FakeClock();
+  const client = new SilentClient(clock);
+  const pods = new DockerPods({
+    client: client as unknown as DockerClient,
+    owner: { nodeName: "n", rootHash: "r" },
+    clock,
+  });
+  const stop = new AbortController();
+  const seen: string[] = [];
+  const watching = pods.watch({
+    onOpen: () => void seen.push("open"),
+    onEvent: () => {},
+    onLost: ({ message }) => void seen.push(message),
+    signal: stop.signal,
+  });
+  await clock.advance(600_000);
+  expect(seen).toEqual(["open"]);
+  // Shorter than what a busy engine may take.
+  client.isFrozen = true;
+  await clock.advance(15_000);
+  client.isFrozen = false;
+  await clock.advance(60_000);
+  expect(seen).toEqual(["open"]);
+  client.isFrozen = true;
+  await clock.advance(40_000);
+  expect(seen).toEqual(["open", "The Docker engine does not answer"]);
+  await clock.advance(120_000);
+  client.isFrozen = false;
+  await clock.advance(15_000);
+  expect([seen.at(-1), client.streams]).toEqual(["open", 2]);
+  stop.abort();
+  await settle();
+  await watching;
+  expect(clock.pendingTimers).toBe(0);
+});
