@@ -2,6 +2,7 @@ import type { Pod, PodCondition, PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
+import { statusesOf } from "../base/model/pod-containers.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import { type ContainerId, isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -382,6 +383,19 @@ export class PodWorker {
     this.#deps.probes.remove(this.ref.uid);
   }
 
+  /** Events of containers that ended. The end of one that was killed has its reason in `Killing`. */
+  #recordExits(before: PodStatus, now: PodStatus): void {
+    // An end with a reason, e.g. Evicted, killed the containers.
+    if (this.isRemoving || this.#currentEnd?.reason) return;
+    const known = new Set(endsOf(before).map(({ containerID }) => containerID));
+    for (const { name, containerID = "", exitCode, reason } of endsOf(now)) {
+      if (known.has(containerID) || this.#state.killedToRestart.has(containerIdOf(containerID))) continue;
+      const why = reason === "OOMKilled" ? ` (${reason})` : "";
+      const message = `Container ${name} exited with code ${exitCode}${why}`;
+      this.#actions.record(exitCode === 0 ? "Normal" : "Warning", "Exited", message, name);
+    }
+  }
+
   /** Resolves the promise of {@link halt} when no container runs. */
   #noteAtRest({ containers, sandboxes }: PodSnapshot): void {
     const isUp = containers.some(isRunning) || sandboxes.some(({ state }) => state === "ready");
@@ -437,6 +451,7 @@ export class PodWorker {
   ): void {
     // The end of a container is published together with its termination message, whose reading ends with a sync.
     if (this.status && this.#state.reading.size > 0) return;
+    const before = this.status;
     const { isChanged, completion } = this.#status.update({
       revision,
       snapshot,
@@ -454,6 +469,7 @@ export class PodWorker {
       this.#actions.record(hold.reason === "WaitingForDependency" ? "Normal" : "Warning", hold.reason, hold.message);
     this.#reportedHold = hold?.message;
     this.#timer.showed(this.#status.status?.phase);
+    if (before) this.#recordExits(before, this.#status.status!);
     for (const [name, { reason }] of plan.waiting) {
       if (reason === "CrashLoopBackOff") {
         this.#actions.record("Warning", "BackOff", "Back-off restarting failed container", name);
@@ -462,6 +478,14 @@ export class PodWorker {
     this.#owner.onStatus(this);
   }
 }
+
+/** How the containers of a pod ended, the current ones and those before them. */
+const endsOf = (status: PodStatus) =>
+  statusesOf(status).flatMap(({ name, state, lastState }) =>
+    [lastState?.terminated, state.terminated].flatMap((end) => (end?.containerID ? { name, ...end } : [])),
+  );
+
+const containerIdOf = (containerID: string): ContainerId => containerID.replace(/^docker:\/\//, "") as ContainerId;
 
 const earliest = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);

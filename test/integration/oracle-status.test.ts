@@ -133,8 +133,8 @@ function normalize(pod: PodItem, places: Places, isOurs: boolean): PodItem {
 const isCompared = (podName: string) => (event: string) =>
   !(MAY_BE_PRESENT.has(podName) && /^Normal Pull/.test(event)) && !OWN_EVENTS.test(event);
 
-/** One is about the machine of the recording, the other is reported by a kubelet of the node, not of the pod, there. */
-const OWN_EVENTS = /^Warning (MissingClusterDNS|OOMKilling) /;
+/** About the machine of the recording; of the node, not of the pod, there; unknown there. */
+const OWN_EVENTS = /^(Warning (MissingClusterDNS|OOMKilling)|(Warning|Normal) Exited) /;
 
 /** IfNotPresent, and others pull the same image at the same time: whether it is there yet is chance. */
 const MAY_BE_PRESENT = new Set(["pullok", "pulldigest"]);

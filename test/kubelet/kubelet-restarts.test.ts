@@ -28,6 +28,34 @@ describe("a container", () => {
     });
   });
 
+  test("an event names the exit code of each container that ended and was not killed, once", async () => {
+    await world.started(named("web"));
+    const exits = () => world.recorder.events.filter((event) => event.includes(" Exited "));
+    await world.exit("web", "app", 1, 1);
+    await world.exit("web", "app", 0, 20_000);
+    world.engine.oom(world.engine.idOf("web-node1", "app"));
+    await world.exit("web", "app", 137, 60_000);
+    await world.clock.advance(120_000);
+    expect(exits()).toEqual([
+      "web-node1 Exited Container app exited with code 1",
+      "web-node1 Exited Container app exited with code 0",
+      "web-node1 Exited Container app exited with code 137 (OOMKilled)",
+    ]);
+    world.want();
+    await world.clock.advance(60_000);
+    expect(exits()).toHaveLength(3);
+  });
+
+  test.each(["Never", "OnFailure"] as const)(
+    "an event names the exit code of a pod that is done (%s)",
+    async (restartPolicy) => {
+      await world.started(named("web", { restartPolicy }));
+      await world.exit("web", "app", 0, 1_000);
+      expect(world.statusOf("web")?.phase).toBe("Succeeded");
+      expect(world.recorder.events).toContain("web-node1 Exited Container app exited with code 0");
+    },
+  );
+
   test("the second crash waits ten seconds in CrashLoopBackOff", async () => {
     await world.started(named("web"));
     await world.exit("web", "app", 1, 1);

@@ -125,7 +125,7 @@ interface Counters {
 interface Measured {
   subject: string;
   counters: Counters;
-  /** Of the last seconds only: for the first sample. */
+  /** Use of the CPU in the last seconds only: for the first sample. */
   cores: number;
   memoryBytes: number;
   diskBytes: number;
