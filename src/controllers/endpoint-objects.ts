@@ -76,7 +76,8 @@ export function toEndpointObjects(
         nodeName,
         targetRef: targetOf(pod),
       })),
-      ports,
+      // The API's default, on which kubectl relies.
+      ports: ports.map(({ name: portName = "", ...port }) => ({ name: portName, ...port })),
     };
   };
   const endpoints: WorkloadObject = {

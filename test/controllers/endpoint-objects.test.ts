@@ -47,7 +47,7 @@ test("a Service has Endpoints and a slice with its pods, Ready or not", () => {
       },
       { addresses: ["10.0.0.2"], conditions: { ready: false, serving: false }, targetRef: target("b") },
     ],
-    ports,
+    ports: [{ name: "", port: 8000, protocol: "TCP" }],
   });
 });
 
@@ -57,8 +57,8 @@ test("pods that give a named port other numbers are in slices of their own", () 
   expect(new Set(names).size).toBe(3);
   expect(objects.map(({ ports }) => ports)).toEqual([
     undefined,
-    [{ port: 8000, protocol: "TCP" }],
-    [{ port: 9000, protocol: "TCP" }],
+    [{ name: "", port: 8000, protocol: "TCP" }],
+    [{ name: "", port: 9000, protocol: "TCP" }],
   ]);
   expect(objects[0]!.subsets).toHaveLength(2);
 });

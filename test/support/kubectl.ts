@@ -101,8 +101,12 @@ export class Kubectl {
 }
 
 /** Starts a kubelet with a local API. @returns kubectl with its kubeconfig */
-export async function startForKubectl(node: TestNode, { program, version }: KubectlClient): Promise<Kubectl> {
-  await startWithApi(node);
+export async function startForKubectl(
+  node: TestNode,
+  { program, version }: KubectlClient,
+  flags: readonly string[] = [],
+): Promise<Kubectl> {
+  await startWithApi(node, flags);
   const home = join(node.directory, `home-${version}`);
   await Bun.$`mkdir -p ${home}`;
   return new Kubectl(program, join(node.rootDir, "admin.conf"), home);
