@@ -89,6 +89,7 @@ const usage = new UsageRecorder();
 for (let minute = 60; minute > 0; minute--) usage.add((await measureUsage()).summary, Date.now() - minute * 10_000);
 const source: PageSource = {
   isComplete: true,
+  services: () => [],
   pods: () => pods,
   onPodsChanged: (callback) => {
     listeners.add(callback);

@@ -3,9 +3,9 @@ import { formatUntil, shortSource } from "./format.ts";
 import { NodeTiles } from "./node-tiles.tsx";
 import { Age, Badge, Plain, Table, Toggle, timeOf, useRows } from "./parts.tsx";
 import { COLUMNS, type PodColumn, PodTable, sparkPositions } from "./pod-table.tsx";
-import { overviewAddress } from "./router.ts";
+import { overviewAddress, podAddress } from "./router.ts";
 import { DEFAULT_FILTER, mayMissPods, type PageState, type RowFilter, SPARK_MS, selectRows } from "./store.ts";
-import type { Rejection, WorkloadRow } from "./wire.ts";
+import type { Rejection, ServiceRow, WorkloadRow } from "./wire.ts";
 
 /** @param first filter of the address; the address follows it */
 export function Overview({ state, now, first }: { state: PageState; now: number; first: RowFilter }) {
@@ -70,6 +70,7 @@ export function Overview({ state, now, first }: { state: PageState; now: number;
         <PodTable rows={rows} filter={filter} onSort={onSort} moment={moment} />
       )}
       {state.workloads.length > 0 && <WorkloadTable workloads={state.workloads} now={now} />}
+      {state.services.length > 0 && <ServiceTable services={state.services} />}
     </>
   );
 }
@@ -167,6 +168,68 @@ const WorkloadTable = ({ workloads, now }: { workloads: readonly WorkloadRow[]; 
           class: "source",
           hover: ({ source }) => source,
           cell: ({ source }) => <Plain text={shortSource(source)} />,
+        },
+      ]}
+    />
+  </section>
+);
+
+/** Links to pods in a cell. */
+const MAX_LINKS = 5;
+
+const ServiceTable = ({ services }: { services: readonly ServiceRow[] }) => (
+  <section class="card workloads">
+    <h2>Services</h2>
+    <Table
+      class="stacked"
+      rows={services}
+      keyOf={({ namespace, name }) => `${namespace}/${name}`}
+      columns={[
+        {
+          title: "Service",
+          isHeading: true,
+          cell: ({ namespace, name, type }) => (
+            <>
+              <bdi>{name}</bdi>
+              <span class="namespace">
+                <bdi>{namespace}</bdi>, {type}
+              </span>
+            </>
+          ),
+        },
+        {
+          title: "Address",
+          cell: ({ address, ports }) => <Plain text={[address || "-", ports.join(", ")].filter(Boolean).join(" ")} />,
+        },
+        {
+          title: "Status",
+          cell: ({ status, isGood, detail }) => (
+            <>
+              <Badge tone={isGood ? "good" : "warn"}>{status}</Badge>
+              {detail !== "" && (
+                <div class="why">
+                  <Plain text={detail} />
+                </div>
+              )}
+            </>
+          ),
+        },
+        {
+          title: "Leads to",
+          cell: ({ namespace, pods }) => (
+            <>
+              {pods.slice(0, MAX_LINKS).map(({ name, isReady }) => (
+                <div key={name}>
+                  <a href={podAddress({ namespace, name })}>
+                    <bdi>{name}</bdi>
+                  </a>
+                  {!isReady && " (not ready)"}
+                </div>
+              ))}
+              {pods.length > MAX_LINKS && `and ${pods.length - MAX_LINKS} more`}
+              {pods.length === 0 && "-"}
+            </>
+          ),
         },
       ]}
     />

@@ -51,6 +51,13 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           <Fact name="Source" value={detail.row.source} />
           {detail.row.owner !== "" && <Fact name="Owner" value={detail.row.owner} />}
           <Fact name="IP" value={detail.row.ip} />
+          {detail.services.map(({ name, type, address, ports }) => (
+            <Fact
+              key={name}
+              name="Service"
+              value={`${name} (${[type, address, ports.join(", ")].filter(Boolean).join(", ")})`}
+            />
+          ))}
           <Fact name="QoS class" value={detail.qosClass} />
           <Fact name="Started" value={<At at={detail.startedAt} />} />
         </dl>

@@ -4,6 +4,7 @@ import {
   type NodeUsage,
   RANGE_MS,
   type Rejection,
+  type ServiceRow,
   type Snapshot,
   type Spark,
   type Update,
@@ -33,6 +34,7 @@ export interface PageState {
   isComplete: boolean;
   rejections: readonly Rejection[];
   workloads: readonly WorkloadRow[];
+  services: readonly ServiceRow[];
   times: readonly number[];
   nodeUsage: NodeUsage | undefined;
   sparks: ReadonlyMap<string, Spark>;
@@ -55,6 +57,7 @@ export const EMPTY_STATE: PageState = {
   isComplete: false,
   rejections: [],
   workloads: [],
+  services: [],
   times: [],
   nodeUsage: undefined,
   sparks: new Map(),
@@ -70,7 +73,7 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
     const known = before.pods.get(row.uid);
     return known && JSON.stringify(known) === JSON.stringify(row) ? known : row;
   };
-  const { access, node, isComplete, rejections, workloads } = snapshot;
+  const { access, node, isComplete, rejections, workloads, services } = snapshot;
   return {
     ...access,
     connection: "live",
@@ -82,6 +85,7 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
     isComplete,
     rejections,
     workloads,
+    services,
     times: usage.times,
     nodeUsage: usage.node,
     sparks: new Map(Object.entries(usage.pods)),

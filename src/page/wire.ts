@@ -25,13 +25,15 @@ export interface Snapshot {
   isComplete: boolean;
   rejections: Rejection[];
   workloads: WorkloadRow[];
+  services: ServiceRow[];
   /** Usage by pod UID; the history of the last ten minutes. */
   usage: UsageHistory;
   now: number;
 }
 
 /** A change since the snapshot. Absent members did not change. */
-export interface Update extends Partial<Pick<Snapshot, "node" | "isComplete" | "rejections" | "workloads">> {
+export interface Update
+  extends Partial<Pick<Snapshot, "node" | "isComplete" | "rejections" | "workloads" | "services">> {
   changedPods?: PodRow[];
   removedPods?: string[];
   usage?: UsagePoint;
@@ -92,6 +94,24 @@ export interface WorkloadRow {
   nextRun: number;
 }
 
+/** A Service, and the pods that it leads to. */
+export interface ServiceRow {
+  namespace: string;
+  name: string;
+  type: string;
+  /** Cluster IP, name of an ExternalName, or "" while it has none. */
+  address: string;
+  /** `80/TCP`, with the port of the node `80:30080/TCP`. */
+  ports: string[];
+  /** `2/3 ready`. */
+  status: string;
+  isGood: boolean;
+  /** Why it has not all that it asks for; "" when there is nothing to say. */
+  detail: string;
+  /** In the namespace of the Service. */
+  pods: { name: string; isReady: boolean }[];
+}
+
 export interface UsagePoint {
   time: number;
   node: NodeUsage;
@@ -147,6 +167,8 @@ export interface PodDetail {
   qosClass: string;
   startedAt: number;
   conditions: Condition[];
+  /** Services that lead to the pod. */
+  services: ServiceRow[];
   containers: ContainerDetail[];
   volumes: VolumeDetail[];
   events: EventRow[];

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { launchBrowser, REBOUND_HOST } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { shell, sleeper } from "../support/manifests.ts";
-import { follow, load, logIn, openPage, row, shows } from "../support/page.ts";
+import { list, object, shell, sleeper } from "../support/manifests.ts";
+import { findAccessibilityProblems, follow, load, logIn, openPage, row, shows } from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 const MARKUP = "<img src=x onerror=alert(1)>";
@@ -22,7 +22,12 @@ const FULL = sleeper(
     volumeMounts: [{ name: "content", mountPath: "/w" }],
   },
   { volumes: [{ name: "content", emptyDir: { sizeLimit: "16Mi" } }] },
+  { labels: { app: "full" } },
 );
+const FRONT = object("Service", "front", {
+  spec: { selector: { app: "full" }, ports: [{ port: 80, targetPort: 8080 }] },
+});
+const LONELY = object("Service", "lonely", { spec: { selector: { app: "none" }, ports: [{ port: 80 }] } });
 
 /** Writes markup to every place where the page shows words of a pod. */
 const HOSTILE = sleeper(
@@ -161,6 +166,21 @@ describeWithEngine("what the page shows", () => {
     await follow(page, "Pods");
     await row(page, /^full-/).waitFor();
     expect(asked.filter((path) => path === "/page/stream").length).toBe(1);
+    await context.close();
+  });
+
+  test("Services: where they lead, and which ones lead to a pod", async () => {
+    const own = testNode();
+    own.writeManifest("front.yaml", list(FULL, FRONT, LONELY));
+    await own.start();
+    const context = await browser.newContext();
+    const page = await openPage(context, own);
+    await row(page, /^lonely.*ClusterIP \d[\d.]+ 80\/TCP 0\/0 ready -$/).waitFor();
+    const front = row(page, /^front.*ClusterIP \d[\d.]+ 80\/TCP 1\/1 ready full-/);
+    await front.waitFor();
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+    await front.getByRole("link", { name: /^full-/ }).click();
+    await shows(page.getByRole("main"), /^front \(ClusterIP, \d[\d.]+, 80\/TCP\)$/);
     await context.close();
   });
 

@@ -13,6 +13,7 @@ const snapshot: Snapshot = {
   isComplete: true,
   rejections: [],
   workloads: [],
+  services: [],
   usage: { times: [1000], node, pods: { a: { cpuCores: [0.5], memoryBytes: [10] } } },
   now: 5000,
 };

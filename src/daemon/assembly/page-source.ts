@@ -22,14 +22,16 @@ import type {
   PodDetail,
   ProcessRow,
   Rejection,
+  ServiceRow,
   WorkloadRow,
 } from "../../page/wire.ts";
 import { updateOwnerOf } from "../../plan/image-updates.ts";
+import { ServicePods } from "../../plan/service-endpoints.ts";
 import { type ExplainInput, explainPod } from "../../plan/status/explain-pod.ts";
 import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";
 import type { PageSource } from "../../server/page/page-feed.ts";
 import type { PageDetails } from "../../server/page/page-routes.ts";
-import { toClusterState, toWorkloadRow } from "../../server/page/page-rows.ts";
+import { toClusterState, toServiceRow, toWorkloadRow } from "../../server/page/page-rows.ts";
 import {
   hideLogEnds,
   hideProbeOutput,
@@ -112,6 +114,18 @@ export class KubeletPage implements PageSource, PageDetails {
     return toWorkloadRows(this.#desired, this.#parts.workloads.reader, this.#parts.context.clock.now());
   }
 
+  services(): ServiceRow[] {
+    const { reader } = this.#parts.workloads;
+    const services = (this.#desired.objects ?? []).flatMap(({ kind, object }) => (kind === "Service" ? object : []));
+    if (services.length === 0) return [];
+    const pods = new ServicePods(this.pods());
+    return services.map((it) => {
+      const ready = new Set(pods.behind(it));
+      const selected = pods.selectedBy(it).map((pod) => ({ name: pod.metadata.name ?? "", isReady: ready.has(pod) }));
+      return toServiceRow(it, reader.specOf("Service", it) ?? {}, reader.statusOf("Service", it) ?? {}, selected);
+    });
+  }
+
   async measure(): Promise<{ summary: Summary; node: NodeUsage }> {
     const summary = await this.#stats.summary(false);
     return { summary, node: toNodeUsage(summary) };
@@ -167,6 +181,10 @@ export class KubeletPage implements PageSource, PageDetails {
       pod: shown,
       usage: summary.pods.find(({ podRef }) => podRef.uid === uid),
       events: this.#view.events().items,
+      services: this.services().filter(
+        ({ namespace, pods }) =>
+          namespace === pod.metadata.namespace && pods.some(({ name }) => name === pod.metadata.name),
+      ),
       explanation: this.#explain(shown, {
         ...(privileged && { logs: await readLogTails(pod, engine.containers, TAIL_LINES) }),
         ...(isPending && {

@@ -10,6 +10,7 @@ import type {
   NodeState,
   NodeUsage,
   Rejection,
+  ServiceRow,
   Snapshot,
   Update,
   UsageHistory,
@@ -31,6 +32,7 @@ export interface PageSource {
   node(): Promise<NodeState>;
   rejections(): readonly Rejection[];
   workloads(): WorkloadRow[];
+  services(): ServiceRow[];
   measure(): Promise<{ summary: Summary; node: NodeUsage }>;
 }
 
@@ -142,9 +144,14 @@ export class PageFeed {
   }
 
   /** Parts of the state that are sent as a whole when they change. */
-  #parts(): Pick<Snapshot, "isComplete" | "rejections" | "workloads"> {
-    const { isComplete } = this.#source;
-    return { isComplete, rejections: [...this.#source.rejections()], workloads: this.#source.workloads() };
+  #parts(): Pick<Snapshot, "isComplete" | "rejections" | "workloads" | "services"> {
+    const source = this.#source;
+    return {
+      isComplete: source.isComplete,
+      rejections: [...source.rejections()],
+      workloads: source.workloads(),
+      services: source.services(),
+    };
   }
 
   history(uid: string, range: HistoryRange): History {

@@ -1,5 +1,6 @@
+import type { Service } from "../../base/api/service.ts";
 import type { ClusterConnection } from "../../base/model/cluster-connection.ts";
-import type { ClusterState, WorkloadRow } from "../../page/wire.ts";
+import type { ClusterState, ServiceRow, WorkloadRow } from "../../page/wire.ts";
 
 interface WorkloadFacts {
   kind: string;
@@ -15,6 +16,35 @@ interface WorkloadFacts {
 
 type Counts = Partial<Record<string, number>>;
 type WorkloadCondition = { type: string; status: string; reason?: string; message?: string };
+
+/**
+ * A line of the overview about a Service. Pure.
+ * @param given fields of the spec that it was given
+ * @param status as the local API shows it
+ * @param pods those that it selects
+ */
+export function toServiceRow(
+  { metadata: { namespace = "default", name = "" }, spec }: Service,
+  given: Partial<Service["spec"]>,
+  status: object,
+  pods: ServiceRow["pods"],
+): ServiceRow {
+  const { type, selector, externalName = "", clusterIP = "", ports = [] } = { ...spec, ...given };
+  const ready = pods.filter(({ isReady }) => isReady);
+  const isSelecting = type !== "ExternalName" && Object.keys(selector ?? {}).length > 0;
+  const problem = conditionsOf(status).find((it) => it.status === "True");
+  return {
+    namespace,
+    name,
+    type,
+    address: type === "ExternalName" ? externalName : clusterIP === "None" ? "headless" : clusterIP,
+    ports: ports.map(({ port, nodePort, protocol }) => `${port}${nodePort ? `:${nodePort}` : ""}/${protocol}`),
+    status: isSelecting ? `${ready.length}/${pods.length} ready` : "-",
+    isGood: problem === undefined && (!isSelecting || ready.length > 0),
+    detail: problem ? textOf(problem) : "",
+    pods: pods.toSorted((a, b) => Number(b.isReady) - Number(a.isReady) || a.name.localeCompare(b.name)),
+  };
+}
 
 /** A line of the overview about a workload. Pure. */
 export function toWorkloadRow({ kind, namespace, name, source, spec, status, nextRun }: WorkloadFacts): WorkloadRow {

@@ -16,6 +16,7 @@ import type {
   PodDetail,
   ProbeAttempt,
   ProbeHistory,
+  ServiceRow,
 } from "../../page/wire.ts";
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";
 import type { CgroupStats } from "../../stats/cgroups/cgroup-figures.ts";
@@ -26,6 +27,8 @@ export interface PodDetailFacts {
   pod: Pod;
   usage: PodSummary | undefined;
   events: readonly CoreEvent[];
+  /** Those that lead to the pod. */
+  services: ServiceRow[];
   explanation: PodExplanation;
   probeAttempts: (container: string, kind: ProbeKind) => readonly ProbeAttempt[];
   manifest: ManifestView;
@@ -45,6 +48,7 @@ export function toPodDetail(facts: PodDetailFacts): PodDetail {
     qosClass: status?.qosClass ?? "",
     startedAt: toMs(status?.startTime),
     conditions: (status?.conditions ?? []).map(toCondition),
+    services: facts.services,
     containers: allContainersOf(spec).map((container) => toContainerDetail(container, facts)),
     volumes: (spec.volumes ?? []).map(({ name, ...source }) => {
       const measured = usage?.volume?.find((volume) => volume.name === name);

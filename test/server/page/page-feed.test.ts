@@ -1,6 +1,14 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import type { NodeState, NodeUsage, Rejection, Snapshot, Update, WorkloadRow } from "../../../src/page/wire.ts";
+import type {
+  NodeState,
+  NodeUsage,
+  Rejection,
+  ServiceRow,
+  Snapshot,
+  Update,
+  WorkloadRow,
+} from "../../../src/page/wire.ts";
 import {
   FIRST_SAMPLE_MS,
   IDLE_PERIOD_MS,
@@ -30,6 +38,7 @@ function world(over: Partial<PageSource> = {}) {
     isComplete: true,
     rejections: [] as Rejection[],
     workloads: [] as WorkloadRow[],
+    services: [] as ServiceRow[],
     problem: "",
   };
   const source: PageSource = {
@@ -45,6 +54,7 @@ function world(over: Partial<PageSource> = {}) {
     node: async () => ({ name: "n", problem: state.problem }) as NodeState,
     rejections: () => state.rejections,
     workloads: () => state.workloads,
+    services: () => state.services,
     measure: async () => {
       state.measured++;
       return { summary: { node: { nodeName: "n", startTime: "" }, pods: [] }, node: nodeUsage };
@@ -136,6 +146,8 @@ test("refused manifests, workloads, sources that were read and the state of the 
   expect(await changed()).toEqual([{ rejections: state.rejections } as never]);
   state.workloads = [{ kind: "Job", name: "backup" } as WorkloadRow];
   expect(await changed()).toEqual([{ workloads: state.workloads } as never]);
+  state.services = [{ name: "web" } as ServiceRow];
+  expect(await changed()).toEqual([{ services: state.services } as never]);
   state.problem = "no engine";
   await clock.advance(OPEN_PERIOD_MS);
   expect(events.at(-1)?.[1].node?.problem).toBe("no engine");

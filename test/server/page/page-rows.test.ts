@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { toClusterState, toWorkloadRow } from "../../../src/server/page/page-rows.ts";
+import { toClusterState, toServiceRow, toWorkloadRow } from "../../../src/server/page/page-rows.ts";
+import { aService } from "../../controllers/workload-world.ts";
 
 const AT = "2026-11-22T03:00:00Z";
 const condition = (type: string, status: string, more: object = {}) => ({ conditions: [{ type, status, ...more }] });
@@ -43,6 +44,47 @@ test.each<[string, object, object | undefined, string, boolean, string]>([
 ])("%s %p with status %p", (kind, spec, status, text, isGood, detail) => {
   const row = toWorkloadRow({ kind, namespace: "a", name: "b", source: "", spec, status, nextRun: undefined });
   expect([row.status, row.isGood, row.detail]).toEqual([text, isGood, detail]);
+});
+
+const GIVEN = { clusterIP: "10.96.0.7", ports: [{ port: 80, nodePort: 30080, protocol: "TCP" }] };
+const [READY, OTHER] = [
+  { name: "b", isReady: true },
+  { name: "a", isReady: false },
+];
+
+test.each<[string, object, object, object, object, (typeof READY)[]?]>([
+  [
+    "has its address, its ports and its pods, the Ready ones first",
+    { type: "NodePort" },
+    GIVEN,
+    {},
+    {
+      type: "NodePort",
+      address: "10.96.0.7",
+      ports: ["80:30080/TCP"],
+      status: "1/2 ready",
+      isGood: true,
+      pods: [READY, OTHER],
+    },
+  ],
+  ["without a Ready pod is bad", {}, {}, {}, { status: "0/1 ready", isGood: false, pods: [OTHER] }, [OTHER]],
+  ["that is headless", { clusterIP: "None" }, {}, {}, { address: "headless", ports: ["80/TCP"], isGood: true }],
+  [
+    "of another name leads to no pods",
+    { type: "ExternalName", externalName: "example.com" },
+    {},
+    {},
+    { address: "example.com", status: "-", isGood: true },
+  ],
+  [
+    "that is not published says why",
+    {},
+    {},
+    condition("PortNotAllocated", "True", { reason: "PortNotAllocated", message: "held" }),
+    { isGood: false, detail: "PortNotAllocated: held" },
+  ],
+])("a Service %s", (_, spec, given, status, want, pods = [OTHER, READY]) => {
+  expect(toServiceRow(aService("web", spec), given, status, pods)).toMatchObject(want);
 });
 
 test("a CronJob shows its last and its next run; a suspended one has no next", () => {

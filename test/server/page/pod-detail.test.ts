@@ -24,6 +24,7 @@ function detailOf(pod: Pod, more: Partial<PodDetailFacts> = {}) {
     pod,
     usage: undefined,
     events: [],
+    services: [],
     explanation: { causes: [], recent: [] } as unknown as PodDetailFacts["explanation"],
     probeAttempts: () => [],
     manifest: { text: "", isSource: true, firstLine: 1, findings: [] },
