@@ -173,8 +173,9 @@ describeWithEngine("the ingress server", () => {
       ),
       ingress("far", "far.test", [["/", "Prefix", "web"]], {}, { "whitelist-source-range": "192.0.2.0/24" }),
       ingress("gone", "gone.test", [["/", "Prefix", "none"]]),
+      ingress("sticky", "sticky.test", [["/", "Prefix", "web"]], {}, { affinity: "cookie" }),
     ];
-    node.writeManifest("web.yaml", list(...server("web"), ...server("api"), users, ...routes));
+    node.writeManifest("web.yaml", list(...server("web", 2), ...server("api"), users, ...routes));
     const { ask, untilAnswered } = await startNode(node);
     await untilAnswered("web.test", "/", "200 web");
     await untilAnswered("web.test", "/api", "200 api");
@@ -193,6 +194,14 @@ describeWithEngine("the ingress server", () => {
     expect(await ask("staff.test", "/", { headers, method: "POST", body: "x".repeat(2000) })).toStartWith("413");
     expect(await ask("far.test")).toStartWith("403");
     expect(await ask("gone.test")).toStartWith("503");
+    const podOf = async (host: string, cookie: string) =>
+      (await ask(host, "/", { headers: { Cookie: `INGRESSCOOKIE=${cookie}` } })).split(" ")[2]!;
+    const podsOf = async (host: string, cookies: string[]) =>
+      new Set(await Promise.all(cookies.map((cookie) => podOf(host, cookie)))).size;
+    const clients = Array.from({ length: 12 }, (_, index) => `client-${index}`);
+    await node.until("both pods", async () => (await podsOf("sticky.test", clients)) === 2);
+    expect(await podsOf("sticky.test", Array(12).fill("one") as string[])).toBe(1);
+    expect(await podsOf("web.test", Array(12).fill("one") as string[])).toBe(2);
     const shown = async () => JSON.parse((await node.run("get ingress web -o json")).stdout);
     const { status } = await node.until("an address", async () => {
       const found = await shown();
@@ -280,22 +289,33 @@ describeWithEngine("the ingress server", () => {
     expect(await serverId(node)).toBe(before);
   });
 
-  test("what is wrong is left out and told, and what is right is changed at the same time", async () => {
+  test("what is wrong, and what nginx refuses, is left out and told, and what is right is changed at the same time", async () => {
     const node = testNode();
     const good = ingress("good", "good.test", [["/", "Prefix", "web"]]);
     node.writeManifest("good.yaml", list(...server("web"), good));
     const { untilAnswered } = await startNode(node);
     await untilAnswered("good.test", "/", "200 web");
     const snippet = { "configuration-snippet": "return 200 x;" };
-    node.writeManifest("bad.yaml", list(ingress("bad", "bad.test", [["/", "Prefix", "web"]], {}, snippet)));
+    const certificates = new TestCertificates(tempDir());
+    const { cert, key } = certificates.serverNamed("weak.test");
+    const chain = { cert: `${cert}${certificates.weak("small").cert}`, key } as CertificateFiles;
+    const tls = { tls: [{ hosts: ["weak.test"], secretName: "weak" }] };
+    const bad = [
+      ingress("bad", "bad.test", [["/", "Prefix", "web"]], {}, snippet),
+      ingress("weak", "weak.test", [["/", "Prefix", "web"]], tls),
+    ];
+    node.writeManifest("bad.yaml", list(...bad, tlsSecret("weak", chain)));
     node.writeManifest("late.yaml", list(ingress("late", "late.test", [["/", "Prefix", "web"]])));
     await untilAnswered("late.test", "/", "200 web");
     await untilAnswered("bad.test", "/", "404");
+    await untilAnswered("weak.test", "/", "404");
     await untilAnswered("good.test", "/", "200 web");
-    const events = async () => (await node.run("get events -A")).stdout;
-    await node.until("an event", async () =>
-      (await events()).includes(`${ANNOTATION}configuration-snippet is not supported`),
-    );
+    for (const message of [
+      `ingress/bad *it is not served: annotation ${ANNOTATION}configuration-snippet is not supported`,
+      "ingress/weak *it is not served: nginx refuses it: .*key too small",
+    ]) {
+      await node.until(message, async () => new RegExp(message).test((await node.run("get events -A")).stdout));
+    }
   });
 
   test("a rolling update of the pods behind it loses no request", async () => {

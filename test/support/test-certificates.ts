@@ -37,6 +37,11 @@ export class TestCertificates {
     return this.#selfSigned(name, ["-addext", `subjectAltName=DNS:${name}`]);
   }
 
+  /** With a key that Debian's OpenSSL refuses in a chain. */
+  weak(name: string): CertificateFiles {
+    return this.#selfSigned(name, [], "rsa:1024");
+  }
+
   /** @param subject as openssl writes it: `/O=devs/CN=alice` */
   client(
     subject: string,
@@ -58,7 +63,7 @@ export class TestCertificates {
     return withText(files);
   }
 
-  #selfSigned(name: string, extensions: readonly string[], key: "ec" | "rsa" = "ec"): CertificateFiles {
+  #selfSigned(name: string, extensions: readonly string[], key: KeyKind = "ec"): CertificateFiles {
     const files = this.#files();
     const place = ["-keyout", files.keyFile, "-out", files.certFile, "-subj", `/CN=${name}`, "-days", "3650"];
     this.#openssl(["req", "-x509", ...newKey(key), ...place, ...extensions]);
@@ -77,9 +82,11 @@ export class TestCertificates {
   }
 }
 
-const newKey = (kind: "ec" | "rsa") =>
-  kind === "rsa"
-    ? ["-newkey", "rsa:2048", "-nodes"]
+type KeyKind = "ec" | "rsa" | "rsa:1024";
+
+const newKey = (kind: KeyKind) =>
+  kind !== "ec"
+    ? ["-newkey", kind === "rsa" ? "rsa:2048" : kind, "-nodes"]
     : ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
 
 const withText = (files: { certFile: string; keyFile: string }): CertificateFiles => ({
