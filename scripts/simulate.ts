@@ -158,7 +158,11 @@ let requests = 0;
 const worker = async () => {
   for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
     const life = { seed, days, pods };
-    const result = await live(life);
+    const result = await live(life).catch((error: Error) => {
+      failures++;
+      process.stdout.write(`${error.message}\n`);
+    });
+    if (!result) continue;
     lived++;
     requests += result.requests;
     if (result.failure) {

@@ -159,8 +159,11 @@ export class Scene {
   }
 }
 
-const describe = ({ containers, init, replicas, restartPolicy }: WantedPod) =>
-  `${replicas === undefined ? restartPolicy : `${replicas} replicas`} ${[...init, ...containers]
+const describe = ({ containers, init, replicas, restartPolicy, job }: WantedPod) =>
+  `${job ? JSON.stringify(job) : replicas === undefined ? restartPolicy : `${replicas} replicas`} ${[
+    ...init,
+    ...containers,
+  ]
     .map(({ name, program, version }) => `${name}=${program.join(" ")} v${version}`)
     .join(", ")}`;
 
@@ -260,7 +263,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   "move the manifests away": fault(2, (scene, random) => {
     const { disk } = scene.world;
-    if (disk.exists(MANIFESTS)) disk.rename(MANIFESTS, `${MANIFESTS}.away`);
+    if (disk.exists(MANIFESTS) && !disk.exists(`${MANIFESTS}.away`)) disk.rename(MANIFESTS, `${MANIFESTS}.away`);
     scene.endLater(random, () => scene.bringBackManifests(), 5 * 60_000);
   }),
   "rename the machine": fault(2, (scene, random) => {
@@ -293,7 +296,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   "boot without the manifests": fault(3, (scene, random) => {
     const { world, rules } = scene;
-    if (!world.disk.exists(MANIFESTS)) return;
+    // After a power cut while they are away there are both.
+    if (!world.disk.exists(MANIFESTS) || world.disk.exists(`${MANIFESTS}.away`)) return;
     rules.excuseAll();
     world.cutPower();
     world.disk.rename(MANIFESTS, `${MANIFESTS}.away`);
@@ -373,6 +377,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     const { time } = scene.world;
     const byMs = random.pick([-1, 1]) * random.pick([1_500, 60_000, 3_600_000, 86_400_000, 400 * 86_400_000]);
     time.wallOffsetMs += byMs;
+    scene.rules.jobs.noteClock(time.wallMs);
     scene.world.note(`the clock is set by ${byMs / 1000} s`);
   }),
   "fill the disk": lasting(4, (world, random) => {

@@ -10,10 +10,27 @@ export interface WantedContainer {
   hasLiveness: boolean;
 }
 
-/** The pod that one manifest file asks for, or a Deployment of such pods. */
+/** Times at which a CronJob runs. */
+export interface WantedSchedule {
+  minute: number;
+  /** undefined: each hour. */
+  hour: number | undefined;
+  timeZone: string;
+}
+
+/** Runs to an end: a Job, or with a schedule a CronJob. */
+export interface WantedJob {
+  /** Indexes of a Job; 1 for a CronJob. */
+  completions: number;
+  parallelism: number;
+  schedule: WantedSchedule | undefined;
+}
+
+/** The pod that one manifest file asks for, or a Deployment, Job or CronJob of such pods. */
 export interface WantedPod {
   app: string;
   replicas: number | undefined;
+  job: WantedJob | undefined;
   restartPolicy: "Always" | "OnFailure" | "Never";
   graceSeconds: number;
   init: readonly WantedContainer[];
@@ -26,14 +43,28 @@ export interface WantedPod {
 
 const LASTING = [["run"], ["run"], ["run"], ["slow", "3"], ["deaf"]] as const;
 
+function makeSchedule(random: SeededRandom): WantedSchedule {
+  const zones = ["Etc/UTC", "Europe/Berlin", "America/New_York"];
+  // Hours in which summer time begins and ends come often.
+  const hour = random.chance(0.4) ? undefined : random.pick([1, 2, 2, 3, random.whole(0, 23)]);
+  return { minute: random.whole(0, 59), hour, timeZone: random.pick(zones) };
+}
+
+function makeJob(random: SeededRandom): WantedJob {
+  const schedule = random.chance(0.5) ? makeSchedule(random) : undefined;
+  const completions = schedule ? 1 : random.whole(1, 4);
+  return { completions, parallelism: random.whole(1, completions), schedule };
+}
+
 /** A new pod of some kind. */
 export function makePod(app: string, random: SeededRandom, nowMs: number): WantedPod {
-  const endsByItself = random.chance(0.15);
+  const job = random.chance(0.15) ? makeJob(random) : undefined;
+  const endsByItself = job !== undefined || random.chance(0.15);
   const isCrashing = !endsByItself && random.chance(0.1);
   const container = (name: string): WantedContainer => ({
     name,
     program: endsByItself
-      ? ["exit", String(random.whole(1, 600)), "0"]
+      ? ["exit", String(random.whole(1, job ? 60 : 600)), "0"]
       : isCrashing
         ? ["exit", String(random.whole(3_000, 90_000)), "1"]
         : random.pick(LASTING),
@@ -52,7 +83,8 @@ export function makePod(app: string, random: SeededRandom, nowMs: number): Wante
     restartPolicy: endsByItself ? random.pick(["Never", "OnFailure"] as const) : "Always",
     graceSeconds: random.pick([1, 5, 30]),
     init,
-    containers: Array.from({ length: random.pick([1, 1, 2, 3]) }, (_, index) => container(`app${index}`)),
+    job,
+    containers: Array.from({ length: job ? 1 : random.pick([1, 1, 2, 3]) }, (_, index) => container(`app${index}`)),
     note: 1,
     changedMs: nowMs,
   };
@@ -80,17 +112,31 @@ export function toManifest(pod: WantedPod): string {
   };
   const labels = { app: pod.app };
   const metadata = { name: pod.app, labels, annotations: { note: String(pod.note) } };
-  const object =
-    pod.replicas === undefined
-      ? { apiVersion: "v1", kind: "Pod", metadata, spec }
-      : {
-          apiVersion: "apps/v1",
-          kind: "Deployment",
-          metadata,
-          spec: { replicas: pod.replicas, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
-        };
-  return `${JSON.stringify(object, null, 2)}\n`;
+  const template = { metadata: { labels }, spec };
+  return `${JSON.stringify({ ...toObject(pod, template), metadata }, null, 2)}\n`;
 }
+
+function toObject({ replicas, job, app }: WantedPod, template: { metadata: object; spec: object }): object {
+  if (replicas !== undefined) {
+    const selector = { matchLabels: { app } };
+    return { apiVersion: "apps/v1", kind: "Deployment", spec: { replicas, selector, template } };
+  }
+  if (!job) return { apiVersion: "v1", kind: "Pod", spec: template.spec };
+  const { completions, parallelism, schedule } = job;
+  // People, faults and power cuts end pods of a Job more often than six times.
+  const spec = { backoffLimit: 10_000, completions, parallelism, completionMode: "Indexed", template };
+  if (!schedule) return { apiVersion: "batch/v1", kind: "Job", spec };
+  const { minute, hour, timeZone } = schedule;
+  const times = `${minute} ${hour ?? "*"} * * *`;
+  return { apiVersion: "batch/v1", kind: "CronJob", spec: { schedule: times, timeZone, jobTemplate: { spec } } };
+}
+
+/** Pods of which something may be left at rest. A CronJob keeps four Jobs that have ended. */
+export const podsOf = ({ replicas, job }: WantedPod): number =>
+  job ? (job.schedule ? 5 : job.completions) + FAILED_PODS : (replicas ?? 1);
+
+/** Pods of a Job that others have ended, and that it keeps. */
+const FAILED_PODS = 10;
 
 /** Whether a container of the pod runs on without end. */
 export const isLasting = ({ program }: WantedContainer) => program[0] !== "exit";

@@ -91,6 +91,7 @@ export class EngineHttp {
     const body = init.body as unknown;
     this.#arrive(call, process, () => {
       if (this.#random.chance(this.faults.errorShare)) {
+        if (process !== this.#time.process) return;
         return end(() => resolve(toResponse({ status: 500, json: { message: "a simulated error" } })));
       }
       this.#engine.handle({ method, path, query: searchParams, body }, (response) => {

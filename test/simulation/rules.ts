@@ -1,6 +1,7 @@
-import { isLasting, type WantedContainer, type WantedPod } from "./desired.ts";
+import { isLasting, podsOf, type WantedContainer, type WantedPod } from "./desired.ts";
 import type { ModelContainer, Transition } from "./engine-model.ts";
-import { MANIFESTS, ROOT_DIR, type World } from "./world.ts";
+import { JobHistory, runOf } from "./job-rules.ts";
+import { DAY_MS, MANIFESTS, ROOT_DIR, type World } from "./world.ts";
 
 const LABEL = {
   node: "kubelet-ts.io/node",
@@ -53,6 +54,7 @@ export class Rules {
   readonly #backOff = new Map<string, { delayMs: number; startedMs: number; endedMs: number | undefined }>();
   /** Containers that are done for good: pod, container and version. */
   readonly #done = new Set<string>();
+  readonly jobs = new JobHistory();
   #logLinesBefore = 0;
   /** Reasons other than the manifest to stop what runs, per pod name: a dead sandbox, a probe. */
   readonly #excusedMs = new Map<string, number>();
@@ -147,12 +149,17 @@ export class Rules {
     if (wanted && history) this.#checkOrder(container, wanted, history);
     history?.started.add(labels[LABEL.container] ?? "");
     this.#checkBackOff(container);
+    const run = this.#runOf(container);
+    const wrong = run && this.jobs.noteStart(run, wanted?.job?.schedule);
+    if (wrong !== undefined) throw new Violation("run once", wrong);
   }
 
   /** Both belong to the one pod of a file. */
   #isOneApp(a: ModelContainer, b: ModelContainer): boolean {
     const app = appOf(a);
-    return app !== undefined && app === appOf(b) && this.wanted.get(app)?.replicas === undefined;
+    if (app === undefined || app !== appOf(b)) return false;
+    const wanted = this.wanted.get(app);
+    return wanted?.replicas === undefined && wanted?.job === undefined;
   }
 
   /** Init containers one after the other, then the others in the order of the spec. */
@@ -250,7 +257,10 @@ export class Rules {
       if (isMain && isDone) this.#done.add(attemptKey(container));
       else if (isMain) this.#expectRestart(container);
     }
-    if (container.exitCode === 0 && by === "itself") history?.done.add(container.labels[LABEL.container] ?? "");
+    if (container.exitCode !== 0 || by !== "itself") return;
+    history?.done.add(container.labels[LABEL.container] ?? "");
+    const run = this.#runOf(container);
+    if (run) this.jobs.noteSuccess(run);
   }
 
   /** Where nothing is wrong but the container, it is seen to end, and starts again when its back-off is over. */
@@ -281,6 +291,12 @@ export class Rules {
   #podOf(container: ModelContainer): WantedPod | undefined {
     const app = appOf(container);
     return app === undefined ? undefined : this.wanted.get(app);
+  }
+
+  /** The run of a Job that a container belongs to. */
+  #runOf(container: ModelContainer) {
+    const wanted = this.#podOf(container);
+    return wanted && runOf(container, container.labels[LABEL.podName] ?? "", wanted, versionOf(container));
   }
 
   // --- in the end ---
@@ -330,15 +346,36 @@ export class Rules {
     return undefined;
   }
 
+  /** Jobs are complete; CronJobs ran when they should since the last fault of the day. */
+  #findWrongJob(): string | undefined {
+    const { nowMs, wallOffsetMs } = this.#world.time;
+    const sinceMs = Math.max(Math.floor(nowMs / DAY_MS) * DAY_MS, this.lastFaultMs + EDIT_SETTLES_MS);
+    for (const pod of this.wanted.values()) {
+      const { app, job } = pod;
+      if (!job) continue;
+      if (!job.schedule) {
+        const index = this.jobs.findUnfinished(pod);
+        if (index !== undefined) return `index ${index} of Job ${app} is not done`;
+        continue;
+      }
+      const fromMs = Math.max(sinceMs, pod.changedMs + EDIT_SETTLES_MS) + wallOffsetMs;
+      const wrong = this.jobs.findMissedRun(app, job.schedule, { fromMs, toMs: nowMs + wallOffsetMs });
+      if (wrong !== undefined) return wrong;
+    }
+    return undefined;
+  }
+
   #findProblem(): string | undefined {
     const { engine, disk, time, wire } = this.#world;
     if (!this.#world.isRunning) return "no kubelet runs";
     const wrong = this.#findWrongPod();
     if (wrong !== undefined) return wrong;
     const sandboxes = this.#world.ownRunning().filter(({ labels }) => labels[LABEL.container] === "POD").length;
-    const pods = [...this.wanted.values()].reduce((sum, { replicas = 1 }) => sum + replicas, 0);
+    const wrongJob = this.#findWrongJob();
+    if (wrongJob !== undefined) return wrongJob;
+    const pods = [...this.wanted.values()].reduce((sum, pod) => sum + podsOf(pod), 0);
     const names = [...this.wanted.values()].reduce(
-      (sum, { replicas = 1, containers, init }) => sum + replicas * (containers.length + init.length),
+      (sum, pod) => sum + podsOf(pod) * (pod.containers.length + pod.init.length),
       0,
     );
     if (sandboxes > pods) return `${sandboxes} sandboxes run for ${pods} pods`;
