@@ -35,7 +35,11 @@ export interface ApiRequest extends Pick<ServerRequest, "method" | "path" | "que
 
 export type ApiResponse = ListenerResponse;
 
-export const jsonText = (status: number, body: string, headers: Record<string, string> = {}): HttpResponse => ({
+export const jsonText = (
+  status: number,
+  body: string | Uint8Array,
+  headers: Record<string, string> = {},
+): HttpResponse => ({
   status,
   headers: { "Content-Type": "application/json", ...headers },
   body,

@@ -76,31 +76,44 @@ export function listResponse(
 
 const JSON_HEADERS = { "Content-Type": "application/json" };
 /** A longer list is made while the client takes it: of many clients at a time, none holds a whole list. */
-const MAX_WHOLE_CHARACTERS = 256 * 1024;
-const MIN_CHUNK_CHARACTERS = 32 * 1024;
+const MAX_WHOLE_BYTES = 256 * 1024;
+const MIN_CHUNK_BYTES = 32 * 1024;
 
-function inPieces(pieces: Generator<string>): HttpResponse | StreamedResponse {
-  let text = "";
+function inPieces(pieces: Generator<string | Uint8Array>): HttpResponse | StreamedResponse {
+  const first: Uint8Array[] = [];
+  let length = 0;
   for (let next = pieces.next(); !next.done; next = pieces.next()) {
-    text += next.value;
-    if (text.length > MAX_WHOLE_CHARACTERS) return { status: 200, headers: JSON_HEADERS, chunks: joined(text, pieces) };
+    const piece = toBytes(next.value);
+    first.push(piece);
+    length += piece.length;
+    if (length > MAX_WHOLE_BYTES) return { status: 200, headers: JSON_HEADERS, chunks: joined(first, pieces) };
   }
-  return { status: 200, headers: JSON_HEADERS, body: text };
+  return { status: 200, headers: JSON_HEADERS, body: Buffer.concat(first) };
 }
 
-/** The pieces, short ones put together to chunks that are worth a write. */
-async function* joined(start: string, pieces: Generator<string>): AsyncGenerator<string> {
-  let text = start;
-  for (const piece of pieces) {
-    if (text.length + piece.length > MIN_CHUNK_CHARACTERS) {
-      yield text;
-      text = "";
+/** The pieces, short ones put together to chunks that are worth a write. A long one is not copied: clients share it. */
+async function* joined(...parts: Iterable<string | Uint8Array>[]): AsyncGenerator<Uint8Array> {
+  let short: Uint8Array[] = [];
+  let length = 0;
+  for (const pieces of parts) {
+    for (const piece of pieces) {
+      const bytes = toBytes(piece);
+      if (length + bytes.length > MIN_CHUNK_BYTES) {
+        yield Buffer.concat(short);
+        short = [];
+        length = 0;
+      }
+      if (bytes.length > MIN_CHUNK_BYTES) yield bytes;
+      else {
+        short.push(bytes);
+        length += bytes.length;
+      }
     }
-    if (piece.length > MIN_CHUNK_CHARACTERS) yield piece;
-    else text += piece;
   }
-  yield text;
+  yield Buffer.concat(short);
 }
+
+const toBytes = (text: string | Uint8Array): Uint8Array => (typeof text === "string" ? Buffer.from(text) : text);
 
 const encodeToken = (token: ContinueToken) => Buffer.from(JSON.stringify(token)).toString("base64url");
 
@@ -151,15 +164,11 @@ interface WatchOptions {
   sendsInitialEvents: boolean;
 }
 
-/** A line of a watch as it was sent last. */
-interface SentLine {
-  type: StoreEvent["type"];
-  object: ApiObject;
-  bytes: Uint8Array;
+/** One line of a watch, in pieces. A long object is not copied: watches share it. */
+function toLine(type: string, object: string | Uint8Array): Uint8Array[] {
+  const parts = [Buffer.from(`{"type":"${type}","object":`), toBytes(object), Buffer.from("}\n")];
+  return object.length > MIN_CHUNK_BYTES ? parts : [Buffer.concat(parts)];
 }
-
-/** The last line of each store: watches of one kind mostly send the same line at the same time. */
-const lastLines = new WeakMap<ObjectStore, SentLine>();
 
 /** A reader of the changes of a selection. It remembers a position in the events of the store, not the events. */
 class Watch {
@@ -175,7 +184,7 @@ class Watch {
     this.#resource = resourceId(deps.presentation.kind);
   }
 
-  async *lines(options: WatchOptions, signal: AbortSignal): AsyncGenerator<string | Uint8Array> {
+  async *lines(options: WatchOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const { store, clock, selection } = this.#deps;
     const { since, timeoutMs, sendsBookmarks, sendsInitialEvents } = options;
     const end = new AbortController();
@@ -203,16 +212,16 @@ class Watch {
       this.#taken = isFromState ? store.revision : since;
       if (isFromState) {
         for (const object of store.list(this.#resource, selection.namespace).filter(selection.matches)) {
-          yield this.#line("ADDED", object);
+          yield* this.#line("ADDED", object);
         }
-        if (sendsInitialEvents && sendsBookmarks) yield this.#bookmark(true);
+        if (sendsInitialEvents && sendsBookmarks) yield* this.#bookmark(true);
       }
       while (!stop.aborted) {
         const line = this.#next();
-        if (line !== undefined) yield line;
+        if (line !== undefined) yield* line;
         else if (isBookmarkDue) {
           isBookmarkDue = false;
-          yield this.#bookmark(false);
+          yield* this.#bookmark(false);
           planBookmark();
         } else {
           await new Promise<void>((resolve) => {
@@ -222,7 +231,7 @@ class Watch {
       }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      yield `${JSON.stringify({ type: "ERROR", object: error.status })}\n`;
+      yield* toLine("ERROR", JSON.stringify(error.status));
     } finally {
       cancelTimeout();
       cancelBookmark();
@@ -236,7 +245,7 @@ class Watch {
    * @returns undefined when there is none yet
    * @throws ApiError 410 when the reader has fallen too far behind
    */
-  #next(): string | Uint8Array | undefined {
+  #next(): Uint8Array[] | undefined {
     const { store, selection } = this.#deps;
     for (;;) {
       const event = store.eventAfter(this.#resource, this.#taken);
@@ -248,25 +257,15 @@ class Watch {
     }
   }
 
-  #line(type: StoreEvent["type"], object: ApiObject): string | Uint8Array {
-    const { store, presentation } = this.#deps;
-    const shown = presentation.show(object);
-    if (!presentation.isPlain) {
-      const text = presentation.text(shown, this.#isFirstLine);
-      this.#isFirstLine = false;
-      return `{"type":"${type}","object":${text}}\n`;
-    }
-    let last = lastLines.get(store);
-    if (last?.object !== shown || last.type !== type) {
-      const bytes = Buffer.from(`{"type":"${type}","object":${presentation.text(shown)}}\n`);
-      last = { type, object: shown, bytes };
-      lastLines.set(store, last);
-    }
-    return last.bytes;
+  #line(type: StoreEvent["type"], object: ApiObject): Uint8Array[] {
+    const { presentation } = this.#deps;
+    const text = presentation.text(presentation.show(object), this.#isFirstLine);
+    this.#isFirstLine = false;
+    return toLine(type, text);
   }
 
   /** @param endsInitial marks the end of what there was when the watch began */
-  #bookmark(endsInitial: boolean): string {
+  #bookmark(endsInitial: boolean): Uint8Array[] {
     const { store, presentation } = this.#deps;
     const metadata = {
       resourceVersion: String(store.revision),
@@ -277,7 +276,7 @@ class Watch {
     const object = { kind, apiVersion: apiVersionOf(presentation.kind), metadata } as unknown as ApiObject;
     const text = presentation.text(object, this.#isFirstLine);
     this.#isFirstLine = false;
-    return `{"type":"BOOKMARK","object":${text}}\n`;
+    return toLine("BOOKMARK", text);
   }
 }
 

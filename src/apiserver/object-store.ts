@@ -57,8 +57,8 @@ export const namespacedName = (namespace: string | undefined, name: string): Nam
 
 export const keyOf = ({ metadata }: ApiObject): NamespacedName => namespacedName(metadata.namespace, metadata.name);
 
-/** An object's JSON, made once for each version of the object. */
-export const jsonOf = memoized((object: object) => JSON.stringify(object));
+/** An object's JSON, made once for each version of the object: all clients that it is sent to share these bytes. */
+export const jsonOf = memoized((object: object): Uint8Array => Buffer.from(JSON.stringify(object)));
 
 /** An object without what a dry run does not set. */
 export function writtenPart({ metadata, ...object }: Readonly<Record<"metadata", object>>): unknown {

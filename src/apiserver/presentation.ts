@@ -88,16 +88,11 @@ export class Presentation {
     else this.show = (object) => ({ ...complete(object), apiVersion });
   }
 
-  /** Whether the text of an object depends on nothing but the object. */
-  get isPlain(): boolean {
-    return this.#form.shape === "object";
-  }
-
   /**
    * An object as JSON, after {@link show}.
    * @param hasColumns false leaves the columns of a table out, as later events of a watch do
    */
-  text(shown: ApiObject, hasColumns = true): string {
+  text(shown: ApiObject, hasColumns = true): string | Uint8Array {
     const { resourceVersion } = shown.metadata;
     switch (this.#form.shape) {
       case "object":
@@ -110,7 +105,7 @@ export class Presentation {
   }
 
   /** A list as pieces of JSON, each made when it is asked for. @param metadata of the list */
-  *list(objects: readonly ApiObject[], metadata: object): Generator<string> {
+  *list(objects: readonly ApiObject[], metadata: object): Generator<string | Uint8Array> {
     const { shape } = this.#form;
     const items = objects.values().map(this.show);
     if (shape === "table") yield* this.#table(items, metadata, true);
@@ -127,7 +122,7 @@ export class Presentation {
   }
 
   #metadataText(object: ApiObject): string {
-    const metadata = jsonOf(object.metadata);
+    const metadata = metadataJsonOf(object.metadata);
     return `{"kind":"PartialObjectMetadata","apiVersion":"${this.#metaApiVersion}","metadata":${metadata}}`;
   }
 
@@ -145,7 +140,7 @@ export class Presentation {
     const rows = objects.map((object) => {
       const cells = JSON.stringify(columns.map(({ value }) => value(object, now)));
       if (this.#includeObject === "None") return `{"cells":${cells}}`;
-      const shown = this.#includeObject === "Object" ? jsonOf(object) : this.#metadataText(object);
+      const shown = this.#includeObject === "Object" ? JSON.stringify(object) : this.#metadataText(object);
       return `{"cells":${cells},"object":${shown}}`;
     });
     const columnDefinitions = hasColumns ? definitions : [];
@@ -154,11 +149,17 @@ export class Presentation {
   }
 }
 
-const listText = (kind: string, apiVersion: string, metadata: object, items: IteratorObject<string>) =>
-  withArray({ kind, apiVersion, metadata }, "items", items);
+const metadataJsonOf = memoized((metadata: object) => JSON.stringify(metadata));
+
+const listText = <T>(
+  kind: string,
+  apiVersion: string,
+  metadata: object,
+  items: IteratorObject<T>,
+): Generator<string | T> => withArray({ kind, apiVersion, metadata }, "items", items);
 
 /** The text of an object with an array of texts as its last member, in pieces. */
-function* withArray(head: object, name: string, items: IteratorObject<string>): Generator<string> {
+function* withArray<T>(head: object, name: string, items: IteratorObject<T>): Generator<string | T> {
   let separator = `${JSON.stringify(head).slice(0, -1)},"${name}":[`;
   for (const item of items) {
     yield separator;

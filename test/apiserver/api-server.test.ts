@@ -415,6 +415,21 @@ describe("get and list", () => {
     },
   );
 
+  test("clients share the bytes of a long object, in lists and watches", async () => {
+    const { store, send } = anApiServer();
+    const metadata = { name: "long", namespace: "default" };
+    store.put("configmaps", { apiVersion: "v1", kind: "ConfigMap", metadata, data: { text: "x".repeat(500_000) } });
+    const longChunk = async (query: string) => {
+      const response = await send({ path: `${CONFIG_MAPS}${query}` });
+      if (!("chunks" in response)) throw new Error("the response is whole");
+      for await (const chunk of response.chunks) if (chunk.length > 500_000) return chunk;
+    };
+    const first = await longChunk("");
+    expect(first).toBeDefined();
+    expect((await longChunk("")) === first).toBe(true);
+    expect((await longChunk("?watch=true")) === first).toBe(true);
+  });
+
   const aMap = (data: string) => `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":${data}}`;
   const twice = aMap('{"a":"1","b":"\\":\\"","a":"2"}');
   const refusal = 'as a ConfigMap: strict decoding error: duplicate field "data.a"';
