@@ -23,8 +23,10 @@ interface ConditionsInput {
 export function computeConditions(input: ConditionsInput): PodCondition[] {
   const containersReady = judgeContainersReady(input);
   const isReady = containersReady.status === "True";
+  // A pod that has ended starts no container, though its sandbox is stopped a moment later: its end is one status.
+  const startsContainers = input.hasSandbox && input.phase !== "Succeeded" && input.phase !== "Failed";
   const conditions: ({ type: string } & Verdict)[] = [
-    { type: "PodReadyToStartContainers", status: input.hasSandbox ? "True" : "False" },
+    { type: "PodReadyToStartContainers", status: startsContainers ? "True" : "False" },
     { type: "Initialized", ...judgeInitialized(input) },
     // No condition of a readiness gate is set on this node.
     { type: "Ready", ...(isReady ? judgeReadinessGates(input.spec.readinessGates ?? [], new Map()) : containersReady) },

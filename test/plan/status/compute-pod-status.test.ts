@@ -8,7 +8,7 @@ import {
   computePhase,
   computePodStatus,
 } from "../../../src/plan/status/compute-pod-status.ts";
-import { aContainer, anExited, aPod, aRunning, EPOCH } from "../../support/builders.ts";
+import { aContainer, anExited, aPod, aRunning, aSandbox, EPOCH } from "../../support/builders.ts";
 
 const START = `${EPOCH.toISOString().slice(0, 19)}Z`;
 const backOff = { reason: "CrashLoopBackOff", message: "back-off 10s" } as const;
@@ -129,10 +129,14 @@ test("an image is called what the engine calls it first, its id by digest when i
 
 const POD = aPod({ restartPolicy: "OnFailure" });
 
-function podStatusOf(containers: PodSnapshot["containers"], over: { end?: PodEnd; previous?: PodStatus } = {}) {
+function podStatusOf(
+  containers: PodSnapshot["containers"],
+  over: { end?: PodEnd; previous?: PodStatus } = {},
+  sandboxes: PodSnapshot["sandboxes"] = [],
+) {
   return computePodStatus({
     pod: POD,
-    snapshot: { uid: "u", name: "p", namespace: "default", sandboxes: [], containers },
+    snapshot: { uid: "u", name: "p", namespace: "default", sandboxes, containers },
     qosClass: "BestEffort",
     probes: new Map(),
     waiting: new Map(),
@@ -169,6 +173,15 @@ test("a pod that failed is not ready, though its containers run on for their gra
   expect(containerStatuses).toMatchObject([{ ready: true }]);
   for (const type of ["Ready", "ContainersReady"])
     expect(conditions).toContainEqual(expect.objectContaining({ type, status: "False", reason: "PodFailed" }));
+});
+
+test("the end of a pod is one status: that its sandbox stops later changes nothing", () => {
+  const containers = [anExited(POD.spec.containers[0]!.name, 0)];
+  const end: PodEnd = { phase: "Succeeded" };
+  const [before, after] = (["ready", "notready"] as const).map((state) =>
+    podStatusOf(containers, { end }, [aSandbox({ state })]),
+  );
+  expect(before).toEqual(after!);
 });
 
 /** A container without `state` was removed from the engine, or never made. */
