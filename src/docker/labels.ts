@@ -24,6 +24,8 @@ export const LABEL = {
   terminationGracePeriod: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.pod.terminationGracePeriod`,
   /** The image as the manifest names it: Docker is given an id. */
   image: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/image`,
+  /** On init containers: their restartPolicy, `Always` for sidecars, else "". Without a kubelet it tells them from the others. */
+  initContainer: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/init-container`,
   /** Milliseconds. The restart count is not enough: a container also starts again for edits and new sandboxes. */
   backOff: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/back-off-ms`,
   sandboxHash: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/sandbox.hash`,
@@ -107,6 +109,7 @@ export function toContainerLabels(input: ContainerLabelInput): Record<string, st
   const { pod, container } = input;
   const { terminationGracePeriodSeconds } = pod.spec;
   const { preStop } = container.lifecycle ?? {};
+  const init = pod.spec.initContainers?.find(({ name }) => name === container.name);
   return {
     ...identityLabels(pod, container.name),
     [LABEL.type]: "container",
@@ -116,6 +119,7 @@ export function toContainerLabels(input: ContainerLabelInput): Record<string, st
     [LABEL.restartCount]: String(input.restartCount),
     ...(input.backOffMs !== undefined && { [LABEL.backOff]: String(input.backOffMs) }),
     ...(container.image && { [LABEL.image]: container.image }),
+    ...(init && { [LABEL.initContainer]: init.restartPolicy ?? "" }),
     [LABEL.terminationMessagePath]: container.terminationMessagePath,
     [LABEL.terminationMessagePolicy]: container.terminationMessagePolicy,
     ...(terminationGracePeriodSeconds !== undefined && {

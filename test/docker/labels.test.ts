@@ -50,6 +50,22 @@ test("labels of our own on a container; the others are compared with recorded on
   });
 });
 
+test.each([
+  ["app", undefined],
+  ["setup", ""],
+  ["side", "Always"],
+])("the label of init containers, on %s", (name, want) => {
+  const [container] = POD.spec.containers;
+  const initContainers = [
+    { ...container!, name: "setup" },
+    { ...container!, name: "side", restartPolicy: "Always" as const },
+  ];
+  const pod = aPod({ spec: { ...POD.spec, initContainers } });
+  const rest = { owner: OWNER, sandboxId: "s1", hash: "h1", restartCount: 0, logPath: "" };
+  const labels = toContainerLabels({ ...rest, pod, container: { ...container!, name } });
+  expect(labels["annotation.kubelet-ts.io/init-container"]).toBe(want as string);
+});
+
 test("a pod cannot disown its sandbox or claim another pod's by a label", () => {
   const pod = aPod({
     metadata: {

@@ -75,7 +75,7 @@ export class EngineReader {
 }
 
 /**
- * A pod as the API shows it. Without its manifest every container counts as a main container that restarts; a running
+ * A pod as the API shows it. Without its manifest every main container counts as one that restarts; a running
  * container counts as ready, for nothing probes it.
  * @param pod by the manifest, if a checkpoint has it
  */
@@ -116,6 +116,14 @@ export function toPodOfLabels({ snapshot }: EnginePod, nodeName: string): Pod {
   const inOrder = [...newest.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
   const isOwn = (key: string) =>
     !key.startsWith(ANNOTATION_LABEL_PREFIX) && !key.startsWith("io.kubernetes.") && !key.startsWith("kubelet-ts.io/");
+  const toContainers = (chosen: typeof inOrder) =>
+    chosen.map(({ name: container, image, labels: own }) => ({
+      name: container,
+      image: own[LABEL.image] ?? image,
+      resources: {},
+      ...(own[LABEL.initContainer] && { restartPolicy: own[LABEL.initContainer] }),
+    }));
+  const isInit = ({ labels: own }: (typeof inOrder)[number]) => own[LABEL.initContainer] !== undefined;
   const labels = Object.fromEntries(Object.entries(sandboxes[0]?.labels ?? {}).filter(([key]) => isOwn(key)));
   return {
     apiVersion: "v1",
@@ -124,11 +132,8 @@ export function toPodOfLabels({ snapshot }: EnginePod, nodeName: string): Pod {
     spec: {
       nodeName,
       restartPolicy: "Always",
-      containers: inOrder.map((container) => ({
-        name: container.name,
-        image: container.labels[LABEL.image] ?? container.image,
-        resources: {},
-      })),
+      initContainers: toContainers(inOrder.filter(isInit)),
+      containers: toContainers(inOrder.filter((it) => !isInit(it))),
     },
   } as unknown as Pod;
 }

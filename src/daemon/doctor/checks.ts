@@ -205,10 +205,11 @@ function checkOrchestrators({ otherOrchestrators, engine }: MachineFacts): Check
   return ok("other orchestrators", "none");
 }
 
-function checkManifests({ manifests: { paths, findings, pods } }: MachineFacts): CheckResult[] {
+function checkManifests({ manifests: { paths, findings, pods, specs } }: MachineFacts): CheckResult[] {
   if (paths.length === 0) return [warn("manifests", "none are configured", "kubelet-ts --pod-manifest-path=DIRECTORY")];
   const errors = findings.filter(({ severity }) => severity === "error");
-  if (errors.length === 0) return [ok("manifests", `${pods} pods in ${paths.join(", ")}`)];
+  const workloads = specs.length > pods ? `, ${specs.length - pods} workloads` : "";
+  if (errors.length === 0) return [ok("manifests", `${pods} pods${workloads} in ${paths.join(", ")}`)];
   return errors.map((finding) => fail("manifests", describeFinding(finding), `edit ${finding.file}`));
 }
 

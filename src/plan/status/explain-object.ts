@@ -128,8 +128,9 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
       cause(`${type} is ${status}: ${message}`, NODE_FIXES[type] ?? ""),
     );
     if (unschedulable) causes.push(cause("it is cordoned: new pods stay Pending", "kubectl uncordon"));
-    const isReady = conditions.length > 0 && bad.length === 0;
-    return { isReady, state: isReady ? "its conditions are as they should be" : "pods may not run", causes };
+    const isWell = conditions.length > 0 && bad.length === 0;
+    const state = isWell ? "its conditions are as they should be" : "pods may not run";
+    return { isReady: isWell && !unschedulable, state, causes };
   },
   PersistentVolumeClaim: (_, { phase = "Pending" }) => ({ isReady: phase === "Bound", state: phase }),
 };

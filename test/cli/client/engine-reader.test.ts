@@ -33,6 +33,14 @@ describe("a pod by its containers alone", () => {
     expect(summarizePod(pod)).toMatchObject({ ready: 2, total: 2, status: "Running", restarts: 1 });
   });
 
+  test("knows init containers and sidecars by their label", () => {
+    const of = (restartPolicy: string) => ({ labels: { "annotation.kubelet-ts.io/init-container": restartPolicy } });
+    const snapshot = aSnapshot([aRunning("app"), aRunning("side", of("Always")), anExited("init", 0, of(""))]);
+    const pod = ofLabels(snapshot);
+    expect(pod.spec.containers.map(({ name }) => name)).toEqual(["app"]);
+    expect(summarizePod(pod)).toMatchObject({ ready: 2, total: 2, status: "Running" });
+  });
+
   test("has the manifest of its checkpoint", () => {
     const kept = aPod({ initContainers: [aContainer({ name: "init" })], containers: [aContainer({ name: "app" })] });
     const snapshot = aSnapshot([aRunning("app"), anExited("init", 0)]);

@@ -221,3 +221,9 @@ test.each([
 ])("%s", (_, change) => {
   expect(runChecks({ ...HEALTHY, ...change }).filter(({ status }) => status !== "ok")).toEqual([]);
 });
+
+test("manifests count pods and workloads", () => {
+  const pod = { metadata: {}, spec: { containers: [] } };
+  const found = runChecks({ ...HEALTHY, ...manifests({ pods: 1, specs: [pod, pod, pod] as never }) });
+  expect(found.find(({ name }) => name === "manifests")?.message).toBe("1 pods, 2 workloads in /pods");
+});

@@ -24,6 +24,7 @@ test.each<[string, object, object, number, string]>([
   ["Service", { type: "ExternalName" }, {}, 0, "is ready: it is a name for another host"],
   ["Node", {}, { conditions: [isReady] }, 0, 'x "web" is ready: its conditions'],
   ["Node", { unschedulable: true }, { conditions: [isReady] }, 0, "it is cordoned: new pods stay Pending\n  Fix: kube"],
+  ["Node", { unschedulable: true }, { conditions: [isReady] }, 0, 'x "web" is not ready: its conditions'],
   ["Node", {}, { conditions: [isDown] }, 0, "Ready is False: docker is"],
   ["Node", {}, { conditions: [isFull] }, 0, "not ready: pods may not run\n\nDiskPressure is True"],
   ["PersistentVolumeClaim", {}, {}, 0, 'x "web" is not ready: Pending'],
