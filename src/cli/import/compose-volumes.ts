@@ -50,17 +50,21 @@ export class ComposeVolumes {
     this.#isPrivileged = service.privileged === true;
     this.#context = context;
     this.#notes = notes;
-    for (const [index, volume] of listOf(service.volumes).entries()) {
-      const at = `volumes[${index}]`;
-      if (isRecord(volume)) this.#addLong(volume, at);
-      else this.#addShort(textOf(volume) ?? "", at);
+    for (const [index, volume] of listOf(service.volumes).entries()) this.#add(volume, `volumes[${index}]`);
+    for (const [index, entry] of textsOf(service.volumes_from).entries()) {
+      const [name = "", access] = entry.replace(/^container:/, "").split(":");
+      const other = context.services[name];
+      const at = `volumes_from[${index}]`;
+      if (!isRecord(other)) notes.add(at, `${entry} is not carried over: it is no service of this file`);
+      else for (const volume of listOf(other.volumes)) this.#add(access === "ro" ? asReadOnly(volume) : volume, at);
     }
     for (const entry of textsOf(service.tmpfs)) {
       const [target = "", options = ""] = entry.split(":");
       this.mounts.push(this.#pod.tmpfs(target, options, "tmpfs", notes));
     }
-    for (const [index, device] of textsOf(service.devices).entries()) {
-      const [source = "", target = source, permissions = "rwm"] = device.split(":");
+    for (const [index, device] of listOf(service.devices).entries()) {
+      const words = isRecord(device) ? [device.source, device.target, device.permissions] : textOf(device)?.split(":");
+      const [source = "", target = source, permissions = "rwm"] = (words ?? []).map(textOf);
       const type = context.deviceType(source) ?? "CharDevice";
       if (source.startsWith("/dev/")) this.mounts.push(this.#pod.device(target, source, type, permissions));
       else notes.add(`devices[${index}]`, "is not a device file and is not carried over");
@@ -87,18 +91,22 @@ export class ComposeVolumes {
       const fallback = kind === "configs" ? `/${source}` : `/run/secrets/${source}`;
       const written = isRecord(file) ? textOf(file.target) : undefined;
       const target = written === undefined ? fallback : written.startsWith("/") ? written : `/run/secrets/${written}`;
-      const text = this.#contentOf(this.#context[kind][source], at);
-      if (text === undefined) continue;
-      const name = toDnsLabel(`${this.#containerName}-${source}`);
+      const declared = this.#context[kind][source];
+      const { external, name: ownName } = isRecord(declared) ? declared : {};
+      const text = external === true ? undefined : this.#contentOf(declared, at);
+      if (external !== true && text === undefined) continue;
+      const name = toDnsLabel(external === true ? (textOf(ownName) ?? source) : `${this.#containerName}-${source}`);
       const key = posix.basename(target).replace(/[^-._a-zA-Z0-9]/g, "-");
       const isSecret = kind === "secrets";
-      this.documents.push({
-        apiVersion: "v1",
-        kind: isSecret ? "Secret" : "ConfigMap",
-        metadata: { name },
-        ...(isSecret ? { stringData: { [key]: text } } : { data: { [key]: text } }),
-      });
-      this.#mount(target, isSecret ? { secret: { secretName: name } } : { configMap: { name } }, {
+      const kindName = isSecret ? "Secret" : "ConfigMap";
+      const metadata = { name };
+      if (text === undefined) this.#notes.add(at, `is external: create the ${kindName} ${name} with the key ${key}`);
+      else {
+        const data = isSecret ? { stringData: { [key]: text } } : { data: { [key]: text } };
+        this.documents.push({ apiVersion: "v1", kind: kindName, metadata, ...data });
+      }
+      const mode = isRecord(file) && /^\d+$/.test(textOf(file.mode) ?? "") ? { defaultMode: Number(file.mode) } : {};
+      this.#mount(target, isSecret ? { secret: { secretName: name, ...mode } } : { configMap: { name, ...mode } }, {
         subPath: key,
         readOnly: true,
       });
@@ -139,6 +147,11 @@ export class ComposeVolumes {
     this.#mount(target, this.#sourceOf(source), { ...(words.includes("ro") && { readOnly: true }), ...propagation });
   }
 
+  #add(volume: Json, at: string): void {
+    if (isRecord(volume)) this.#addLong(volume, at);
+    else this.#addShort(textOf(volume) ?? "", at);
+  }
+
   #propagationOf(mode: string | undefined, at: string): object {
     if (mode === "rslave" || (mode === "rshared" && this.#isPrivileged))
       return { mountPropagation: mode === "rslave" ? "HostToContainer" : "Bidirectional" };
@@ -160,6 +173,9 @@ export class ComposeVolumes {
     } else if (type === "bind") {
       const propagation = this.#propagationOf(isRecord(volume.bind) ? textOf(volume.bind.propagation) : undefined, at);
       this.#mount(target, { hostPath: { path: this.#absolute(source) } }, { ...extra, ...propagation });
+    } else if (type === "image") {
+      const inImage = isRecord(volume.image) ? textOf(volume.image.subpath) : undefined;
+      this.#mount(target, { image: { reference: source } }, inImage === undefined ? {} : { subPath: inImage });
     } else if (type === "volume" && source !== "") this.#mount(target, this.#claimOf(source), extra);
     else if (type === "volume") this.#addShort(target, at);
     else this.#notes.add(at, `volumes of type ${type} are not carried over`);
@@ -214,5 +230,11 @@ export class ComposeVolumes {
     return { nfs: { server, path, ...(words.includes("ro") && { readOnly: true }) } };
   }
 }
+
+const asReadOnly = (volume: Json): Json => {
+  if (isRecord(volume)) return { ...volume, read_only: true };
+  const [source = "", target, options] = (textOf(volume) ?? "").split(":");
+  return target === undefined ? source : [source, target, options === undefined ? "ro" : `${options},ro`].join(":");
+};
 
 const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);

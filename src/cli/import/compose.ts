@@ -1,8 +1,8 @@
 import { NETWORK_ALIASES_ANNOTATION, requiredFormat } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
+import { noteKeys } from "./compose-keys.ts";
 import { ComposeError, interpolateAll, parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
 import { type ComposeContext, type ComposeInput, ComposeVolumes, type JsonMap } from "./compose-volumes.ts";
-import { adviceOf } from "./docker-settings.ts";
 import {
   type ContainerSettings,
   type Imported,
@@ -52,11 +52,7 @@ export function importCompose(input: ComposeInput): Imported {
   );
   const shared = { services, volumes, configs, secrets, claims, network, networkKey, podNames, notes };
   const context = { ...input, project, ...shared };
-  for (const key of Object.keys(content)) {
-    const isRead = ["services", "name", "version", "volumes", "configs", "secrets", "networks"].includes(key);
-    if (key === "include") notes.addMissing(key, RESOLVE);
-    else if (!isRead && !key.startsWith("x-")) notes.add(key, "is not carried over");
-  }
+  noteKeys(content, notes);
   const manifests = groups.flatMap((members) => toPodOfServices(members as [string], context));
   const first = network === undefined ? [] : [networkNote(network, networks[networkKey ?? ""])];
   for (const key of used.size > 1 ? used : []) {
@@ -182,6 +178,7 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
     network: textOf(service.network_mode),
     pid: textOf(service.pid),
     ipc: textOf(service.ipc),
+    runtime: textOf(service.runtime),
     hostname: service.hostname === undefined ? undefined : toDnsLabel(textOf(service.hostname) ?? ""),
     hosts: names.flatMap((one) =>
       pairsOf(serviceAt(context.services, one).extra_hosts, /[=:]/).map(([host, ip = ""]) => `${host}=${ip}`),
@@ -210,7 +207,10 @@ function toContainerOfService(
   const notes = context.notes.of(`services.${name}.`);
   const service = serviceAt(context.services, name);
   const containerName = toDnsLabel(name);
-  noteServiceKeys(service, notes);
+  if (textsOf(service.profiles).length > 0) {
+    const profiles = textsOf(service.profiles).join(", ");
+    notes.add("profiles", `compose runs it only with the profile ${profiles}: leave out the pod if it is not wanted`);
+  }
   const volumes = new ComposeVolumes(containerName, service, podVolumes, context, notes);
   const ports = service.network_mode === "host" ? [] : portsOf(service, replicas !== undefined, notes);
   const settings: ContainerSettings = {
@@ -235,7 +235,10 @@ function toContainerOfService(
     mounts: volumes.mounts,
     terminal: { ...(service.tty === true && { tty: true }), ...(service.stdin_open === true && { stdin: true }) },
     stopSignal: textOf(service.stop_signal),
-    labels: pairsOf(service.labels).map(([key, value = ""]) => [key, value]),
+    labels: [...labelsOfFiles(service, context, notes), ...pairsOf(service.labels)].map(([key, value = ""]) => [
+      key,
+      value,
+    ]),
     sysctls: pairsOf(service.sysctls).map(([key, value = ""]) => [key, value]),
     groups: textsOf(service.group_add),
     restart: restartOf(service),
@@ -323,6 +326,14 @@ function variablesOf(service: Service, context: ComposeContext, notes: ImportNot
   return variables;
 }
 
+function labelsOfFiles({ label_file }: Service, context: ComposeContext, notes: ImportNotes): [string, string][] {
+  return textsOf(label_file).flatMap((name) => {
+    const text = context.readFile(name.startsWith("/") ? name : `${context.directory}/${name}`);
+    if (text === undefined) notes.addMissing("label_file", `${name} cannot be read`);
+    return text === undefined ? [] : [...parseEnvFile(text, context.environment)];
+  });
+}
+
 /** A map, or a list of `NAME=value`; without a value undefined. */
 const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [string, string | undefined][] =>
   isRecord(value)
@@ -335,8 +346,10 @@ const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [st
 /** The fixed address of a service in the network of the pods, as an annotation. */
 function addressOf({ networks }: Service, { networkKey }: ComposeContext, notes: ImportNotes): object {
   const given = isRecord(networks) && networkKey !== undefined ? networks[networkKey] : undefined;
-  const address = isRecord(given) ? textOf(given.ipv4_address) : undefined;
-  if (isRecord(given) && given.ipv6_address !== undefined) notes.add("networks", "ipv6_address is not carried over");
+  const { ipv4_address, ipv6_address } = isRecord(given) ? given : {};
+  const address = textOf(ipv4_address) ?? textOf(ipv6_address);
+  if (textOf(ipv4_address) !== undefined && textOf(ipv6_address) !== undefined)
+    notes.add("networks", "ipv6_address is not carried over: a pod has one fixed address");
   return address === undefined ? {} : { "kubelet-ts.io/ip": address };
 }
 
@@ -365,31 +378,47 @@ function restartOf({ restart, deploy }: Service): string {
 
 function resourcesOf(service: Service, notes: ImportNotes): Pick<ContainerSettings, "limits" | "requests"> {
   const deploy = isRecord(service.deploy) ? service.deploy : {};
-  for (const key of isRecord(deploy.restart_policy) ? Object.keys(deploy.restart_policy) : []) {
-    const message = "is not carried over: attempts are not limited, and delays grow to five minutes";
-    if (key !== "condition") notes.add(`deploy.restart_policy.${key}`, message);
-  }
-  for (const key of Object.keys(deploy)) {
-    if (!["resources", "replicas", "restart_policy"].includes(key)) notes.add(`deploy.${key}`, "is not carried over");
-  }
   const resources = isRecord(deploy.resources) ? deploy.resources : {};
-  for (const [list, values] of Object.entries(resources)) {
-    for (const key of isRecord(values) ? Object.keys(values) : []) {
-      if (key === "cpus" || key === "memory") continue;
-      const advice = adviceOf(key === "pids" ? "PidsLimit" : key === "devices" ? "DeviceRequests" : "");
-      notes.add(`deploy.resources.${list}.${key}`, advice);
-    }
-  }
-  const listOf = (source: Json | undefined, memory: Json | undefined, cpus?: Json) => {
+  const { limits, reservations } = resources as JsonMap;
+  const quota = numberOf(service.cpu_quota);
+  const milliCpus = quota && quota > 0 ? Math.ceil((quota / (numberOf(service.cpu_period) ?? 100_000)) * 1000) : 0;
+  const shares = numberOf(service.cpu_shares) ?? 0;
+  const listOf = (source: Json | undefined, memory: Json | undefined, cpus: string | undefined) => {
     const list = isRecord(source) ? source : {};
     const size = textOf(list.memory ?? memory);
     const quantity = size === undefined ? undefined : toQuantity(size);
-    return present({ cpu: textOf(list.cpus ?? cpus), memory: quantity });
+    return { cpu: textOf(list.cpus) ?? cpus, memory: quantity };
   };
+  const asMilliCpus = (count: number) => (count > 0 ? `${count}m` : undefined);
+  const devices = isRecord(reservations) ? reservations.devices : undefined;
+  const gpus = gpusOf(service.gpus, "gpus", notes) ?? gpusOf(devices, "deploy.resources.reservations.devices", notes);
+  const cpus = textOf(service.cpus) ?? asMilliCpus(milliCpus);
   return {
-    limits: listOf(resources.limits, service.mem_limit, service.cpus),
-    requests: listOf(resources.reservations, service.mem_reservation),
+    limits: present({ ...listOf(limits, service.mem_limit, cpus), "nvidia.com/gpu": gpus }),
+    requests: present(listOf(reservations, service.mem_reservation, asMilliCpus(Math.round((shares / 1024) * 1000)))),
   };
+}
+
+const numberOf = (value: Json | undefined): number | undefined => {
+  const number = Number(textOf(value) ?? Number.NaN);
+  return Number.isFinite(number) ? number : undefined;
+};
+
+/** GPUs of `gpus` or of reserved devices. */
+function gpusOf(devices: Json | undefined, at: string, notes: ImportNotes): string | undefined {
+  const all: Json = [{ capabilities: ["gpu"] }];
+  const list = devices === "all" ? all : Array.isArray(devices) ? (devices as readonly Json[]) : [];
+  let total = 0;
+  for (const device of list) {
+    if (!isRecord(device)) continue;
+    const isGpu = at === "gpus" || textsOf(device.capabilities).includes("gpu");
+    if (!isGpu) notes.add(at, "only GPUs are carried over");
+    else if (numberOf(device.count) === undefined && device.device_ids === undefined) {
+      notes.add(at, "all GPUs are asked for: one is written, set nvidia.com/gpu to their number");
+    }
+    if (isGpu) total += numberOf(device.count) ?? Math.max(1, textsOf(device.device_ids).length);
+  }
+  return total > 0 ? String(total) : undefined;
 }
 
 const CONDITIONS: Readonly<Record<string, string>> = {
@@ -474,73 +503,4 @@ function toRange(text: string): number[] {
   const last = Number(match[2] ?? match[1]);
   if (first < 1 || last > 65_535 || last < first || last - first >= MAX_PORTS) return [];
   return Array.from({ length: last - first + 1 }, (_, index) => first + index);
-}
-
-const RESOLVE = "is not carried over: give the output of `docker compose config` instead of this file";
-const NOT_CARRIED = "is not carried over";
-const NAMES = "is not carried over: pods find each other by their names, in the network of the project";
-
-/** Keys that are carried over; those of {@link ADVICE} are named in a note. Together all of the Compose specification. */
-const READ_KEYS = new Set(
-  `image command entrypoint environment env_file ports expose volumes tmpfs configs secrets restart healthcheck deploy
-  mem_limit mem_reservation cpus network_mode networks user cap_add cap_drop privileged read_only security_opt sysctls
-  group_add pid ipc shm_size devices extra_hosts dns dns_search dns_opt hostname tty stdin_open working_dir
-  stop_grace_period stop_signal labels annotations depends_on pull_policy profiles extends attach develop
-  pull_refresh_after scale links container_name`.split(/\s+/),
-);
-
-/** Advice on keys of a service that a manifest cannot express. */
-const ADVICE: Readonly<Record<string, string>> = {
-  blkio_config: adviceOf("BlkioWeight"),
-  cgroup_parent: adviceOf("CgroupParent"),
-  build: "images are not built: run `docker compose build` first",
-  cgroup: NOT_CARRIED,
-  cpu_count: "has an effect on Windows only",
-  cpu_percent: "has an effect on Windows only",
-  cpu_period: "is not carried over: set resources.limits.cpu to cpu_quota divided by cpu_period",
-  cpu_quota: "is not carried over: set resources.limits.cpu to cpu_quota divided by cpu_period",
-  cpu_rt_period: adviceOf("CpuRealtimePeriod"),
-  cpu_rt_runtime: adviceOf("CpuRealtimeRuntime"),
-  cpu_shares: "is not carried over: set resources.requests.cpu",
-  cpuset: adviceOf("CpusetCpus"),
-  credential_spec: "has an effect on Windows only",
-  device_cgroup_rules: adviceOf("DeviceCgroupRules"),
-  domainname: "is not carried over: set hostname and subdomain",
-  driver_opts: NOT_CARRIED,
-  external_links: NAMES,
-  gpus: adviceOf("DeviceRequests"),
-  init: adviceOf("Init"),
-  isolation: "has an effect on Windows only",
-  label_file: "is not carried over: set metadata.labels",
-  logging: "is not carried over: logs of pods are files, and --container-log-max-size limits all of them",
-  mac_address: NOT_CARRIED,
-  mem_swappiness: adviceOf("MemorySwappiness"),
-  memswap_limit: "is not carried over: pods with a memory limit have no swap",
-  models: "is not carried over: give its address in a variable",
-  oom_kill_disable: adviceOf("OomKillDisable"),
-  oom_score_adj: adviceOf("OomScoreAdj"),
-  pids_limit: adviceOf("PidsLimit"),
-  platform: "is not carried over: the image of this machine's platform runs",
-  post_start: "is not carried over: set lifecycle.postStart",
-  pre_stop: "is not carried over: set lifecycle.preStop",
-  provider: "is not carried over: what it provides must run already",
-  runtime: adviceOf("Runtime"),
-  storage_opt: adviceOf("StorageOpt"),
-  ulimits: adviceOf("Ulimits"),
-  use_api_socket: "is not carried over: mount the socket of the engine as a hostPath",
-  userns_mode: adviceOf("UsernsMode"),
-  uts: adviceOf("UTSMode"),
-  volumes_from: "is not carried over: mount the same volumes, or make both services containers of one pod",
-};
-
-/** Names each key of a service that is not carried over. */
-function noteServiceKeys(service: Service, notes: ImportNotes): void {
-  for (const key of Object.keys(service)) {
-    if (key === "extends") notes.addMissing(key, RESOLVE);
-    else if (!READ_KEYS.has(key) && !key.startsWith("x-")) notes.add(key, ADVICE[key] ?? "is not a key of a service");
-  }
-  if (Array.isArray(service.profiles) && service.profiles.length > 0) {
-    const names = service.profiles.join(", ");
-    notes.add("profiles", `compose runs it only with the profile ${names}: leave out the pod if it is not wanted`);
-  }
 }

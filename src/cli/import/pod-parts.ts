@@ -165,6 +165,8 @@ interface PodSettings {
   network: string | undefined;
   pid: string | undefined;
   ipc: string | undefined;
+  /** Docker's name of the runtime. */
+  runtime?: string | undefined;
   hostname: string | undefined;
   /** `name=address` or `name:address`. */
   hosts: readonly string[];
@@ -200,6 +202,7 @@ export function toPodManifests(
       hostPID: pod.pid === "host" || undefined,
       hostIPC: pod.ipc === "host" || undefined,
       shareProcessNamespace: pod.sharesProcesses || undefined,
+      runtimeClassName: pod.runtime === "runc" ? undefined : pod.runtime,
       hostAliases: toHostAliases(pod.hosts, members[0]),
       dnsPolicy: pod.dns.length > 0 ? "None" : undefined,
       dnsConfig: present({ nameservers: pod.dns, searches: pod.dnsSearch, options: dnsOptions }),
@@ -368,9 +371,6 @@ function probeOf({ healthcheck: check, at, notes }: ContainerSettings): object |
   if (kind === undefined || kind === "NONE") return undefined;
   const message = "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container";
   notes.add(at("healthcheck"), message);
-  if (check.start_interval !== undefined) {
-    notes.add(at("healthcheck"), "start_interval is not carried over: a startupProbe has a periodSeconds of its own");
-  }
   return present({
     exec: { command: kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words },
     initialDelaySeconds: check.start_period === undefined ? undefined : toSeconds(textOf(check.start_period) ?? ""),
