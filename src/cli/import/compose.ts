@@ -179,7 +179,7 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
     pid: textOf(service.pid),
     ipc: textOf(service.ipc),
     runtime: textOf(service.runtime),
-    hostname: service.hostname === undefined ? undefined : toDnsLabel(textOf(service.hostname) ?? ""),
+    hostname: textOf(service.hostname),
     hosts: names.flatMap((one) =>
       pairsOf(serviceAt(context.services, one).extra_hosts, /[=:]/).map(([host, ip = ""]) => `${host}=${ip}`),
     ),
@@ -355,10 +355,6 @@ function addressOf({ networks }: Service, { networkKey }: ComposeContext, notes:
 
 function noteNetwork(service: Service, context: ComposeContext, notes: ImportNotes): void {
   if (service.network_mode === "none") notes.add("network_mode", "none is not carried over: every pod has a network");
-  const hostname = textOf(service.hostname);
-  if (hostname !== undefined && toDnsLabel(hostname) !== hostname) {
-    notes.add("hostname", `${hostname} is not a DNS label: the host name is ${toDnsLabel(hostname)}`);
-  }
   const networks = isRecord(service.networks) ? Object.values(service.networks) : [];
   const has = (key: string) => networks.some((network) => isRecord(network) && network[key] !== undefined);
   if (context.networkKey === undefined && networkKeysOf(service).some((key) => key !== "default")) {

@@ -206,7 +206,7 @@ export function toPodManifests(
       hostAliases: toHostAliases(pod.hosts, members[0]),
       dnsPolicy: pod.dns.length > 0 ? "None" : undefined,
       dnsConfig: present({ nameservers: pod.dns, searches: pod.dnsSearch, options: dnsOptions }),
-      hostname: pod.hostname,
+      ...hostnameOf(pod, members[0]),
       securityContext: podSecurityOf(members),
       containers,
       volumes: pod.volumes,
@@ -288,7 +288,7 @@ function toContainer(given: ContainerSettings, env: object[]): object {
 /** User, capabilities, privileges and security options as a container's securityContext. */
 function containerSecurityOf(given: ContainerSettings): object {
   const { user, at, notes, capAdd, capDrop, privileged, readOnly } = given;
-  const ids = /^(\d+)(?::(\d+))?$/.exec(user ?? "");
+  const ids = /^(\d+)(?::(\d+))?$/.exec((user ?? "").replace(/\broot\b/g, "0"));
   if (user && !ids) notes.add(at("user"), `${user} is not a number: set runAsUser and runAsGroup`);
   if (privileged) notes.add(at("privileged"), "start kubelet-ts with --allow-privileged");
   const bare = (names: readonly string[]) => names.map((name) => name.replace(/^CAP_/, ""));
@@ -352,6 +352,16 @@ function restartPolicyOf(members: readonly [ContainerSettings, ...ContainerSetti
   if (names.size > 1) notes.add(at("restart"), "a pod has one restartPolicy: the strongest is used");
   if (names.has("always") || names.has("unless-stopped")) return "Always";
   return names.has("on-failure") ? "OnFailure" : "Never";
+}
+
+/** A host name with dots is an override; one that Kubernetes has no such names for is the nearest label. */
+function hostnameOf({ hostname = "", network }: PodSettings, { notes }: ContainerSettings): object {
+  const label = toDnsLabel(hostname);
+  if (hostname === "" || label === hostname) return hostname === "" ? {} : { hostname };
+  const isDomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$/.test(hostname);
+  if (isDomain && hostname.length <= 64 && network !== "host") return { hostnameOverride: hostname };
+  notes.add("hostname", `${hostname} is not a DNS name: the host name is ${label}`);
+  return { hostname: label };
 }
 
 function toHostAliases(hosts: readonly string[], { at, notes }: ContainerSettings): object[] {

@@ -141,6 +141,8 @@ sysctls: {net.core.somaxconn: 1024} => securityContext: {sysctls: [{name: net.co
 group_add: ["44", video] => securityContext: {supplementalGroups: [44]}
 devices: [/dev/loop0] => volumes: [{name: dev-loop0, hostPath: {path: /dev/loop0, type: BlockDevice}}]
 devices: ["/dev/ttyUSB0:/dev/modem"] => volumes: [{name: dev-modem, hostPath: {path: /dev/ttyUSB0, type: CharDevice}}]
+hostname: mail.example.com => hostnameOverride: mail.example.com
+user: "root:44" => containers: [{securityContext: {runAsUser: 0, runAsGroup: 44}}]
 entrypoint: [sh, -c], command: [echo $(HOME)] => containers: [{command: [sh, -c], args: [echo $$(HOME)]}]`;
 
 describe("keys", () => {
@@ -189,7 +191,7 @@ describe("keys", () => {
     [{ privileged: true }, "services.web.privileged: start kubelet-ts with --allow-privileged"],
     [{ sysctls: { "net.core.somaxconn": 9 } }, "services.web.sysctls.net.core.somaxconn: start kubelet-ts with"],
     [{ tmpfs: "/run:size=1m,mode=1777" }, "services.web.tmpfs: mode=1777 is not carried over"],
-    [{ hostname: "My.Host" }, "services.web.hostname: My.Host is not a DNS label: the host name is my-host"],
+    [{ hostname: "My.Host" }, "services.web.hostname: My.Host is not a DNS name: the host name is my-host"],
     [{ labels: ["a b=c"] }, "services.web.labels.a b: is not a label"],
     [{ ulimits: { nofile: 9 } }, "services.web.ulimits: is not carried over: set default-ulimits"],
     [{ environment: { A: "${NONE}" } }, "${NONE}: has no value"],
