@@ -193,6 +193,12 @@ function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): v
   for (const { result, pod, path } of candidatesOf(results)) {
     for (const dangling of findDanglingReferences(pod, index, path))
       add(result, "ignored", dangling.path, dangling.message);
+    for (const [item, { name = "" }] of (pod.spec.imagePullSecrets ?? []).entries()) {
+      const fullName = podFullName({ namespace: pod.metadata.namespace, name });
+      if (name === "" || index.secrets.has(fullName)) continue;
+      const at = path.child("spec").child("imagePullSecrets").index(item).child("name");
+      add(result, "ignored", at, `there is no Secret "${fullName}": images are pulled without its credentials`);
+    }
   }
 }
 

@@ -17,7 +17,7 @@ export interface NestedRows {
   readonly of: "map" | "each";
   readonly rows: KeyRows;
 }
-/** What happens to each key of a map: one of the words above, or else what its note says. */
+/** The fate of each key of a map: one of the words above, or else the text of its note. */
 export interface KeyRows {
   readonly [key: string]: string | NestedRows;
 }

@@ -238,6 +238,12 @@ given no labels; with --node-labels they count`;
     ["replicas beyond --max-pods", workload("Deployment", {}, { replicas: 500 }), [], REFUSED],
     ["one beyond it", workload("Deployment", {}, { replicas: 4 }), ["--max-pods=3"], "1 of 4 pods"],
     ["labels while the node was given none", workload("Deployment", onSsd), [], IGNORED],
+    [
+      "a pull Secret that is missing",
+      workload("Deployment", { imagePullSecrets: [{ name: "regcred" }] }),
+      [],
+      'imagePullSecrets[0].name: there is no Secret "default/regcred": images are pulled without its credentials',
+    ],
     ["a ConfigMap that is missing", named, [], 'there is no ConfigMap "default/cfg"'],
   ] as const)("%s: a warning", async (_, object, flags, text) => {
     expect(await check(object, ...flags)).toMatchObject({ code: 0, stdout: expect.stringContaining(text) });

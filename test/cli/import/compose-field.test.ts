@@ -8,7 +8,7 @@ import { readManifest } from "../../../src/manifest/read-manifest.ts";
 const DIRECTORY = join(import.meta.dir, "../../fixtures/compose");
 const LOSS = "is not carried over";
 
-/** What is lost of files as projects publish them, besides that a health check reports only. */
+/** Losses of files as projects publish them, besides that a health check reports only. */
 const LOST: Readonly<Record<string, readonly string[]>> = {
   elk: [`services.elasticsearch.ulimits: ${LOSS}: set default-ulimits in /etc/docker/daemon.json`],
   "home-assistant": ["services.homeassistant.privileged: start kubelet-ts with --allow-privileged"],

@@ -26,8 +26,8 @@ function convert(file: Json) {
 }
 
 /**
- * What shows each key that is carried over: keys of the service `web`, or of the whole file. The compiler asks for a row
- * for each.
+ * An example of each key that is carried over: keys of the service `web`, or of the whole file. The compiler asks for a
+ * row for each.
  */
 const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   name: "services: {web: {image: a, volumes: ['v:/v']}}, name: other",
