@@ -173,10 +173,20 @@ describeWithEngine("the ingress server", () => {
       ),
       ingress("far", "far.test", [["/", "Prefix", "web"]], {}, { "whitelist-source-range": "192.0.2.0/24" }),
       ingress("gone", "gone.test", [["/", "Prefix", "none"]]),
+      ingress(
+        "moved",
+        "moved.test",
+        [["/", "Prefix", "web"]],
+        {},
+        { "permanent-redirect": "https://b.test$request_uri" },
+      ),
+      ingress("root", "root.test", [["/", "Prefix", "web"]], {}, { "app-root": "/start" }),
+      ingress("forced", "forced.test", [["/", "Prefix", "web"]], {}, { "force-ssl-redirect": "true" }),
+      ingress("digits", "digits.test", [["/v[0-9]+/x$", "Prefix", "api"]], {}, { "use-regex": "true" }),
       ingress("sticky", "sticky.test", [["/", "Prefix", "web"]], {}, { affinity: "cookie" }),
     ];
     node.writeManifest("web.yaml", list(...server("web", 2), ...server("api"), users, ...routes));
-    const { ask, untilAnswered } = await startNode(node);
+    const { ask, untilAnswered, https } = await startNode(node);
     await untilAnswered("web.test", "/", "200 web");
     await untilAnswered("web.test", "/api", "200 api");
     expect(await ask("web.test", "/a?b=c")).toMatch(/^200 web web-\S+ \/a\?b=c http 127\.0\.0\.1$/);
@@ -194,13 +204,20 @@ describeWithEngine("the ingress server", () => {
     expect(await ask("staff.test", "/", { headers, method: "POST", body: "x".repeat(2000) })).toStartWith("413");
     expect(await ask("far.test")).toStartWith("403");
     expect(await ask("gone.test")).toStartWith("503");
+    expect(await ask("moved.test", "/a?b")).toBe("301 https://b.test/a?b");
+    expect(await ask("root.test")).toBe("302 /start");
+    expect(await ask("root.test", "/start")).toStartWith("200 web");
+    expect(await ask("forced.test")).toBe(`308 https://forced.test:${https}/`);
+    expect(await ask("digits.test", "/v12/x")).toStartWith("200 api");
+    expect(await ask("digits.test", "/v12/xy")).toStartWith("404");
     const podOf = async (host: string, cookie: string) =>
       (await ask(host, "/", { headers: { Cookie: `INGRESSCOOKIE=${cookie}` } })).split(" ")[2]!;
     const podsOf = async (host: string, cookies: string[]) =>
       new Set(await Promise.all(cookies.map((cookie) => podOf(host, cookie)))).size;
     const clients = Array.from({ length: 12 }, (_, index) => `client-${index}`);
     await node.until("both pods", async () => (await podsOf("sticky.test", clients)) === 2);
-    expect(await podsOf("sticky.test", Array(12).fill("one") as string[])).toBe(1);
+    // Workers of the configuration before take connections for a moment.
+    await node.until("one pod", async () => (await podsOf("sticky.test", Array(12).fill("one") as string[])) === 1);
     expect(await podsOf("web.test", Array(12).fill("one") as string[])).toBe(2);
     const shown = async () => JSON.parse((await node.run("get ingress web -o json")).stdout);
     const { status } = await node.until("an address", async () => {
@@ -248,7 +265,12 @@ describeWithEngine("the ingress server", () => {
       object("Service", "echo", { spec: { selector: { app: "echo" }, ports: [{ port: 80, targetPort: 8000 }] } }),
     ];
     const web = ingress("web", "web.test", [["/", "Prefix", "web"]]);
-    const objects = [...server("web"), ...echo, web, ingress("echo", "echo.test", [["/", "Prefix", "echo"]])];
+    const hasty = { "proxy-read-timeout": "1" };
+    const objects = [
+      ...[...server("web"), ...echo, web],
+      ingress("echo", "echo.test", [["/", "Prefix", "echo"]]),
+      ingress("hasty", "hasty.test", [["/", "Prefix", "echo"]], {}, hasty),
+    ];
     node.writeManifest("web.yaml", list(...objects));
     const { kubelet, start, ask, untilAnswered, http } = await startNode(node);
     await untilAnswered("web.test", "/", "200 web");
@@ -271,6 +293,7 @@ describeWithEngine("the ingress server", () => {
       });
     expect(await says("before")).toBe("before");
     const slow = ask("echo.test", "/slow");
+    expect(await ask("hasty.test", "/slow")).toStartWith("504");
     const stop = load(() => ask("web.test"));
     node.writeManifest("new.yaml", list(ingress("new", "new.test", [["/", "Prefix", "web"]])));
     await untilAnswered("new.test", "/", "200 web");

@@ -213,8 +213,10 @@ function buildIngressManager(
   const [http = 0, https = 0] = options.ingressPorts.split(",").map(Number);
   const manifest = ingressPodManifest(options.ingressImage, { http, https });
   const how = { file: "the Ingresses of this node", nodeName: node.name, source: "file" } as const;
-  const [pod] = readManifestValue(manifest, how).pods;
-  if (!pod) throw new Error("the manifest of the ingress server is not valid");
+  const [read] = readManifestValue(manifest, how).pods;
+  if (!read) throw new Error("the manifest of the ingress server is not valid");
+  // It is in no file.
+  const { location: _, ...pod } = read;
   const volume = new PodDirectories(options.rootDir, pod.pod.metadata.uid!).volume("empty-dir", INGRESS_VOLUME);
   return new IngressManager({
     ...{ clock, logger, recorder, nodeName: node.name, nodeIp: node.ip, ports: { http, https }, pod },
