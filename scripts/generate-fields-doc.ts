@@ -6,6 +6,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ANNOTATION_PREFIX, POD_ANNOTATIONS } from "../src/base/api/annotations.ts";
 import { ConfigMapSchema } from "../src/base/api/config-map.ts";
+import { IngressClassSchema, IngressSchema } from "../src/base/api/ingress.ts";
 import { CronJobSchema, JobSchema } from "../src/base/api/job.ts";
 import { PersistentVolumeSchema } from "../src/base/api/persistent-volume.ts";
 import { PodSchema } from "../src/base/api/pod.ts";
@@ -188,6 +189,8 @@ const WORKLOADS = [
   ["Job", JobSchema],
   ["CronJob", CronJobSchema],
   ["Service", ServiceSchema],
+  ["Ingress", IngressSchema],
+  ["IngressClass", IngressClassSchema],
   ["PersistentVolumeClaim", PersistentVolumeClaimSchema],
   ["PersistentVolume", PersistentVolumeSchema],
 ] as const;
@@ -232,6 +235,8 @@ const WORKLOAD_NOTES: Readonly<Record<string, { level: string; note: string }>> 
       "topologyKeys",
     ].map((name) => [`Service spec.${name}`, oneNode]),
   ),
+  "Ingress spec.defaultBackend.resource": { level: "refused", note: "lead to a Service" },
+  "IngressClass spec.parameters": { level: "ignored", note: "no effect here" },
   ...Object.fromEntries(CLUSTER_VOLUME_NAMES.map((name) => [`PersistentVolume spec.${name}`, noCluster])),
 };
 

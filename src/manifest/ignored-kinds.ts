@@ -10,8 +10,6 @@ const IGNORED_KINDS: Readonly<Record<string, string>> = {
     "pods get no tokens, and clients of the local API may do everything or only read: see --token-auth-file",
   "networking.k8s.io extensions crd.projectcalico.org projectcalico.org cilium.io: NetworkPolicy GlobalNetworkPolicy CiliumNetworkPolicy CiliumClusterwideNetworkPolicy":
     "traffic is not filtered: separate pods with Docker networks (kubelet-ts.io/network), or filter on the host",
-  "extensions: Ingress":
-    "publish its Service with type LoadBalancer or NodePort, or run a reverse proxy as a pod with hostNetwork",
   "gateway.networking.k8s.io: Gateway GatewayClass HTTPRoute TCPRoute TLSRoute GRPCRoute UDPRoute":
     "publish its Service with type LoadBalancer or NodePort, or run a reverse proxy as a pod with hostNetwork",
   "autoscaling autoscaling.k8s.io: HorizontalPodAutoscaler VerticalPodAutoscaler":

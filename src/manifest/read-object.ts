@@ -234,7 +234,9 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
   const patch = reading.acceptsPodman ? describePatch(kind, node) : undefined;
   if (patch !== undefined) return reading.refuse(reading.path, patch);
   const rules = rulesOf(kind);
-  const { object: field, errors } = decode<DesiredObject["object"]>(node, typedShapeOf(rules.schema), reading);
+  const [current] = rules.versions;
+  const converted = apiVersion === current ? node : (rules.convert?.(node) ?? node);
+  const { object: field, errors } = decode<DesiredObject["object"]>(converted, typedShapeOf(rules.schema), reading);
   const object = field.value;
   delete (object as { status?: unknown }).status;
   rules.applyDefaults?.(object, apiVersion);
@@ -256,7 +258,6 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
   if (rules.keepsName) addObjectErrors(errors(), metadata, reading);
   else reading.addFieldErrors(errors());
   reading.addNotes(notes);
-  const [current] = rules.versions;
   if (apiVersion !== current) {
     const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;
     reading.add("ignored", "warning", reading.path.child("apiVersion"), message);

@@ -157,6 +157,13 @@ export function readObject(object: ApiObject, options: ReadOptions, allowEphemer
   return { object: withType(object, found, status, managedFields), causes, unknown, warnings };
 }
 
+/** {@link readObject} for a kind that is in no namespace. */
+export function readClusterObject(object: ApiObject, options: ReadOptions): Decoded {
+  const decoded = readObject(object, options);
+  const { namespace: _namespace, ...metadata } = decoded.object.metadata;
+  return { ...decoded, object: { ...decoded.object, metadata } };
+}
+
 /** Kinds that only the API has. */
 export const bySchema = (schema: v.GenericSchema<unknown, unknown>) => {
   const shape = objectShapeOf(schema as v.GenericSchema);

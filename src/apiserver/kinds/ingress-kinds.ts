@@ -1,6 +1,6 @@
 import type { Ingress } from "../../base/api/ingress.ts";
 import type { ApiObject } from "../object-store.ts";
-import { manifestKind, specOf, text } from "./define-kind.ts";
+import { fixedSpec, manifestKind, readClusterObject, specOf, text } from "./define-kind.ts";
 
 const MAX_HOSTS = 3;
 
@@ -24,7 +24,9 @@ function address({ status }: ApiObject): string {
 
 /** Source: kubectl's printers. */
 export const INGRESS = manifestKind({
+  group: "networking.k8s.io",
   kind: "Ingress",
+  plural: "ingresses",
   shortNames: ["ing"],
   subresources: ["status"],
   columns: [
@@ -37,8 +39,12 @@ export const INGRESS = manifestKind({
 });
 
 export const INGRESS_CLASS = manifestKind({
+  group: "networking.k8s.io",
   kind: "IngressClass",
+  plural: "ingressclasses",
+  namespaced: false,
+  decode: readClusterObject,
+  validateUpdate: fixedSpec("controller"),
   columns: [text("Controller", (it) => specOf(it).controller)],
-  hasGeneration: false,
   description: "IngressClass is a class of Ingresses: the server that serves them.",
 });

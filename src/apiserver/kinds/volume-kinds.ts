@@ -1,6 +1,5 @@
 import { memoized } from "../../base/model/memoized.ts";
 import type { ApiObject } from "../object-store.ts";
-import type { Decoded } from "../resource-definition.ts";
 import {
   type Fields,
   fixed,
@@ -9,7 +8,7 @@ import {
   isOther,
   manifestKind,
   type RefuseChange,
-  readObject,
+  readClusterObject,
   specOf,
   statusOf,
   text,
@@ -91,11 +90,6 @@ const refuseVolume: RefuseChange = (next, previous) => {
   ];
 };
 
-function withoutNamespace(decoded: Decoded): Decoded {
-  const { namespace: _namespace, ...metadata } = decoded.object.metadata;
-  return { ...decoded, object: { ...decoded.object, metadata } };
-}
-
 export const PERSISTENT_VOLUME_CLAIM = manifestKind({
   kind: "PersistentVolumeClaim",
   validateUpdate: refuseClaim,
@@ -134,7 +128,7 @@ export const PERSISTENT_VOLUME = manifestKind({
     text("Reason", (it) => statusOf(it).reason),
     text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
   ],
-  decode: (volume, options) => withoutNamespace(readObject(volume, options)),
+  decode: readClusterObject,
   complete: showClaimOfVolume,
   protection: "kubernetes.io/pv-protection",
   description: "PersistentVolume is a storage resource of the node.",

@@ -40,6 +40,6 @@ export type Ingress = v.InferOutput<typeof IngressSchema>;
 /** Source: networking/v1 `IngressClass`. */
 export const IngressClassSchema = v.object({
   metadata: ObjectMetaSchema,
-  spec: v.object({ controller: v.optional(text) }),
+  spec: v.object({ controller: v.optional(text), parameters: v.optional(raw) }),
 });
 export type IngressClass = v.InferOutput<typeof IngressClassSchema>;

@@ -24,6 +24,14 @@ import type { ObjectKind, ObjectOfKind } from "../../base/model/desired-object.t
 import { applyTemplateDefaults as applyPodTemplateDefaults } from "../defaults.ts";
 import type { Field, SupportNote } from "../field.ts";
 import type { ValidateOptions } from "../validate/pod.ts";
+import type { MapNode } from "../yaml/source-node.ts";
+import {
+  convertIngress,
+  findIngressClassNotes,
+  findIngressNotes,
+  validateIngress,
+  validateIngressClass,
+} from "./validate-ingress.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
 import { findServiceNotes, validateService } from "./validate-service.ts";
 import { findClaimNotes, findVolumeNotes, validateClaim, validatePersistentVolume } from "./validate-storage.ts";
@@ -39,6 +47,8 @@ import {
 interface KindRules<K extends ObjectKind> {
   /** The first is the current one; the others are read with a warning. */
   versions: readonly [string, ...string[]];
+  /** The text of an earlier version as the current one has it. */
+  convert?: (node: MapNode) => MapNode;
   schema: { entries: v.ObjectEntries };
   /** Changes the object in place. */
   applyDefaults?: (object: ObjectOfKind[K], apiVersion: string) => void;
@@ -124,11 +134,18 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
     findNotes: findServiceNotes,
     isRenamed: true,
   },
-  Ingress: { versions: ["networking.k8s.io/v1"], schema: IngressSchema, validate: () => {} },
+  Ingress: {
+    versions: ["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"],
+    convert: convertIngress,
+    schema: IngressSchema,
+    validate: validateIngress,
+    findNotes: findIngressNotes,
+  },
   IngressClass: {
-    versions: ["networking.k8s.io/v1"],
+    versions: ["networking.k8s.io/v1", "networking.k8s.io/v1beta1"],
     schema: IngressClassSchema,
-    validate: () => {},
+    validate: validateIngressClass,
+    findNotes: findIngressClassNotes,
     isOfCluster: true,
   },
   PersistentVolumeClaim: {

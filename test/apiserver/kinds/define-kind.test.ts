@@ -18,6 +18,7 @@ const SPECS: Record<string, Fields> = {
   Job: { parallelism: 1, completions: 2, template: {} },
   CronJob: { schedule: "* * * * *", jobTemplate: {} },
   PersistentVolumeClaim: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+  IngressClass: { controller: "k8s.io/ingress-nginx" },
   PersistentVolume: { capacity: { storage: "1Gi" }, hostPath: { path: "/d" }, volumeMode: "Filesystem" },
 };
 
@@ -35,6 +36,7 @@ test.each([
   ["Job", { template: { spec: {} } }, ["spec.template"]],
   ["Job", { parallelism: 5, suspend: true }, []],
   ["CronJob", { schedule: "@daily", jobTemplate: { spec: {} } }, []],
+  ["IngressClass", { controller: "example.org/other" }, ["spec.controller"]],
   ["PersistentVolumeClaim", { accessModes: ["ReadOnlyMany"] }, ["spec"]],
   ["PersistentVolumeClaim", { storageClassName: "x" }, ["spec"]],
   ["PersistentVolumeClaim", { resources: { requests: { storage: "2Gi" } } }, []],
@@ -61,4 +63,17 @@ test.each([
   [formatAccessModes, ["ReadWriteOnce", "ReadOnlyMany"], "RWO,ROX"],
 ])("%p writes %j as a cell: %s", (format, value, want) => {
   expect(format(value)).toBe(want);
+});
+
+test("Ingresses have upstream's paths, and a class is in no namespace", () => {
+  const found = SERVED_KINDS.filter(({ kind }) => kind.startsWith("Ingress"));
+  expect(found).toMatchObject([
+    { group: "networking.k8s.io", version: "v1", plural: "ingresses", namespaced: true },
+    { group: "networking.k8s.io", version: "v1", plural: "ingressclasses", namespaced: false },
+  ]);
+  const metadata = { name: "a", namespace: "default" };
+  const sent = { ...object("IngressClass", SPECS.IngressClass!), apiVersion: "networking.k8s.io/v1", metadata };
+  const decoded = found[1]?.decode?.(sent, { nodeName: "node1" } as never);
+  expect(decoded).toMatchObject({ causes: [], warnings: [] });
+  expect(decoded?.object.metadata).toEqual({ name: "a" });
 });
