@@ -1,7 +1,10 @@
 import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
+import type { IngressBackend } from "../base/api/ingress.ts";
+import { INGRESS_CLASS_ANNOTATION } from "../base/api/ingress-annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { withRequests } from "../base/api/pod-requests.ts";
 import { matchesSelector, toLabelSelector } from "../base/api/selectors.ts";
+import type { Service } from "../base/api/service.ts";
 import { ARCHITECTURE } from "../base/host/node-info.ts";
 import { podTemplateOf, type TypedObject } from "../base/model/desired-object.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
@@ -10,12 +13,14 @@ import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { FieldPath } from "../manifest/field.ts";
+import { Field, FieldPath } from "../manifest/field.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/object-reading.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { findDanglingReferences } from "../manifest/references.ts";
+import { backendsOf } from "../manifest/workloads/validate-ingress.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 import { admitPods } from "../plan/admission.ts";
+import { isServedHere } from "../plan/ingress-config.ts";
 import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
@@ -40,6 +45,7 @@ export function checkInputs(
   reportImages(results);
   reportServices(results);
   reportPublished(results);
+  reportIngresses(results);
   reportDangling(results, indexObjects(read));
   reportDependencies(results);
   return results;
@@ -176,7 +182,57 @@ function reportPublished(results: readonly ObjectResult[]): void {
   }
 }
 
-const WITHOUT_PODS: readonly string[] = ["Service", "PersistentVolume", "PersistentVolumeClaim"];
+/** Warns of Ingresses that lead to no Service of the input, have no certificate in it, or are of a class without a server. */
+function reportIngresses(results: readonly ObjectResult[]): void {
+  const objects = results.flatMap(({ ok, desired }) => (ok && desired ? [desired] : []));
+  const classes = objects.flatMap((it) => (it.kind === "IngressClass" ? [it.object] : []));
+  for (const result of results) {
+    if (!result.ok || result.desired?.kind !== "Ingress") continue;
+    const { object } = result.desired;
+    const { namespace } = object.metadata;
+    const ingress = new Field(object, pathOf(result));
+    const className = object.spec.ingressClassName ?? object.metadata.annotations?.[INGRESS_CLASS_ANNOTATION];
+    if (!isServedHere(object, classes)) {
+      const message = `nothing serves Ingresses of class ${JSON.stringify(className)} here: remove the class, or write "nginx"`;
+      add(result, "ignored", ingress.field("spec").path, message);
+      continue;
+    }
+    const others = results.filter((other) => other.namespace === namespace && other !== result);
+    const services = others.flatMap((other) => (other.desired?.kind === "Service" ? [other.desired.object] : []));
+    // The Service may be of another input, and a refused object the one that is meant.
+    const isWhole = others.every(({ ok }) => ok) && (services.length > 0 || others.some(mayHavePods));
+    for (const backend of isWhole ? backendsOf(ingress) : []) {
+      const message = findBackendProblem(backend.value, services);
+      if (message !== undefined) add(result, "ignored", backend.path, message);
+    }
+    const secrets = others.filter(({ kind }) => kind === "Secret");
+    for (const tls of ingress.field("spec").field("tls").items()) {
+      const { secretName = "" } = tls.value;
+      if (secretName !== "" && secrets.some(({ name }) => name === secretName)) continue;
+      const missing = secretName === "" ? "names no Secret" : `there is no Secret "${namespace}/${secretName}"`;
+      add(result, "ignored", tls.path, `${missing} in this input: without it the hosts are not served by HTTPS`);
+    }
+  }
+}
+
+/** Why a backend has no Service in the input; undefined where it has one. */
+function findBackendProblem({ service: wanted }: IngressBackend, services: readonly Service[]): string | undefined {
+  const found = services.find(({ metadata }) => metadata.name === wanted?.name);
+  if (!found) return `there is no Service "${wanted?.name}" in this input: requests are answered 503`;
+  const { name, number } = wanted?.port ?? {};
+  const ports = found.spec.ports ?? [];
+  if (ports.some((port) => (name ? port.name === name : port.port === number))) return undefined;
+  const all = ports.map((port) => (name ? (port.name ?? port.port) : port.port)).join(", ");
+  return `Service "${wanted?.name}" has no port ${name ?? number}: it has ${all}`;
+}
+
+const WITHOUT_PODS: readonly string[] = [
+  "Service",
+  "Ingress",
+  "IngressClass",
+  "PersistentVolume",
+  "PersistentVolumeClaim",
+];
 const mayHavePods = ({ kind, pod, desired, ok }: ObjectResult): boolean =>
   !ok || pod !== undefined || (desired !== undefined && !WITHOUT_PODS.includes(kind));
 

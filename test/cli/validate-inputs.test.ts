@@ -81,3 +81,54 @@ describe("an image name that no engine can read", () => {
     expect(errorsOf(aPod({ containers: [{ name: "a", image }] }))).toEqual([]);
   });
 });
+
+const ingress = (name: string, port: object, more: object = {}) => {
+  const paths = [{ path: "/", pathType: "Prefix", backend: { service: { name, port } } }];
+  const metadata = { name: "web", namespace: "default" };
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "Ingress",
+    metadata,
+    spec: { rules: [{ http: { paths } }], ...more },
+  };
+};
+const web = service({ app: "web" });
+const HTTP = { number: 80 };
+const tls = { tls: [{ secretName: "cert" }] };
+const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "cert", namespace: "default" } };
+const other = (controller: string) => ({
+  apiVersion: "networking.k8s.io/v1",
+  kind: "IngressClass",
+  metadata: { name: "other" },
+  spec: { controller },
+});
+const AT = "spec.rules[0].http.paths[0].backend";
+
+test.each([
+  { when: "has its Service", of: [web, ingress("web", HTTP)], want: [] },
+  { when: "is alone", of: [ingress("web", HTTP)], want: [] },
+  {
+    when: "names no Service",
+    of: [web, ingress("wbe", HTTP)],
+    want: [`${AT} there is no Service "wbe" in this input`],
+  },
+  {
+    when: "comes with a workload",
+    of: [deployment(1), ingress("web", HTTP)],
+    want: [`${AT} there is no Service "web"`],
+  },
+  { when: "names no port", of: [web, ingress("web", { number: 81 })], want: [`${AT} Service "web" has no port 81`] },
+  { when: "has its certificate", of: [secret, ingress("web", HTTP, tls)], want: [] },
+  { when: "has none", of: [ingress("web", HTTP, tls)], want: ['spec.tls[0] there is no Secret "default/cert"'] },
+  { when: "has a class", of: [ingress("web", HTTP, { ingressClassName: "nginx" })], want: [] },
+  { when: "has another class", of: [ingress("web", HTTP, { ingressClassName: "x" })], want: ["spec nothing serves"] },
+  {
+    when: "has a class with our controller",
+    of: [other("k8s.io/ingress-nginx"), ingress("web", HTTP, { ingressClassName: "other" })],
+    want: [],
+  },
+])("an Ingress that $when", ({ of, want }) => {
+  const warnings = warningsOf(...of);
+  expect(warnings).toHaveLength(want.length);
+  for (const [index, text] of want.entries()) expect(warnings[index]).toStartWith(text);
+});

@@ -1,6 +1,7 @@
 import { formatAge } from "../../apiserver/printers/age.ts";
 import { hasCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
+import type { Ingress, IngressBackend } from "../../base/api/ingress.ts";
 import type { CronJob, Job } from "../../base/api/job.ts";
 import type { LabelSelector, ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
@@ -279,6 +280,31 @@ function endpointsText(pods: readonly Pod[], targetPort: number | string): strin
   return `${addresses.slice(0, MAX_ENDPOINTS).join(",") || "<none>"}${more > 0 ? ` + ${more} more...` : ""}`;
 }
 
+const backendText = ({ service }: IngressBackend): string =>
+  `${service?.name ?? ""}:${service?.port?.name ?? service?.port?.number ?? ""}`;
+
+/** Source: kubectl's `describeIngressV1`, without the addresses behind Services. */
+const describeIngress: Describe<Ingress> = (out, { metadata, spec }, { loadBalancer }) => {
+  out.list(0, "Labels", pairs(metadata.labels, "="));
+  const { ingress = [] } = (loadBalancer ?? {}) as { ingress?: { ip?: string }[] };
+  out.field(0, "Address", ingress.flatMap(({ ip }) => ip ?? []).join(","));
+  out.field(0, "Ingress Class", spec.ingressClassName ?? "<none>");
+  const fallback = spec.defaultBackend ? backendText(spec.defaultBackend) : "<default>";
+  out.field(0, "Default backend", fallback);
+  if (spec.tls) out.heading(0, "TLS");
+  for (const { secretName, hosts = [] } of spec.tls ?? []) {
+    out.line(1, secretName ? `${secretName} terminates ${hosts.join(",")}` : `SNI routes ${hosts.join(",")}`);
+  }
+  out.heading(0, "Rules");
+  const rules = (spec.rules ?? []).flatMap(({ host, http }) => (http ? [{ host, paths: http.paths ?? [] }] : []));
+  const rows = rules.flatMap(({ host, paths }) => [
+    [host || "*", ""],
+    ...paths.map(({ path = "", backend }) => ["", path, backendText(backend)]),
+  ]);
+  out.table(["Host", "Path", "Backends"], rows.length > 0 ? rows : [["*", "*", fallback]]);
+  describeAnnotations(out, 0, metadata.annotations ?? {});
+};
+
 /** Source: kubectl's `ConfigMapDescriber`. */
 const describeConfigMap: Describe = (out, object) => {
   describeLabels(out, object.metadata);
@@ -360,6 +386,7 @@ const DESCRIBERS: Readonly<Record<string, Describe<never>>> = {
   Job: describeJob,
   CronJob: describeCronJob,
   Service: describeService,
+  Ingress: describeIngress,
   ConfigMap: describeConfigMap,
   Secret: describeSecret,
   Namespace: describeNamespace,

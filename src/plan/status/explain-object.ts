@@ -21,7 +21,7 @@ interface ExplainObjectInput {
   events: readonly CoreEvent[];
 }
 
-/** Why a workload, Job, claim or Service does not do its work; the same for the terminal and JSON. */
+/** Why a workload, Job, claim, Service or Ingress does not do its work; the same for the terminal and JSON. */
 export interface ObjectExplanation {
   kind: string;
   namespace: string | undefined;
@@ -51,6 +51,7 @@ interface Status {
   lastScheduleTime?: string;
   succeeded?: number;
   active?: number;
+  loadBalancer?: { ingress?: readonly { ip?: string }[] };
   conditions?: readonly { type: string; status: string; reason?: string; message?: string }[];
 }
 
@@ -121,6 +122,19 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
         : [cause("its selector matches no pod", "compare spec.selector with: kubelet-ts get pods --show-labels")];
     const isWhole = conditions.every(({ type: kind }) => !BAD_CONDITIONS.has(`${kind} True`));
     return { isReady: ready > 0 && isWhole, state: `${ready} of its ${pods.length} pods are Ready`, causes };
+  },
+  Ingress: (_, { loadBalancer }) => {
+    if (loadBalancer === undefined) {
+      const fix =
+        'remove spec.ingressClassName, or write "nginx" or an IngressClass of controller k8s.io/ingress-nginx';
+      return {
+        isReady: false,
+        state: "nothing serves it",
+        causes: [cause("its class has no server on this node", fix)],
+      };
+    }
+    const [address] = loadBalancer.ingress ?? [];
+    return { isReady: address !== undefined, state: address ? `served at ${address.ip}` : "it is not served" };
   },
   Node: ({ unschedulable }, { conditions = [] }) => {
     const bad = conditions.filter(({ type, status }) => (type === "Ready") !== (status === "True"));

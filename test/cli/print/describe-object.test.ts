@@ -111,3 +111,33 @@ Spec:
 Events:         <none>
 `);
 });
+
+test("an Ingress with its hosts, paths and certificates", () => {
+  const to = (name: string) => ({ backend: { service: { name, port: { number: 80 } } } });
+  const paths = [
+    { path: "/", pathType: "Prefix", ...to("web") },
+    { path: "/api", pathType: "Prefix", ...to("api") },
+  ];
+  const ingress = object("Ingress", {
+    spec: { tls: [{ hosts: ["a.example"], secretName: "cert" }], rules: [{ host: "a.example", http: { paths } }] },
+    status: { loadBalancer: { ingress: [{ ip: "192.0.2.1" }] } },
+  });
+  expect(describeObject(ingress, AROUND)).toBe(`Name:             web
+Namespace:        default
+Manifest:         /srv/web.yaml:3
+Labels:           <none>
+Address:          192.0.2.1
+Ingress Class:    <none>
+Default backend:  <default>
+TLS:
+  cert terminates a.example
+Rules:
+  Host        Path  Backends
+  ----        ----  --------
+  a.example
+              /     web:80
+              /api  api:80
+Annotations:  <none>
+Events:       <none>
+`);
+});
