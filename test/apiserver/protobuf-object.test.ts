@@ -79,3 +79,25 @@ test.each([
   },
   { when: "a body cut short", bytes: envelope("ConfigMap", Buffer.from([0x0a, 0x7f])), message: "cut short" },
 ])("$when is refused", ({ bytes, message }) => expect(() => decodeProtobufObject(bytes)).toThrow(message));
+
+test("an Ingress as kubectl 1.32 creates it: rules without a name of their own in JSON", () => {
+  const port = join(field(1, ""), Buffer.from([2 << 3, 80]));
+  const path = join(field(1, "/"), field(2, field(4, join(field(1, "web"), field(2, port)))), field(3, "Prefix"));
+  const rule = join(field(1, "a.example"), field(2, field(1, field(1, path))));
+  const tls = join(field(1, "a.example"), field(2, "cert"));
+  const raw = join(field(1, field(1, "web")), field(2, join(field(2, tls), field(3, rule), field(4, "nginx"))));
+  expect(decodeProtobufObject(envelope("Ingress", raw))).toMatchObject({
+    spec: {
+      ingressClassName: "nginx",
+      tls: [{ hosts: ["a.example"], secretName: "cert" }],
+      rules: [
+        {
+          host: "a.example",
+          http: {
+            paths: [{ path: "/", pathType: "Prefix", backend: { service: { name: "web", port: { number: 80 } } } }],
+          },
+        },
+      ],
+    },
+  });
+});

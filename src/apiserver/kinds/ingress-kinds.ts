@@ -22,6 +22,11 @@ function address({ status }: ApiObject): string {
   return (loadBalancer?.ingress ?? []).flatMap(({ ip }) => ip ?? []).join(",");
 }
 
+function parameters(object: ApiObject): string {
+  const { apiGroup, kind, name } = (specOf(object).parameters ?? {}) as Readonly<Record<string, string | undefined>>;
+  return name === undefined ? "<none>" : `${[kind, apiGroup].filter(Boolean).join(".")}/${name}`;
+}
+
 /** Source: kubectl's printers. */
 export const INGRESS = manifestKind({
   group: "networking.k8s.io",
@@ -45,6 +50,6 @@ export const INGRESS_CLASS = manifestKind({
   namespaced: false,
   decode: readClusterObject,
   validateUpdate: fixedSpec("controller"),
-  columns: [text("Controller", (it) => specOf(it).controller)],
+  columns: [text("Controller", (it) => specOf(it).controller), text("Parameters", parameters)],
   description: "IngressClass is a class of Ingresses: the server that serves them.",
 });

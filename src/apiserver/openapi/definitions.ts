@@ -1,6 +1,7 @@
 import { type ConversionConfig, toJsonSchema } from "@valibot/to-json-schema";
 import * as configMap from "../../base/api/config-map.ts";
 import * as container from "../../base/api/container.ts";
+import * as ingress from "../../base/api/ingress.ts";
 import * as job from "../../base/api/job.ts";
 import * as meta from "../../base/api/meta.ts";
 import * as persistentVolume from "../../base/api/persistent-volume.ts";
@@ -32,6 +33,7 @@ const PACKAGES: readonly (readonly [prefix: string, module: Readonly<Record<stri
   [META, meta],
   ["io.k8s.api.apps.v1", workload],
   ["io.k8s.api.batch.v1", job],
+  ["io.k8s.api.networking.v1", ingress],
   ["io.k8s.api.core.v1", CORE],
 ];
 
