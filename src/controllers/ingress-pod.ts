@@ -14,13 +14,15 @@ export const OUTCOME_FILE = "outcome";
 export interface IngressOutcome {
   revision: string;
   state: "used" | "refused" | "ended";
-  /** Text of nginx. */
+  /** First line of nginx's text. */
   message: string;
 }
 
 /** @param text of the outcome file; undefined: there is none */
 export function parseOutcome(text: string | undefined): IngressOutcome | undefined {
-  const [, revision, state, message = ""] = /^(\w+) (used|refused|ended)\n([\s\S]*)$/.exec(text ?? "") ?? [];
+  const [, revision, state, said = ""] = /^(\w+) (used|refused|ended)\n(.*)/.exec(text ?? "") ?? [];
+  // nginx begins with the time, the level and its process.
+  const message = said.replace(/^\S+ \S+ \[\w+\] \d+#\d+: /, "");
   return revision === undefined ? undefined : { revision, state: state as IngressOutcome["state"], message };
 }
 

@@ -226,8 +226,11 @@ test("the fate of a configuration is not asked for at rest", async () => {
 test.each([
   [undefined, undefined],
   ["", undefined],
-  ["ab used\n\n", { revision: "ab", state: "used", message: "\n" }],
-  ["ab refused\nnginx: x\n", { revision: "ab", state: "refused", message: "nginx: x\n" }],
+  ["ab used\n\n", { revision: "ab", state: "used", message: "" }],
+  [
+    "ab refused\n2026/11/26 16:00:41 [emerg] 27#27: odd\nnginx: x\n",
+    { revision: "ab", state: "refused", message: "odd" },
+  ],
   ["ab else\n", undefined],
 ] as const)("the outcome file %j", (text, want) => {
   expect(parseOutcome(text)).toEqual(want as IngressOutcome | undefined);
