@@ -39,9 +39,9 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
     if (!hasBadInput) logger.error("The manifests contain no pod; nothing was started");
     return EXIT.badInput;
   }
-  const cronJobs = findCronJobs(read.state);
-  for (const message of cronJobs.messages) logger[cronJobs.isAll ? "error" : "warn"](message);
-  if (cronJobs.isAll) return EXIT.badInput;
+  const idle = findIdleObjects(read.state);
+  for (const message of idle.messages) logger[idle.isAll ? "error" : "warn"](message);
+  if (idle.isAll) return EXIT.badInput;
   await parts.connect(stop);
   await parts.feed.storeRunOnce();
   await parts.preload(stop);
@@ -54,17 +54,20 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
 }
 
 /**
- * CronJobs start nothing now, and later this process has ended.
+ * CronJobs start nothing now, and later this process has ended; no server follows Ingresses.
  * @returns a message for each, and whether nothing else has pods
  */
-export function findCronJobs({ pods, objects = [] }: Pick<DesiredState, "pods" | "objects">) {
-  const workloads = objects.filter(isWorkload);
-  const found = workloads.filter(({ kind }) => kind === "CronJob");
-  const messages = found.map(({ object, origin }) => {
-    const way = origin === "" || origin === "-" ? "MANIFEST" : origin;
-    return `CronJob "${podFullName(object.metadata)}" does not run with --runonce: run "kubelet-ts ${way}", which stays and starts its Jobs at their times, or write a Job`;
+export function findIdleObjects({ pods, objects = [] }: Pick<DesiredState, "pods" | "objects">) {
+  const messages = objects.flatMap(({ kind, object, origin }) => {
+    const name = `${kind} "${podFullName(object.metadata)}"`;
+    const way = `run "kubelet-ts ${origin === "" || origin === "-" ? "MANIFEST" : origin}", which stays`;
+    if (kind === "Ingress") return `${name} is not served with --runonce: ${way} and serves it`;
+    if (kind !== "CronJob") return [];
+    return `${name} does not run with --runonce: ${way} and starts its Jobs at their times, or write a Job`;
   });
-  return { messages, isAll: found.length > 0 && pods.length === 0 && found.length === workloads.length };
+  const workloads = objects.filter(isWorkload);
+  const isIdle = workloads.length > 0 && workloads.every(({ kind }) => kind === "CronJob");
+  return { messages, isAll: isIdle && pods.length === 0 };
 }
 
 function buildReport(options: KubeletOptions): RunOnceReport {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { DesiredObject } from "../../src/base/model/desired-object.ts";
 import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
-import { findCronJobs } from "../../src/daemon/run-once.ts";
+import { findIdleObjects } from "../../src/daemon/run-once.ts";
 
 const anObject = (kind: string) => ({ kind, object: { metadata: { name: "n" } }, origin: "n.yaml" }) as DesiredObject;
 const pods = [{} as DesiredPod];
@@ -11,10 +11,15 @@ test.each([
   ["CronJob Service", [], 1, true],
   ["CronJob Job", [], 1, false],
   ["CronJob", pods, 1, false],
+  ["CronJob Ingress", [], 2, true],
+  ["Deployment Ingress", [], 1, false],
   ["Deployment", [], 0, false],
 ])("--runonce of %s (row %#)", (kinds, more, count, isAll) => {
-  const found = findCronJobs({ pods: more, objects: kinds.split(" ").map(anObject) });
+  const found = findIdleObjects({ pods: more, objects: kinds.split(" ").map(anObject) });
   expect([found.messages.length, found.isAll]).toEqual([count, isAll]);
-  if (count > 0)
-    expect(found.messages[0]).toContain('CronJob "default/n" does not run with --runonce: run "kubelet-ts n.yaml"');
+  const told = { CronJob: "does not run", Ingress: "is not served" };
+  for (const [kind, what] of Object.entries(told).filter(([name]) => kinds.includes(name))) {
+    const start = `${kind} "default/n" ${what} with --runonce: run "kubelet-ts n.yaml", which stays and `;
+    expect(found.messages.filter((message) => message.startsWith(start))).toHaveLength(1);
+  }
 });
