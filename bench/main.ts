@@ -18,6 +18,7 @@ import { pageCases } from "./cases/page.ts";
 import { probesCases } from "./cases/probes.ts";
 import { processStartCases } from "./cases/process-start.ts";
 import { serverCases } from "./cases/server.ts";
+import { servicesCases } from "./cases/services.ts";
 import { startPodsCases } from "./cases/start-pods.ts";
 import { steadyCases } from "./cases/steady.ts";
 import { toTable } from "./report.ts";
@@ -33,6 +34,7 @@ const CASES: readonly BenchCase[] = [
   ...probesCases,
   ...serverCases,
   ...localApiCases,
+  ...servicesCases,
   ...pageCases,
   ...clusterCases,
 ];
