@@ -50,6 +50,8 @@ const DEFAULT_GRACE_SECONDS = 30;
 /** Deletes objects and what they own. */
 export class ObjectDeleter {
   readonly #deps: ObjectDeleterDeps;
+  /** Objects that are gone before what they owned, with their owners, of which one is in foreground deletion. By uid. */
+  readonly #outlived = new Map<string, ReadonlySet<string>>();
 
   constructor(deps: ObjectDeleterDeps) {
     this.#deps = deps;
@@ -57,8 +59,11 @@ export class ObjectDeleter {
     deps.store.subscribe(({ type, object }) => {
       if (type !== "DELETED") return;
       this.#settleNamespace(object.metadata.namespace);
-      const owners = new Set(object.metadata.ownerReferences?.map(({ uid }) => uid));
-      if (owners.size > 0) this.settleOwners(({ uid = "" }) => owners.has(uid));
+      const { uid, ownerReferences = [] } = object.metadata;
+      const owners = new Set(ownerReferences.flatMap((owner) => [owner.uid, ...(this.#outlived.get(owner.uid) ?? [])]));
+      if (owners.size === 0) return;
+      if (uid !== undefined && this.#ending(owners).length > 0) this.#outlived.set(uid, owners);
+      this.settleOwners(owners);
     });
   }
 
@@ -192,15 +197,24 @@ export class ObjectDeleter {
     }
   }
 
-  /** Removes owners in foreground deletion whose last dependent is gone. */
-  settleOwners(isMeant: (metadata: ApiObject["metadata"]) => boolean): void {
-    for (const { definition, object } of this.#all()) {
+  /** Removes owners in foreground deletion whose last dependent is gone. @param uids absent: all */
+  settleOwners(uids?: ReadonlySet<string>): void {
+    for (const { definition, object } of this.#ending(uids)) {
       const { uid = "", finalizers = [] } = object.metadata;
-      if (!isMeant(object.metadata) || !finalizers.includes(FOREGROUND) || this.#dependentsOf(uid).length > 0) continue;
+      const gone = [...this.#outlived].flatMap(([it, owners]) => (owners.has(uid) ? [it] : []));
+      if ([uid, ...gone].some((it) => this.#dependentsOf(it).length > 0)) continue;
+      for (const it of gone) this.#outlived.delete(it);
       const rest = finalizers.filter((it) => it !== FOREGROUND);
       const next = { ...object, metadata: { ...object.metadata, finalizers: rest } };
       this.#deps.writer.put(definition, next);
     }
+  }
+
+  /** Objects in foreground deletion. @param uids absent: all */
+  #ending(uids?: ReadonlySet<string>): StoredObject[] {
+    return this.#all().filter(({ object: { metadata } }) => {
+      return metadata.finalizers?.includes(FOREGROUND) && (uids?.has(metadata.uid ?? "") ?? true);
+    });
   }
 
   #contentsOf(namespace: string): StoredObject[] {

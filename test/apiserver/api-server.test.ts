@@ -327,6 +327,21 @@ describe("delete", () => {
     expect((await get(`${DEPLOYMENT_PATH}/web`)).status).toBe(404);
   });
 
+  test("in the foreground the owner waits for a pod that outlives what is between them", async () => {
+    const { post, get, remove, made, store, ownerReferences } = await anOwner();
+    const between = { apiVersion: "v1", kind: "ConfigMap" };
+    const metadata = { name: "web-1", namespace: "default", uid: "of-web-1", ownerReferences };
+    store.put("configmaps", { ...between, metadata });
+    const owner = { ...between, name: "web-1", uid: "of-web-1" };
+    await post(PODS, { ...aPod("p"), metadata: { name: "p", ownerReferences: [owner] } });
+    made.add("p").add("web-1");
+    await remove(`${DEPLOYMENT_PATH}/web`, { propagationPolicy: "Foreground" });
+    store.remove("configmaps", "default", "web-1");
+    expect((await get(`${DEPLOYMENT_PATH}/web`)).status).toBe(200);
+    store.remove("pods", "default", "p");
+    expect((await get(`${DEPLOYMENT_PATH}/web`)).status).toBe(404);
+  });
+
   test.each(["Foreground", "Background"])(
     "%s leaves pods that a controller made to it, and ends with them",
     async (propagationPolicy) => {
