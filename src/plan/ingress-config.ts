@@ -172,7 +172,7 @@ class ConfigPlanner {
       return this.#report(
         source.name,
         "RouteConflict",
-        `${where} is that of Ingress "${holder.owner}", which is older`,
+        `${where} is that of Ingress "${holder.owner}", which comes first`,
       );
     }
     host.routes.push(this.#toRoute(source, type, path, backend));
@@ -183,7 +183,7 @@ class ConfigPlanner {
     const holder = host.fallback?.owner;
     if (holder === undefined) host.fallback = this.#toRoute(source, "prefix", "/", backend);
     else if (holder !== source.name) {
-      const message = `the default backend of host "${hostName || "*"}" is that of Ingress "${holder}", which is older`;
+      const message = `the default backend of host "${hostName || "*"}" is that of Ingress "${holder}", which comes first`;
       this.#report(source.name, "RouteConflict", message);
     }
   }

@@ -251,7 +251,7 @@ test("the younger one of two with one path is told, and keeps its other paths", 
       [
         {
           reason: "RouteConflict",
-          message: 'path "/x/" of host "a.test" is that of Ingress "default/a", which is older',
+          message: 'path "/x/" of host "a.test" is that of Ingress "default/a", which comes first',
         },
       ],
     ],
