@@ -17,13 +17,14 @@ export function validateIngress(ingress: Field<Ingress>): void {
   const { ingressClassName, rules = [], defaultBackend } = spec.value;
   if (ingressClassName !== undefined && metadata.value.annotations?.[INGRESS_CLASS_ANNOTATION] !== undefined) {
     const annotation = metadata.field("annotations").entry(INGRESS_CLASS_ANNOTATION);
-    annotation.invalid("must be absent when spec.ingressClassName is set");
+    const path = ingress.path.child("annotations").child(INGRESS_CLASS_ANNOTATION);
+    annotation.as(path).invalid("must be absent when spec.ingressClassName is set");
   }
   spec.field("ingressClassName").format(checkDnsSubdomain);
   if (rules.length === 0 && !defaultBackend) spec.absent("must have rules or defaultBackend");
   if (defaultBackend) validateBackend(spec.field("defaultBackend") as Field<IngressBackend>);
   for (const tls of spec.field("tls").items()) {
-    for (const host of tls.field("hosts").items()) host.as(tls.field("hosts").path).format(checkHost);
+    for (const host of tls.field("hosts").items()) host.format(checkHost);
     tls.field("secretName").format(checkDnsSubdomain);
   }
   for (const rule of spec.field("rules").items()) {
@@ -78,7 +79,7 @@ function validateBackend(backend: Field<IngressBackend>): void {
   if (portName && number) backend.absent("must have the name of a port or its number, not both");
   else if (portName) port.field("name").format(checkPortName);
   else if (number) port.field("number").format(checkPortNumber);
-  else port.required("must have the name or the number of a port");
+  else backend.required("must have the name or the number of a port");
 }
 
 /** All backends of an Ingress: the default one, and those of paths. */
