@@ -1,4 +1,10 @@
-import { IP_ANNOTATION, NETWORK_ANNOTATION, networkAliasesOf } from "../base/api/annotations.ts";
+import {
+  IP_ANNOTATION,
+  NETWORK_ANNOTATION,
+  networkAliasesOf,
+  parseUlimits,
+  ULIMITS_ANNOTATION,
+} from "../base/api/annotations.ts";
 import type { Container, Pod } from "../base/api/pod.ts";
 import { quantityToWhole } from "../base/api/quantity.ts";
 import type { ContainerRequest, Mount, Owner, SandboxRequest } from "../base/model/container-engine.ts";
@@ -72,6 +78,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
   const cgroupParent = computeCgroupParent(pod, engine, settings);
   const usernsMode = computeUsernsMode(pod, engine);
   const runtime = computeRuntime(pod, engine, request.runtimeHandler);
+  const ulimits = parseUlimits(pod.metadata.annotations?.[ULIMITS_ANNOTATION] ?? "");
   const sandbox = `container:${sandboxId}`;
   const target = request.targetId ? `container:${request.targetId}` : "";
   const pidMode = pod.spec.hostPID ? "host" : pod.spec.shareProcessNamespace ? sandbox : target;
@@ -92,6 +99,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
     ...computeProcPaths(context, engine),
     ...toResources(computeContainerLimits({ pod, container, node, settings })),
     ...(pidsLimit !== undefined && { PidsLimit: pidsLimit }),
+    ...(ulimits && { Ulimits: ulimits }),
     Devices: devices,
     ...(deviceRequests.length > 0 && { DeviceRequests: deviceRequests }),
     OomScoreAdj: clampOomScoreAdj(computeOomScoreAdj(pod, container, node.memoryBytes), engine),

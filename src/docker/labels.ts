@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
+import { CONTAINER_LABELS_ANNOTATION, parseContainerLabels } from "../base/api/annotations.ts";
 import type { Container, ContainerPort, Pod } from "../base/api/pod.ts";
 import type { Owner } from "../base/model/container-engine.ts";
 
@@ -111,6 +112,7 @@ export function toContainerLabels(input: ContainerLabelInput): Record<string, st
   const { preStop } = container.lifecycle ?? {};
   const init = pod.spec.initContainers?.find(({ name }) => name === container.name);
   return {
+    ...parseContainerLabels(pod.metadata.annotations?.[CONTAINER_LABELS_ANNOTATION] ?? ""),
     ...identityLabels(pod, container.name),
     [LABEL.type]: "container",
     [LABEL.sandboxId]: input.sandboxId,

@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import {
+  CONTAINER_LABELS_ANNOTATION,
   IP_ANNOTATION,
   MAX_RESTART_PERIOD_ANNOTATION,
   NETWORK_ALIASES_ANNOTATION,
   NETWORK_ANNOTATION,
+  ULIMITS_ANNOTATION,
 } from "../base/api/annotations.ts";
 import type { Container, ContainerResizePolicy, Pod, QOSClass, Volume } from "../base/api/pod.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
@@ -239,6 +241,8 @@ export function computeSandboxHash(pod: Pod): string {
     hostPorts: computeHostPorts(pod),
     network: metadata.annotations?.[NETWORK_ANNOTATION],
     ip: metadata.annotations?.[IP_ANNOTATION],
+    ulimits: metadata.annotations?.[ULIMITS_ANNOTATION],
+    containerLabels: metadata.annotations?.[CONTAINER_LABELS_ANNOTATION],
     networkAliases: metadata.annotations?.[NETWORK_ALIASES_ANNOTATION],
     qosClass: computeQosClass(pod),
   });

@@ -78,6 +78,21 @@ describe("setting → HostConfig", () => {
   });
 });
 
+test("limits of processes and labels by annotation; labels of kubelet-ts itself cannot be given", () => {
+  const annotations = {
+    "kubelet-ts.io/ulimits": "nofile=1024:65536,memlock=-1",
+    "kubelet-ts.io/container-labels": "traefik.enable=true\ntraefik.rule=Host(`a`) && Path(`b=c`)\n",
+  };
+  const { HostConfig, Labels } = bodyOf({ metadata: { annotations } });
+  expect(HostConfig.Ulimits).toEqual([
+    { Name: "nofile", Soft: 1024, Hard: 65536 },
+    { Name: "memlock", Soft: -1, Hard: -1 },
+  ]);
+  expect(Labels).toMatchObject({ "traefik.enable": "true", "traefik.rule": "Host(`a`) && Path(`b=c`)" });
+  const forged = { "kubelet-ts.io/container-labels": "a=b\nkubelet-ts.io/node=other" };
+  expect(bodyOf({ metadata: { annotations: forged } }).Labels).not.toHaveProperty("a");
+});
+
 test("a signal of its own stops it", () => {
   expect(bodyOf({ container: { lifecycle: { stopSignal: "SIGUSR1" } } })).toMatchObject({ StopSignal: "SIGUSR1" });
 });

@@ -120,6 +120,8 @@ test.each<[string, Edit, string]>([
   ["the pod's user", { spec: { securityContext: { runAsUser: 1 } } }, "pod"],
   ["the runtime", { spec: { runtimeClassName: "runc" } }, "pod"],
   ["a name in the Docker network", { metadata: { annotations: { "kubelet-ts.io/network-aliases": "db" } } }, "pod"],
+  ["a limit of processes", { metadata: { annotations: { "kubelet-ts.io/ulimits": "nofile=9" } } }, "pod"],
+  ["a Docker label", { metadata: { annotations: { "kubelet-ts.io/container-labels": "a=b" } } }, "pod"],
   ["the Docker network", { metadata: { annotations: { "kubelet-ts.io/network": "lan" } } }, "pod"],
   ["resources that change the QoS class, and so the cgroup", { a: { resources: {} }, b: { resources: {} } }, "pod"],
 ])("an edit of %s restarts %j", (_, edit, want) => {

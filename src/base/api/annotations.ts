@@ -15,6 +15,10 @@ export const NETWORK_ANNOTATION = "kubelet-ts.io/network";
 export const IP_ANNOTATION = "kubelet-ts.io/ip";
 /** More names of the pod in that network, separated by commas. Docker answers a name of several pods with all of them. */
 export const NETWORK_ALIASES_ANNOTATION = "kubelet-ts.io/network-aliases";
+/** Limits of the processes of all containers, as of `docker run --ulimit`: `nofile=1024:65536,memlock=-1`. */
+export const ULIMITS_ANNOTATION = "kubelet-ts.io/ulimits";
+/** Docker's labels of all containers, a line `key=value` each. */
+export const CONTAINER_LABELS_ANNOTATION = "kubelet-ts.io/container-labels";
 /** The longest crash-loop back-off of the pod, a Go duration from 1s to 5m. */
 export const MAX_RESTART_PERIOD_ANNOTATION = "kubelet-ts.io/max-container-restart-period";
 
@@ -88,6 +92,32 @@ export function networkAliasesOf({ annotations }: ObjectMeta): string[] {
   return ALIASES.test(text) ? text.split(",") : [];
 }
 
+const ULIMIT =
+  /^(core|cpu|data|fsize|locks|memlock|msgqueue|nice|nofile|nproc|rss|rtprio|rttime|sigpending|stack)=(-1|\d{1,15})(?::(-1|\d{1,15}))?$/;
+
+/** The limits of {@link ULIMITS_ANNOTATION}; -1 is no limit. @returns undefined for another format */
+export function parseUlimits(text: string): { Name: string; Soft: number; Hard: number }[] | undefined {
+  const limits = text.split(",").flatMap((part) => {
+    const [, Name, soft = "", hard = soft] = ULIMIT.exec(part.trim()) ?? [];
+    const [Soft, Hard] = [Number(soft), Number(hard)];
+    return Name === undefined || (Hard !== -1 && (Soft === -1 || Soft > Hard)) ? [] : [{ Name, Soft, Hard }];
+  });
+  return limits.length === text.split(",").length ? limits : undefined;
+}
+
+/** Labels by which kubelet-ts and other programs know containers of pods. */
+const RESERVED_LABEL = /^(?:annotation\.|io\.kubernetes\.|kubelet-ts\.io\/)/;
+
+/** The labels of {@link CONTAINER_LABELS_ANNOTATION}. @returns undefined for another format, or reserved keys */
+export function parseContainerLabels(text: string): Record<string, string> | undefined {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const labels = lines.flatMap((line) => {
+    const [, key = "", value = ""] = /^\s*([^=\s]+)=(.*)$/.exec(line) ?? [];
+    return key === "" || RESERVED_LABEL.test(key) ? [] : [[key, value] as const];
+  });
+  return labels.length === lines.length ? Object.fromEntries(labels) : undefined;
+}
+
 /** All annotations of pods that kubelet-ts reads, for findings and docs/fields.md. */
 export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
   {
@@ -105,6 +135,17 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     description: "more names of the pod in that network: `db,db.lan`",
     check: (value) =>
       ALIASES.test(value) ? undefined : "names of letters, digits, '-', '_' and '.', separated by commas",
+  },
+  {
+    name: ULIMITS_ANNOTATION,
+    description: "limits of the processes of its containers: `nofile=1024:65536,memlock=-1`",
+    check: (value) => (parseUlimits(value) ? undefined : "limits such as nofile=1024:65536, separated by commas"),
+  },
+  {
+    name: CONTAINER_LABELS_ANNOTATION,
+    description: "Docker labels of its containers, a line `key=value` each",
+    check: (value) =>
+      parseContainerLabels(value) ? undefined : "lines key=value, without keys of Kubernetes and kubelet-ts",
   },
   {
     name: MAX_RESTART_PERIOD_ANNOTATION,

@@ -187,7 +187,7 @@ const SERVICE = {
   sysctls: CARRIED,
   tmpfs: CARRIED,
   tty: CARRIED,
-  ulimits: adviceOf("Ulimits"),
+  ulimits: CARRIED,
   use_api_socket: "is not carried over: mount the socket of the engine as a hostPath",
   user: CARRIED,
   userns_mode: adviceOf("UsernsMode"),

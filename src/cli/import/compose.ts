@@ -235,6 +235,9 @@ function toContainerOfService(
     mounts: volumes.mounts,
     terminal: { ...(service.tty === true && { tty: true }), ...(service.stdin_open === true && { stdin: true }) },
     stopSignal: textOf(service.stop_signal),
+    ulimits: Object.entries(isRecord(service.ulimits) ? service.ulimits : {}).map(([limit, value]) =>
+      isRecord(value) ? `${limit}=${textOf(value.soft)}:${textOf(value.hard)}` : `${limit}=${textOf(value)}`,
+    ),
     labels: [...labelsOfFiles(service, context, notes), ...pairsOf(service.labels)].map(([key, value = ""]) => [
       key,
       value,

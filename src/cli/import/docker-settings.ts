@@ -30,7 +30,6 @@ const SETTINGS: Readonly<Record<string, readonly [flag: string, alternative?: st
   Runtime: ["--runtime", "make it the default runtime of the engine", "runc"],
   StorageOpt: ["--storage-opt", "set resources.limits.ephemeral-storage"],
   UTSMode: ["--uts"],
-  Ulimits: ["--ulimit", "set default-ulimits in /etc/docker/daemon.json"],
   UsernsMode: ["--userns"],
 };
 
@@ -152,6 +151,7 @@ export const HostConfigSchema = v.looseObject({
   /** Bytes. */
   Memory: whole,
   MemoryReservation: whole,
+  Ulimits: listOf(v.object({ Name: text, Soft: whole, Hard: whole })),
   Devices: listOf(v.object({ PathOnHost: text, PathInContainer: text, CgroupPermissions: text })),
   Mounts: listOf(
     v.looseObject({

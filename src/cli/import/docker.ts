@@ -161,6 +161,7 @@ function toSettings(
     },
     // `docker run --stop-signal` takes `INT` too.
     stopSignal: Config.StopSignal === ofImage?.StopSignal ? "" : Config.StopSignal.replace(/^(?!SIG|\d|$)/, "SIG"),
+    ulimits: HostConfig.Ulimits.map(({ Name, Soft, Hard }) => `${Name}=${Soft}:${Hard}`),
     labels: Object.entries(Config.Labels).filter(
       ([key, value]) => ofImage?.Labels[key] !== value && !key.startsWith("com.docker.compose."),
     ),

@@ -1,3 +1,4 @@
+import { CONTAINER_LABELS_ANNOTATION, requiredFormat, ULIMITS_ANNOTATION } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
 import { toQuantity, toSeconds } from "./compose-text.ts";
@@ -145,6 +146,8 @@ export interface ContainerSettings {
   healthcheck: Json | undefined;
   terminal: { tty?: true; stdin?: true; stdinOnce?: true };
   stopSignal?: string | undefined;
+  /** `nofile=1024:65536`. */
+  ulimits: readonly string[];
   /** Settings of its pod: those of all containers count. */
   labels: readonly (readonly [key: string, value: string])[];
   sysctls: readonly (readonly [name: string, value: string])[];
@@ -393,22 +396,23 @@ function probeOf({ healthcheck: check, at, notes }: ContainerSettings): object |
 const QUALIFIED_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
-/** Labels of Docker, as annotations where the value has characters that labels lack. */
+/** Docker's labels, on the containers, and on the pod where Kubernetes has such labels; limits of processes. */
 function splitLabels(members: readonly ContainerSettings[]) {
-  const labels: Record<string, string> = {};
-  const annotations: Record<string, string> = {};
-  for (const member of members) {
-    for (const [key, value] of member.labels) {
-      if (!QUALIFIED_NAME.test(key)) member.notes.add(member.at("labels", key), "is not a label for Kubernetes");
-      else if (LABEL_VALUE.test(value)) labels[key] = value;
-      else annotations[key] = value;
-    }
-    if (member.labels.length > 0) {
-      const message = "labels of the pod are not labels of its container: programs that read Docker's labels miss them";
-      member.notes.add(member.at("labels"), message);
-    }
+  const given = members.flatMap((member) => member.labels);
+  const labels = given.filter(([key, value]) => QUALIFIED_NAME.test(key) && LABEL_VALUE.test(value));
+  const lines = given.map(([key, value]) => `${key}=${value}`);
+  const usable = lines.filter((line) => !line.includes("\n") && !requiredFormat(CONTAINER_LABELS_ANNOTATION, line));
+  if (usable.length < lines.length) {
+    const [{ at, notes }] = members as [ContainerSettings];
+    for (const line of lines.filter((one) => !usable.includes(one)))
+      notes.add(at("labels", line.split("=", 1)[0]), "is not carried over");
   }
-  return { labels, annotations };
+  const ulimits = members.flatMap((member) => member.ulimits);
+  const annotations = {
+    ...(usable.length > 0 && { [CONTAINER_LABELS_ANNOTATION]: usable.join("\n") }),
+    ...(ulimits.length > 0 && { [ULIMITS_ANNOTATION]: ulimits.join(",") }),
+  };
+  return { labels: Object.fromEntries(labels), annotations };
 }
 
 /** Names of environment variables whose values are likely to be secret. */

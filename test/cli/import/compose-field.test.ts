@@ -10,13 +10,11 @@ const LOSS = "is not carried over";
 
 /** Losses of files as projects publish them, besides that a health check reports only. */
 const LOST: Readonly<Record<string, readonly string[]>> = {
-  elk: [`services.elasticsearch.ulimits: ${LOSS}: set default-ulimits in /etc/docker/daemon.json`],
   "home-assistant": ["services.homeassistant.privileged: start kubelet-ts with --allow-privileged"],
   jenkins: [
     "services.docker.privileged: start kubelet-ts with --allow-privileged",
     `services.jenkins.logging: ${LOSS}: logs of pods are files, and --container-log-max-size limits all of them`,
   ],
-  kafka: [`services.kafka.ulimits: ${LOSS}: set default-ulimits in /etc/docker/daemon.json`],
   "media-nfs": [
     `services.jellyfin.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,
     `volumes.nas: o=nolock,soft ${LOSS}: a PersistentVolume of nfs has mountOptions`,
@@ -26,14 +24,8 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     `services.open-webui.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,
   ],
   plex: ["services.plex.environment.PLEX_CLAIM: has no value, neither here nor in the environment"],
-  prometheus: [
-    "services.cadvisor.privileged: start kubelet-ts with --allow-privileged",
-    "services.prometheus.labels: labels of the pod are not labels of its container: programs that read Docker's labels miss them",
-  ],
-  traefik: [
-    "services.whoami.labels: labels of the pod are not labels of its container: programs that read Docker's labels miss them",
-    `services.whoami.restart: no ${LOSS}: containers of a Deployment are always restarted`,
-  ],
+  prometheus: ["services.cadvisor.privileged: start kubelet-ts with --allow-privileged"],
+  traefik: [`services.whoami.restart: no ${LOSS}: containers of a Deployment are always restarted`],
   vaultwarden: [`services.vaultwarden.init: ${LOSS}: shareProcessNamespace: true lets the pause process reap`],
   vote: [
     "services.redis.networks: the services name several networks, and a pod has one: all are in one network",

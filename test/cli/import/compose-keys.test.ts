@@ -139,6 +139,7 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "services.sysctls": "sysctls: {net.core.somaxconn: 1024}",
   "services.tmpfs": "tmpfs: /run",
   "services.tty": "tty: true",
+  "services.ulimits": "ulimits: {nofile: {soft: 1, hard: 2}, nproc: 3}",
   "services.user": "user: '1'",
   "services.volumes.bind.propagation": "volumes: [{type: bind, source: /a, target: /a, bind: {propagation: rslave}}]",
   "services.volumes.image.subpath": "volumes: [{type: image, source: b, target: /b, image: {subpath: c}}]",

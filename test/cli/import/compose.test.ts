@@ -192,8 +192,7 @@ describe("keys", () => {
     [{ sysctls: { "net.core.somaxconn": 9 } }, "services.web.sysctls.net.core.somaxconn: start kubelet-ts with"],
     [{ tmpfs: "/run:size=1m,mode=1777" }, "services.web.tmpfs: mode=1777 is not carried over"],
     [{ hostname: "My.Host" }, "services.web.hostname: My.Host is not a DNS name: the host name is my-host"],
-    [{ labels: ["a b=c"] }, "services.web.labels.a b: is not a label"],
-    [{ ulimits: { nofile: 9 } }, "services.web.ulimits: is not carried over: set default-ulimits"],
+    [{ labels: ["a b=c"] }, "services.web.labels.a b: is not carried over"],
     [{ environment: { A: "${NONE}" } }, "${NONE}: has no value"],
   ])("%j is named in a note", (fields, note) => {
     const { notes } = convert(service(fields));
@@ -403,7 +402,7 @@ test("labels and annotations are those of the pod", () => {
   expect(podOf(manifests)!.metadata).toEqual({
     name: "web",
     labels: { team: "x" },
-    annotations: { note: "two words", "example.com/a": "b" },
+    annotations: { "kubelet-ts.io/container-labels": "team=x\nnote=two words", "example.com/a": "b" },
   });
 });
 

@@ -264,11 +264,15 @@ describe("a container of docker run", () => {
     expect(read.findings).toEqual([]);
   });
 
-  test("labels are labels where Kubernetes allows the value, else annotations", () => {
+  test("labels are those of the containers, and of the pod where Kubernetes has such", () => {
     const Labels = { app: "shop", rule: "Host(`x`)", "com.docker.compose.project": "p", "of.image": "1" };
     const { pod, notes } = podOf({ config: { Labels } }, { Labels: { "of.image": "1" } });
-    expect(pod.metadata).toEqual({ name: "web", labels: { app: "shop" }, annotations: { rule: "Host(`x`)" } });
-    expect(notes).toHaveLength(1);
+    expect(pod.metadata).toEqual({
+      name: "web",
+      labels: { app: "shop" },
+      annotations: { "kubelet-ts.io/container-labels": "app=shop\nrule=Host(`x`)" },
+    });
+    expect(notes).toEqual([]);
   });
 
   test("an image without a name, or whose name means another one by now, is reported", () => {
@@ -312,7 +316,6 @@ describe("several containers", () => {
 });
 
 test.each([
-  ["--ulimit", { Ulimits: [{ Name: "nofile" }] }],
   ["--gpus", { DeviceRequests: [{ Count: -1 }] }],
   ["--init", { Init: true }],
   ["--rm", { AutoRemove: true }],

@@ -135,6 +135,9 @@ describe("annotations of kubelet-ts", () => {
     ["kubelet-ts.io/xyz", "1", "the annotations are kubelet-ts.io/network, "],
     ["kubelet-ts.io/ip", "300.1.1.1", 'must be an IPv4 or IPv6 address (found "300.1.1.1")'],
     ["kubelet-ts.io/network", "container:abc", "must be the name of a Docker network"],
+    ["kubelet-ts.io/ulimits", "nofile=9:8", "must be limits such as nofile=1024:65536"],
+    ["kubelet-ts.io/ulimits", "files=9", "must be limits such as nofile=1024:65536"],
+    ["kubelet-ts.io/container-labels", "kubelet-ts.io/node=x", "must be lines key=value"],
     ["kubelet-ts.io/network-aliases", "a,,b", "must be names of letters, digits"],
     ["kubelet-ts.io/max-container-restart-period", "10m", "must be a duration from 1s to 5m"],
   ])("%s: %s", (name, value, message) => {
