@@ -40,6 +40,7 @@ export class Scene {
   put(pod: WantedPod, random: SeededRandom): void {
     const { disk, time } = this.world;
     const next = { ...pod, changedMs: time.nowMs };
+    if (this.wanted.get(pod.app)?.replicas !== pod.replicas) this.rules.scaledMs.set(pod.app, time.nowMs);
     this.wanted.set(pod.app, next);
     this.changedMs = time.nowMs;
     this.broken.delete(pod.app);
@@ -85,6 +86,14 @@ export class Scene {
     const pod = this.pickPod(random);
     if (pod) this.put({ ...pod, containers: pod.containers.map(changed) }, random);
     return pod !== undefined;
+  }
+
+  /** Edits the template of some Deployment. */
+  rollOut(random: SeededRandom): void {
+    const deployments = [...this.wanted.values()].filter(({ replicas = 0 }) => replicas > 0);
+    if (deployments.length === 0) return;
+    const pod = random.pick(deployments);
+    this.put({ ...pod, containers: pod.containers.map(changed) }, random);
   }
 
   /** A container ends with an error again and again, until a person mends it. */

@@ -113,8 +113,18 @@ export function toManifest(pod: WantedPod): string {
   const labels = { app: pod.app };
   const metadata = { name: pod.app, labels, annotations: { note: String(pod.note) } };
   const template = { metadata: { labels }, spec };
-  return `${JSON.stringify({ ...toObject(pod, template), metadata }, null, 2)}\n`;
+  const object = { ...toObject(pod, template), metadata };
+  const list = { apiVersion: "v1", kind: "List", items: [object, toService(pod)] };
+  return `${JSON.stringify(pod.replicas === undefined ? object : list, null, 2)}\n`;
 }
+
+/** Each Deployment has a Service. */
+const toService = ({ app }: WantedPod) => ({
+  apiVersion: "v1",
+  kind: "Service",
+  metadata: { name: app },
+  spec: { selector: { app }, ports: [{ port: 80 }] },
+});
 
 function toObject({ replicas, job, app }: WantedPod, template: { metadata: object; spec: object }): object {
   if (replicas !== undefined) {

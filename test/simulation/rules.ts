@@ -29,6 +29,8 @@ const EDIT_SETTLES_MS = 60 * 60_000;
 const BACK_OFF = { firstMs: 10_000, longestMs: 300_000, resetMs: 600_000 };
 /** A container that ended is started again this much after its back-off at the latest: its event tells, not the next list. */
 const RESTART_NOTICE_MS = 10_000;
+/** `maxUnavailable` of a Deployment that sets none. */
+const MAX_UNAVAILABLE = 0.25;
 /** Lines of the log in the last two hours of a day, for a machine on which nothing happens, and for each container. */
 const LOG_LINES_AT_REST = { machine: 20, container: 8 };
 
@@ -55,6 +57,8 @@ export class Rules {
   /** Containers that are done for good: pod, container and version. */
   readonly #done = new Set<string>();
   readonly jobs = new JobHistory();
+  /** When people last changed the replicas of a Deployment, by app. */
+  readonly scaledMs = new Map<string, number>();
   #logLinesBefore = 0;
   /** Reasons other than the manifest to stop what runs, per pod name: a dead sandbox, a probe. */
   readonly #excusedMs = new Map<string, number>();
@@ -211,7 +215,8 @@ export class Rules {
   #checkStop(container: ModelContainer, isSandbox: boolean): void {
     const podName = container.labels[LABEL.podName] ?? "";
     const wanted = this.#podOf(container);
-    if (!wanted || wanted.replicas !== undefined) return;
+    if (!wanted) return;
+    if (wanted.replicas !== undefined) return this.#checkAvailability(container, wanted, wanted.replicas);
     if (this.#world.time.nowMs - wanted.changedMs < EDIT_SETTLES_MS || this.#isExcused(podName, EDIT_SETTLES_MS))
       return;
     if (isSandbox) {
@@ -226,6 +231,41 @@ export class Rules {
     if (!spec || versionOf(container) !== spec.version) return;
     if (spec.hasLiveness && container.unhealthyUntilMs > 0) return;
     throw new Violation("evidence", `${container.name} is stopped although its manifest asks for it`);
+  }
+
+  /** A rollout stops a pod that works only when enough others do. */
+  #checkAvailability(container: ModelContainer, wanted: WantedPod, replicas: number): void {
+    const scaledMs = this.scaledMs.get(wanted.app) ?? Number.NEGATIVE_INFINITY;
+    if (this.#isDisturbed(EDIT_SETTLES_MS) || this.#world.time.nowMs - scaledMs < EDIT_SETTLES_MS) return;
+    const stopped = container.labels[LABEL.podUid];
+    const working = this.#workingPods(wanted);
+    // Its other containers may have been asked to stop a moment before.
+    const isLoss = container.status === "running" && container.labels[LABEL.container] !== "POD";
+    const others = [...working.keys()].filter((uid) => uid !== stopped).length;
+    const least = replicas - Math.floor(replicas * MAX_UNAVAILABLE);
+    if (isLoss && working.has(stopped ?? "") && others < least) {
+      throw new Violation(
+        "availability",
+        `${container.name} is stopped while ${others} other pods work, of at least ${least}`,
+      );
+    }
+  }
+
+  /** Addresses of the pods of an app whose containers all run, by uid. */
+  #workingPods({ app, containers }: WantedPod): Map<string, string> {
+    const running = this.#world.ownRunning();
+    const counts = new Map<string, number>();
+    for (const container of running) {
+      const isMain = containers.some(({ name }) => name === container.labels[LABEL.container]);
+      const uid = container.labels[LABEL.podUid] ?? "";
+      if (isMain && appOf(container) === app) counts.set(uid, (counts.get(uid) ?? 0) + 1);
+    }
+    const sandboxes = running.filter(({ labels }) => labels[LABEL.container] === "POD");
+    return new Map(
+      sandboxes
+        .map(({ labels, ip }): [string, string] => [labels[LABEL.podUid] ?? "", ip])
+        .filter(([uid]) => counts.get(uid) === containers.length),
+    );
   }
 
   #checkKill(container: ModelContainer, isSandbox: boolean): void {
@@ -346,6 +386,21 @@ export class Rules {
     return undefined;
   }
 
+  /** The name of each Service leads to the pods behind it, in the hosts file of every pod. */
+  #findWrongName(): string | undefined {
+    const lasting = [...this.wanted.values()].filter(({ containers }) => containers.every(isLasting));
+    const services = lasting.filter(({ replicas }) => replicas !== undefined);
+    const behind = new Map(services.map((pod) => [pod.app, [...this.#workingPods(pod).values()].sort().join(" ")]));
+    for (const uid of lasting.flatMap((pod) => [...this.#workingPods(pod).keys()])) {
+      const text = this.#world.disk.read(`${ROOT_DIR}/pods/${uid}/etc-hosts`) ?? "";
+      for (const [app, addresses] of behind) {
+        const found = addressesOf(text, `${app}.default.svc.cluster.local`).sort().join(" ");
+        if (found !== addresses) return `in pod ${uid} Service ${app} is ${found || "unknown"} instead of ${addresses}`;
+      }
+    }
+    return undefined;
+  }
+
   /** Jobs are complete; CronJobs ran when they should since the last fault of the day. */
   #findWrongJob(): string | undefined {
     const { nowMs, wallOffsetMs } = this.#world.time;
@@ -371,7 +426,7 @@ export class Rules {
     const wrong = this.#findWrongPod();
     if (wrong !== undefined) return wrong;
     const sandboxes = this.#world.ownRunning().filter(({ labels }) => labels[LABEL.container] === "POD").length;
-    const wrongJob = this.#findWrongJob();
+    const wrongJob = this.#findWrongJob() ?? this.#findWrongName();
     if (wrongJob !== undefined) return wrongJob;
     const pods = [...this.wanted.values()].reduce((sum, pod) => sum + podsOf(pod), 0);
     const names = [...this.wanted.values()].reduce(
@@ -405,6 +460,14 @@ export class Rules {
 function envOf({ body }: ModelContainer, name: string): string | undefined {
   return body.Env?.find((text) => text.startsWith(`${name}=`))?.slice(name.length + 1);
 }
+
+/** Addresses of a name in a hosts file. */
+const addressesOf = (hosts: string, name: string): string[] =>
+  hosts
+    .split("\n")
+    .map((line) => line.split(/\s+/))
+    .filter(([, ...names]) => names.includes(name))
+    .map(([address = ""]) => address);
 
 const appOf = (container: ModelContainer) => envOf(container, "APP");
 const versionOf = (container: ModelContainer) => Number(envOf(container, "VERSION"));

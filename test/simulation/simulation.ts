@@ -34,6 +34,9 @@ interface Planned {
 /** Actions of a day end with time enough for everything to come to rest before the day ends. */
 const ACTIVE_MS = DAY_MS - 4 * 60 * 60_000 - LONGEST_FAULT_MS;
 
+/** Every evening, long after the last fault, people roll a Deployment out: this much before the end of the day. */
+const ROLLOUT_MS = 175 * 60_000;
+
 /** The actions on the machine, day by day; the schedule of a seed is the same whatever of it takes place. */
 function* schedule(seed: number, days: number): Generator<Planned> {
   const random = new SeededRandom(seed ^ 0xac7);
@@ -94,6 +97,7 @@ export async function simulate({
     });
   }
   for (let day = 0; day < days && !rules.violation; day++) {
+    world.time.at((day + 1) * DAY_MS - ROLLOUT_MS, () => scene.rollOut(random));
     world.time.at((day + 1) * DAY_MS - 2 * 3_600_000, () => rules.beginRest());
     world.time.runTo((day + 1) * DAY_MS - 1, () => rules.violation !== undefined);
     // Errors that uncaught are reported between two turns of the real loop.
