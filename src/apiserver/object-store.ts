@@ -57,8 +57,13 @@ export const namespacedName = (namespace: string | undefined, name: string): Nam
 
 export const keyOf = ({ metadata }: ApiObject): NamespacedName => namespacedName(metadata.namespace, metadata.name);
 
-/** An object's JSON, made once for each version of the object: all clients that it is sent to share these bytes. */
-export const jsonOf = memoized((object: object): Uint8Array => Buffer.from(JSON.stringify(object)));
+const LONG_CHARACTERS = 32 * 1024;
+
+/** An object's JSON, made once for each version of the object. A long one is bytes, which all its clients share. */
+export const jsonOf = memoized((object: object): string | Uint8Array => {
+  const text = JSON.stringify(object);
+  return text.length > LONG_CHARACTERS ? Buffer.from(text) : text;
+});
 
 /** An object without what a dry run does not set. */
 export function writtenPart({ metadata, ...object }: Readonly<Record<"metadata", object>>): unknown {
