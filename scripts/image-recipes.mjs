@@ -163,6 +163,20 @@ async function makeNginx() {
   });
 }
 
+async function makeDnsmasq() {
+  return await withProgram("/usr/sbin/dnsmasq", ["dnsmasq-base"], async (root) => {
+    const program = join(root, "usr/sbin/dnsmasq");
+    const files = [
+      ...(await busyboxTree()),
+      usersOf(),
+      groupsOf(),
+      ...(await librariesOf(program, root)),
+      { path: "usr/sbin/dnsmasq", mode: 0o755, data: readFileSync(program) },
+    ];
+    return { entries: withParents(files), config: { Env: [USUAL_PATH], Cmd: ["dnsmasq", "-k"] } };
+  });
+}
+
 /** Adds the folders that entries lie in and that have no entry of their own yet. */
 function withParents(entries) {
   const known = new Set(entries.filter((entry) => entry.directory).map((entry) => entry.path));
@@ -193,6 +207,7 @@ export const EXAMPLE_IMAGES = [
 
 /** `oracle/*`: the images with which the real kubelet's behavior was recorded. @type {readonly Recipe[]} */
 export const TEST_IMAGES = [
+  { name: "dnsmasq:test", pullable: false, make: makeDnsmasq },
   { name: "busybox:test", pullable: false, make: fromBusybox(TEST_CONFIG) },
   {
     name: "oracle/ep:1",

@@ -4,6 +4,7 @@ import type { Clock } from "../base/model/clock.ts";
 import { namespaceOf, type PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import { computeDnsRecords, type DnsRecords, type ServiceTarget } from "../plan/dns-records.ts";
 import { serviceName } from "../plan/service-addresses.ts";
 import { ipsOf, ServicePods } from "../plan/service-endpoints.ts";
 
@@ -17,6 +18,7 @@ export type RewriteHosts = (pod: Pod, podIps: readonly string[]) => void;
 export class ServiceHosts {
   readonly #clusterDomain: string;
   readonly #externalNames: ExternalNames;
+  #targets: readonly ServiceTarget[] | undefined;
   #namesIn: (namespace: string) => readonly HostAlias[] = () => [];
   readonly #written = new Map<PodUID, string>();
 
@@ -33,6 +35,11 @@ export class ServiceHosts {
 
   stop(): void {
     this.#externalNames.stop();
+  }
+
+  /** For a DNS server; undefined while they are not known. */
+  dnsRecords(): DnsRecords | undefined {
+    return this.#targets && computeDnsRecords(this.#targets, domainOf(this.#clusterDomain));
   }
 
   /** The lines a pod's hosts file has now. Called when it is written. */
@@ -60,10 +67,11 @@ export class ServiceHosts {
     if (external.isPending) return;
     const addressesOf = (name: string) => external.addressesOf(name);
     const found = { clusterDomain: this.#clusterDomain, addressesOf, clusterIps };
-    const endpoints = computeEndpoints(services, new ServicePods(pods), found);
+    const targets = computeTargets(services, new ServicePods(pods), found);
+    this.#targets = targets;
     const byNamespace = new Map<string, readonly HostAlias[]>();
     this.#namesIn = (namespace) => {
-      const known = byNamespace.get(namespace) ?? computeServiceNames(endpoints, namespace, this.#clusterDomain);
+      const known = byNamespace.get(namespace) ?? computeServiceNames(targets, namespace, this.#clusterDomain);
       byNamespace.set(namespace, known);
       return known;
     };
@@ -82,17 +90,10 @@ export class ServiceHosts {
   }
 }
 
-/** Where the name of a Service leads: to its cluster IP or the addresses of its external name, or else to its pods. */
-interface Endpoints {
-  service: Service;
-  pods: readonly Pod[];
-  fixed: readonly string[];
-}
-
 /** Services of type ExternalName lead to the Services of these names, or to names outside. */
 const MAX_ALIASES = 8;
 
-function computeEndpoints(
+function computeTargets(
   services: readonly Service[],
   pods: ServicePods,
   known: {
@@ -100,7 +101,7 @@ function computeEndpoints(
     addressesOf: (name: string) => readonly string[];
     clusterIps: Readonly<Record<string, string>>;
   },
-): Endpoints[] {
+): ServiceTarget[] {
   return services.map((service) => {
     const target = resolveExternal(service, services, known.clusterDomain);
     if ("name" in target) return { service, pods: [], fixed: known.addressesOf(target.name) };
@@ -145,14 +146,14 @@ const findExternalNames = (services: readonly Service[], clusterDomain: string):
  * Lines for the hosts file of pods in one namespace: the names by which cluster DNS answers for Services, and for pods
  * with a host name behind a Service that is their subdomain.
  */
-function computeServiceNames(endpoints: readonly Endpoints[], namespace: string, clusterDomain: string): HostAlias[] {
+function computeServiceNames(targets: readonly ServiceTarget[], namespace: string, clusterDomain: string): HostAlias[] {
   const byIp = new Map<string, Set<string>>();
   const add = (ip: string, names: readonly string[]) => {
     const known = byIp.get(ip) ?? new Set();
     for (const name of names) known.add(name);
     byIp.set(ip, known);
   };
-  for (const { service, pods, fixed } of endpoints) {
+  for (const { service, pods, fixed } of targets) {
     const { name = "" } = service.metadata;
     const names = namesOf(name, namespaceOf(service), namespace, clusterDomain);
     for (const ip of fixed) add(ip, names);

@@ -6,6 +6,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { type Ipv4Range, ipv4ToNumber, rangeOfAddress } from "../base/text/ipv4-range.ts";
+import type { DnsRecords } from "../plan/dns-records.ts";
 import { computeHostPorts, nodePortOf } from "../plan/pod-network.ts";
 import {
   allocateServices,
@@ -24,6 +25,7 @@ import {
 import { endpointsOf, ServicePods } from "../plan/service-endpoints.ts";
 import { computeServiceEnvironment } from "../plan/service-environment.ts";
 import type { RuledService } from "../plan/service-rules.ts";
+import { DNS_SERVICE } from "./dns-server.ts";
 import { toEndpointObjects } from "./endpoint-objects.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { objectUid } from "./workload-records.ts";
@@ -49,6 +51,8 @@ interface ServiceManagerDeps {
   hosts: ServiceHosts;
   /** Absent: names lead to the pods themselves, and nothing has an address. */
   proxy?: ServiceProxy | undefined;
+  /** A DNS server runs on this node. */
+  hasDns?: boolean;
   file: Persisted<ServiceAddresses>;
   /** `--service-cluster-ip-range`; "" for the first free one of a list. */
   range: string;
@@ -94,9 +98,9 @@ export class ServiceManager {
     return this.#deps.proxy !== undefined;
   }
 
-  /** Something was left by an earlier process. */
+  /** There is something to do even without an object: something was left by an earlier process, or there is a DNS server. */
   get hasRules(): boolean {
-    return this.#deps.proxy?.hasRules ?? false;
+    return this.hasDns || (this.#deps.proxy?.hasRules ?? false);
   }
 
   /** Calls back when {@link update} would do something else. */
@@ -133,6 +137,20 @@ export class ServiceManager {
     return this.#deps.hosts.aliasesFor(pod);
   }
 
+  /** For a DNS server; undefined while they are not known. */
+  dnsRecords(): DnsRecords | undefined {
+    return this.#deps.hosts.dnsRecords();
+  }
+
+  get hasDns(): boolean {
+    return this.#deps.hasDns === true;
+  }
+
+  /** The address of the DNS server; undefined where there is none. */
+  get dnsAddress(): string | undefined {
+    return this.hasDns ? this.#addresses.clusterIps[serviceName(DNS_SERVICE)] : undefined;
+  }
+
   /** Variables of the Services that a pod sees. A pod does not start again for another Service. */
   environmentOf({ metadata, spec }: Pod): ReadonlyMap<string, string> {
     const services = this.#services.map(({ metadata: { name = "", namespace = "default" }, spec: { ports = [] } }) => {
@@ -151,7 +169,8 @@ export class ServiceManager {
   }
 
   /** Gives Services their addresses before pods that may need them start. */
-  setServices(services: readonly Service[]): void {
+  setServices(submitted: readonly Service[]): void {
+    const services = this.#withOwn(submitted);
     this.#services = services;
     this.#shown = undefined;
     const { proxy } = this.#deps;
@@ -164,8 +183,9 @@ export class ServiceManager {
    * Brings addresses, rules and hosts files in line.
    * @param pods all pods with their statuses, as the engine was seen
    */
-  update(services: readonly Service[], pods: readonly Pod[], rewrite: RewriteHosts): void {
+  update(submitted: readonly Service[], pods: readonly Pod[], rewrite: RewriteHosts): void {
     const { proxy, hosts } = this.#deps;
+    const services = this.#withOwn(submitted);
     this.#services = services;
     this.#pods = pods;
     this.#shown = undefined;
@@ -179,6 +199,14 @@ export class ServiceManager {
     }
     this.#shownProblem = proxy.problem;
     hosts.update(services, pods, rewrite, proxy.problem === undefined ? this.#addresses.clusterIps : {});
+  }
+
+  /** With that of the DNS server, unless a manifest has one of this name. */
+  #withOwn(services: readonly Service[]): readonly Service[] {
+    const name = serviceName(DNS_SERVICE);
+    // Pods that started while there was a server ask it first: they are to be refused at once.
+    const isAsked = this.hasDns || this.#addresses.clusterIps[name] !== undefined;
+    return isAsked && !services.some((it) => serviceName(it) === name) ? [...services, DNS_SERVICE] : services;
   }
 
   /** Fields of a Service that it was given; undefined where it was given none. */

@@ -22,7 +22,7 @@ interface PodFilesDeps {
   node: NodeInfo;
   files: HostFiles;
   /** Names of Services for hosts files; absent: they have none. */
-  serviceHosts?: Pick<ServiceNames, "aliasesFor"> | undefined;
+  serviceHosts?: ServiceNames | undefined;
   /** The last bytes of a container's log, for its termination message. */
   readLogTail: (id: ContainerId, signal: AbortSignal) => Promise<string>;
 }
@@ -30,6 +30,8 @@ interface PodFilesDeps {
 /** Names of Services, as `ServiceHosts` of src/controllers has them. */
 interface ServiceNames {
   aliasesFor(pod: Pod): readonly HostAlias[];
+  /** Address of this node's DNS server for Services. */
+  readonly dnsAddress: string | undefined;
 }
 
 /** Files of a pod that are not volumes: resolv.conf, hosts, termination logs, and what a container's settings come from. */
@@ -46,7 +48,9 @@ export class PodFiles {
   async computeDns(pod: Pod): Promise<ReturnType<typeof computeDnsConfig>> {
     const { clusterDns, clusterDomain, resolvConf } = this.#deps.options;
     const hostResolvConf = resolvConf ? ((await this.#readHostResolvConf(resolvConf)) ?? "") : undefined;
-    return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node.ip });
+    const { serviceHosts, node } = this.#deps;
+    const ownDns = serviceHosts?.dnsAddress;
+    return computeDnsConfig(pod, { clusterDns, ownDns, clusterDomain, hostResolvConf, nodeIp: node.ip });
   }
 
   #readHostResolvConf(path: string): Promise<string | undefined> {

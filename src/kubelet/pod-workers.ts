@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
-import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
+import { type DesiredPod, type DesiredState, NODE_SOURCE } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { nameWithoutNode, type PodRef, podRefOf } from "../base/model/pod-ref.ts";
 import { type ContainerId, isRunning } from "../base/model/pod-snapshot.ts";
@@ -280,7 +280,7 @@ export function findOrphans({ refs, desired, hasWorker, isRejected, hasContainer
   const isDeleted = (uid: PodUID) => {
     if (completeSources === undefined || deletions?.has(uid)) return true;
     const source = sourceOf(uid);
-    return source === API_SOURCE || (source !== undefined && completeSources.has(source));
+    return source === API_SOURCE || source === NODE_SOURCE || (source !== undefined && completeSources.has(source));
   };
   const desiredUids = new Set(desired.pods.map(({ pod }) => pod.metadata.uid));
   const orphans: Orphans = { remove: [], unclaimed: [] };

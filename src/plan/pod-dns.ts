@@ -94,6 +94,8 @@ export interface DnsConfig {
 export interface DnsFacts {
   /** `--cluster-dns`; empty when there is none. */
   clusterDns: readonly string[];
+  /** Address of this node's DNS server for Services, which counts without `--cluster-dns`. Absent: it has none. */
+  ownDns?: string | undefined;
   /** `--cluster-domain`; "" when there is none. */
   clusterDomain: string;
   /** Text of the file `--resolv-conf` names; undefined when the flag is "" (pods then ask themselves only). */
@@ -108,7 +110,7 @@ const MAX_SEARCHES = 32;
 const MAX_SEARCH_LINE_LENGTH = 2048;
 
 /**
- * With host networking `ClusterFirst` means `Default`, and without `--cluster-dns`, with a warning only for
+ * With host networking `ClusterFirst` means `Default`, and without a DNS server of Services, with a warning only for
  * `ClusterFirstWithHostNet` (`ManifestEvents` warns where a manifest writes out the default). Source: `GetPodDNS`.
  */
 export function computeDnsConfig(pod: Pod, facts: DnsFacts): { dns: DnsConfig; warnings: PodEvent[] } {
@@ -134,16 +136,19 @@ function baseConfig(pod: Pod, facts: DnsFacts, warnings: PodEvent[]): DnsConfig 
       : parseResolvConf(facts.hostResolvConf);
   const wantsCluster = policy === "ClusterFirstWithHostNet" || (policy === "ClusterFirst" && !pod.spec.hostNetwork);
   if (!wantsCluster) return host;
-  if (facts.clusterDns.length === 0) {
+  if (facts.clusterDns.length === 0 && facts.ownDns === undefined) {
     if (policy === "ClusterFirstWithHostNet") warnings.push(missingClusterDns(pod.metadata));
     return host;
   }
   const namespace = pod.metadata.namespace ?? "default";
-  const domain = facts.clusterDomain;
+  const isOwn = facts.clusterDns.length === 0;
+  const domain = facts.clusterDomain || (isOwn ? "cluster.local" : "");
+  // Names outside are found even while the own server is not there.
+  const own = [facts.ownDns ?? "", ...host.nameservers].slice(0, MAX_NAMESERVERS);
   const hostSearches = facts.hostResolvConf === undefined ? [] : host.searches;
   const clusterSearches = domain ? [`${namespace}.svc.${domain}`, `svc.${domain}`, domain] : [];
   return {
-    nameservers: [...facts.clusterDns],
+    nameservers: isOwn ? own : [...facts.clusterDns],
     searches: domain ? unique([...clusterSearches, ...hostSearches]) : hostSearches,
     options: ["ndots:5"],
   };

@@ -51,6 +51,7 @@ integration/flags | --read-only-full: environment values are hidden unless it is
 integration/flags | --v, --log-format, --log-dir, --logtostderr | v log-format log-dir logtostderr
 integration/services | --service-cluster-ip-range | service-cluster-ip-range
 integration/ingress | --ingress-image, --ingress-ports | ingress-image ingress-ports
+integration/cluster-dns | --cluster-dns-image: names of Services, and those outside | cluster-dns-image
 integration/services | --nodeport-addresses | nodeport-addresses
 kubelet/rollout-manager | a serial rollout changes one pod at a time and stops at a failure | rollout
 config/option-table | no line of the help is longer than 80 columns | help

@@ -33,6 +33,7 @@ test.each([
   { when: "its source was not read", over: { sourceOf: () => "url" }, want: { remove: [], unclaimed: ["a"] } },
   { when: "its source was read", over: { sourceOf: () => "file" }, want: NO_MANIFEST },
   { when: "it came from the local API", over: { sourceOf: () => "api" }, want: NO_MANIFEST },
+  { when: "it was the node's own", over: { sourceOf: () => "node" }, want: NO_MANIFEST },
   { when: "it was deleted by request", over: { state: { deletions: new Map([["a", {}]]) } }, want: NO_MANIFEST },
   { when: "every source is complete", over: { state: { completeSources: undefined } }, want: NO_MANIFEST },
   { when: "a worker takes care of it", over: { sourceOf: () => "file", hasWorker: () => true }, want: NONE },

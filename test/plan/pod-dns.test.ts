@@ -52,6 +52,26 @@ test.each<[when: string, Spec, want: string, namespace?: string]>([
   expect(resolvConf(spec, CLUSTER, namespace)).toEqual({ text: want, warnings: [] });
 });
 
+describe("with a DNS server of this node", () => {
+  const facts: DnsFacts = { ...NO_CLUSTER, ownDns: "10.96.0.9", hostResolvConf: HOST };
+  const head = "nameserver 10.96.0.9\nnameserver 8.8.4.4\nnameserver 10.0.0.53\n";
+  const tail = "svc.cluster.local cluster.local corp.example lab.example\noptions ndots:5\n";
+  test.each<[when: string, Spec, want: string, facts?: Partial<DnsFacts>]>([
+    ["the node's own servers follow it", {}, `${head}search default.svc.cluster.local ${tail}`],
+    ["also with host networking", withHostNet, `${head}search default.svc.cluster.local ${tail}`],
+    ["Default is without it", { dnsPolicy: "Default" }, HOST],
+    ["--cluster-dns goes before it", {}, CLUSTER_FIRST, CLUSTER],
+    [
+      "three servers of the node are one too many, without a warning",
+      {},
+      "nameserver 10.96.0.9\nnameserver 1.1.1.1\nnameserver 2.2.2.2\nsearch default.svc.edge.test svc.edge.test edge.test\noptions ndots:5\n",
+      { hostResolvConf: "nameserver 1.1.1.1\nnameserver 2.2.2.2\nnameserver 3.3.3.3\n", clusterDomain: "edge.test" },
+    ],
+  ])("%s", (_when, spec, want, more = {}) => {
+    expect(resolvConf(spec, { ...facts, ...more })).toEqual({ text: want, warnings: [] });
+  });
+});
+
 describe("as recorded without cluster flags", () => {
   const dnsConfig: Spec["dnsConfig"] = {
     nameservers: ["1.2.3.4", "5.6.7.8"],

@@ -5,6 +5,9 @@ import type { DesiredObject } from "./desired-object.ts";
 import type { PodUID } from "./identity.ts";
 import type { ManifestLocation, SourceKind } from "./manifest-origin.ts";
 
+/** The source of pods that a node runs for itself: always known completely. */
+export const NODE_SOURCE = "node";
+
 /** A pod this node should run, defaulted, validated and with its static-pod identity (name suffix, uid, nodeName, …). */
 export interface DesiredPod {
   pod: Pod;

@@ -93,6 +93,10 @@ export const POD_OPTIONS = {
       description: "Domain in which those pods look up names, and of subdomain host names.",
       live: true,
     }),
+    clusterDnsImage: option("cluster-dns-image", OURS, text, "", {
+      description: "Image with dnsmasq and a shell, for a DNS server with the names of Services.",
+      defaultText: "none: they are in hosts files only",
+    }),
     serviceClusterIpRange: option("service-cluster-ip-range", OURS, addressRange, "", {
       description:
         "IPv4 addresses for Services, as 10.96.0.0/16; none: they have no addresses, and their names lead to pods.",

@@ -9,13 +9,14 @@ import { lookUpName } from "../../base/host/look-up-name.ts";
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
-import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
+import { type DesiredPod, type DesiredState, NODE_SOURCE } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId, SandboxSnapshot } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
+import { DnsServer, dnsPodManifest } from "../../controllers/dns-server.ts";
 import { IngressManager } from "../../controllers/ingress-manager.ts";
 import { INGRESS_VOLUME, ingressPodManifest, OUTCOME_FILE, parseOutcome } from "../../controllers/ingress-pod.ts";
 import { ExternalNames, ServiceHosts } from "../../controllers/service-hosts.ts";
@@ -112,10 +113,13 @@ export async function assembleKubelet(input: AssembleInput) {
   const ingresses = hasLocalApi
     ? buildIngressManager(context, { kubelet, services: serviceManager, isRead: () => workloads.isRead })
     : undefined;
+  const dnsServer = buildDnsServer(context, serviceManager, (state, isComplete) =>
+    secretValues.setDesired(state, isComplete),
+  );
   const events = new ManifestEvents({
     recorder: context.recorder,
     nodeName: context.node.name,
-    clusterDns: () => options.clusterDns,
+    clusterDns: () => [...options.clusterDns, ...(serviceManager.dnsAddress ? [serviceManager.dnsAddress] : [])],
   });
   /** Turns workloads into pods, between the sources and the kubelet. */
   const workloads = new WorkloadManager({
@@ -135,9 +139,10 @@ export async function assembleKubelet(input: AssembleInput) {
       const refused = feed.rejections().filter(({ stalePods }) => stalePods.length === 0);
       const files = refused.map(({ finding }) => ({ file: finding.file, message: describeFinding(finding) }));
       events.observe(state, files);
-      secretValues.setDesired(state, isComplete);
+      (dnsServer ?? secretValues).setDesired(state, isComplete);
     },
   });
+  if (dnsServer) workloads.onSync(() => dnsServer.setRecords(serviceManager.dnsRecords()));
   return {
     context,
     engine,
@@ -169,9 +174,13 @@ async function buildServiceManager(
   sandboxes: () => readonly SandboxSnapshot[],
 ): Promise<ServiceManager> {
   const { options, node, owner, clock, logger, recorder } = context;
+  const proxy = await buildServiceProxy(context, sandboxes);
+  const wantsDns = options.clusterDnsImage !== "";
+  if (wantsDns && !proxy) logger.warn("--cluster-dns-image has no effect: Services have no addresses");
   return new ServiceManager({
     hosts: new ServiceHosts(options.clusterDomain, new ExternalNames({ clock, logger, lookUp: lookUpName })),
-    proxy: await buildServiceProxy(context, sandboxes),
+    proxy,
+    hasDns: wantsDns && proxy !== undefined,
     file: openStateFile(context, "service-addresses"),
     range: options.serviceClusterIpRange,
     nodeName: node.name,
@@ -183,6 +192,26 @@ async function buildServiceManager(
       hasSocket(protocol, port) ? (findPortHolder(port) ?? "another program") : undefined,
     startedAt: toApiTime(clock.now()),
   });
+}
+
+/** @returns undefined where no address leads to it */
+function buildDnsServer(
+  { options, node }: NodeContext,
+  services: ServiceManager,
+  publish: (state: DesiredState, isComplete: boolean) => void,
+): DnsServer | undefined {
+  if (!services.hasDns) return undefined;
+  const manifest = dnsPodManifest(options.clusterDnsImage, options.clusterDomain || "cluster.local");
+  return new DnsServer({ pod: toOwnPod(manifest, "the DNS server of this node", node.name), publish });
+}
+
+/** A pod that the node runs for itself. */
+function toOwnPod(manifest: object, file: string, nodeName: string): DesiredPod {
+  const [read] = readManifestValue(manifest, { file, nodeName, source: "file" }).pods;
+  if (!read) throw new Error(`the manifest of ${file} is not valid`);
+  // It is in no file.
+  const { location: _, ...pod } = read;
+  return { ...pod, sourceId: NODE_SOURCE };
 }
 
 /**
@@ -212,11 +241,7 @@ function buildIngressManager(
   const { kubelet } = parts;
   const [http = 0, https = 0] = options.ingressPorts.split(",").map(Number);
   const manifest = ingressPodManifest(options.ingressImage, { http, https });
-  const how = { file: "the Ingresses of this node", nodeName: node.name, source: "file" } as const;
-  const [read] = readManifestValue(manifest, how).pods;
-  if (!read) throw new Error("the manifest of the ingress server is not valid");
-  // It is in no file.
-  const { location: _, ...pod } = read;
+  const pod = toOwnPod(manifest, "the Ingresses of this node", node.name);
   const volume = new PodDirectories(options.rootDir, pod.pod.metadata.uid!).volume("empty-dir", INGRESS_VOLUME);
   return new IngressManager({
     ...{ clock, logger, recorder, nodeName: node.name, nodeIp: node.ip, ports: { http, https }, pod },

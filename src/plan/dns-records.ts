@@ -1,0 +1,71 @@
+import type { Pod } from "../base/api/pod.ts";
+import type { Service, ServicePort } from "../base/api/service.ts";
+import { namespaceOf } from "../base/model/identity.ts";
+import { ipsOf, targetPortOf } from "./service-endpoints.ts";
+
+/** Where the name of a Service leads: to its cluster IP or the addresses of its external name, or else to its pods. */
+export interface ServiceTarget {
+  service: Service;
+  /** Those that clients are sent to. */
+  pods: readonly Pod[];
+  fixed: readonly string[];
+}
+
+/** Two files of dnsmasq. */
+export interface DnsRecords {
+  /** Lines of a hosts file, with full names: A, AAAA and PTR records. */
+  hosts: string;
+  /** Lines of a configuration: SRV records. */
+  config: string;
+}
+
+/** More is left out: an object of Kubernetes has at most 1 MiB. */
+const MAX_TEXT_BYTES = 450 * 1024;
+
+/**
+ * The records of a cluster's DNS. Pure. Source: the specification "Kubernetes DNS-Based Service Discovery".
+ * @param clusterDomain never ""
+ */
+export function computeDnsRecords(targets: readonly ServiceTarget[], clusterDomain: string): DnsRecords {
+  const hosts = new Set<string>();
+  const config = new Set<string>();
+  for (const { service, pods, fixed } of targets) {
+    const { name = "" } = service.metadata;
+    const domain = `${name}.${namespaceOf(service)}.svc.${clusterDomain}`;
+    if (!isDnsText(domain)) continue;
+    const ports = (service.spec.ports ?? []).filter((port) => port.name && isDnsText(port.name));
+    const serve = (port: ServicePort, target: string, number: number) =>
+      config.add(`srv-host=_${port.name}._${port.protocol.toLowerCase()}.${domain},${target},${number}`);
+    for (const ip of fixed) hosts.add(`${ip} ${domain}`);
+    if (fixed.length > 0) for (const port of ports) serve(port, domain, port.port);
+    for (const pod of pods) {
+      const ips = ipsOf(pod);
+      const { hostname, subdomain } = pod.spec;
+      const ownName = hostname !== undefined && subdomain === name && isDnsText(hostname) ? hostname : undefined;
+      if (fixed.length > 0 && ownName === undefined) continue;
+      const own = `${ownName ?? (ips[0] ?? "").replace(/[.:]+/g, "-")}.${domain}`;
+      // PTR records have the first of several names.
+      for (const ip of ips) hosts.add(`${ip} ${own}`);
+      if (fixed.length > 0) continue;
+      for (const ip of ips) hosts.add(`${ip} ${domain}`);
+      for (const port of ports) {
+        const number = targetPortOf(port, pod);
+        if (number !== undefined) serve(port, own, number);
+      }
+    }
+  }
+  return { hosts: toText(hosts), config: toText(config) };
+}
+
+/** Nothing of a manifest may write another line, or another field of one. */
+const isDnsText = (text: string) => /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/i.test(text) && text.length <= 253;
+
+/** Sorted, so that the text changes with the records only. */
+function toText(lines: ReadonlySet<string>): string {
+  let text = "";
+  for (const line of [...lines].sort()) {
+    if (text.length + line.length >= MAX_TEXT_BYTES) break;
+    text += `${line}\n`;
+  }
+  return text;
+}

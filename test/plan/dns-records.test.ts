@@ -1,0 +1,65 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../src/base/api/pod.ts";
+import { computeDnsRecords, type ServiceTarget } from "../../src/plan/dns-records.ts";
+import { aPod } from "../support/builders.ts";
+
+const HTTP = { name: "http", protocol: "TCP", port: 80, targetPort: "web" };
+
+function target(name: string, parts: Partial<ServiceTarget> = {}, ports: object[] = [HTTP]): ServiceTarget {
+  const service = { metadata: { name, namespace: "shop" }, spec: { type: "ClusterIP", ports } };
+  return { service: service as ServiceTarget["service"], pods: [], fixed: [], ...parts };
+}
+
+const pod = (ips: string[], spec: Partial<Pod["spec"]> = {}): Pod => {
+  const ports = [{ name: "web", containerPort: 8000, protocol: "TCP" as const }];
+  const made = aPod({ containers: [{ ...aPod().spec.containers[0]!, ports }], ...spec });
+  return { ...made, status: { podIPs: ips.map((ip) => ({ ip })) } as NonNullable<Pod["status"]> };
+};
+
+const DOMAIN = "shop.svc.cluster.local";
+test.each<[what: string, ServiceTarget, hosts: string[], config: string[]]>([
+  [
+    "a Service has its cluster IP, and its named ports",
+    target("db", { fixed: ["10.96.1.1"], pods: [pod(["10.0.0.1"])] }, [HTTP, { protocol: "UDP", port: 53 }]),
+    [`10.96.1.1 db.${DOMAIN}`],
+    [`srv-host=_http._tcp.db.${DOMAIN},db.${DOMAIN},80`],
+  ],
+  [
+    "a headless Service has the addresses of its pods, and their ports",
+    target("db", { pods: [pod(["10.0.0.1", "fd00::1"], { hostname: "db-0", subdomain: "db" })] }),
+    [`10.0.0.1 db-0.db.${DOMAIN}`, `10.0.0.1 db.${DOMAIN}`, `fd00::1 db-0.db.${DOMAIN}`, `fd00::1 db.${DOMAIN}`],
+    [`srv-host=_http._tcp.db.${DOMAIN},db-0.db.${DOMAIN},8000`],
+  ],
+  [
+    "a pod without a host name is called by its address",
+    target("db", { pods: [pod(["10.0.0.1"], { hostname: "x", subdomain: "other" })] }),
+    [`10.0.0.1 10-0-0-1.db.${DOMAIN}`, `10.0.0.1 db.${DOMAIN}`],
+    [`srv-host=_http._tcp.db.${DOMAIN},10-0-0-1.db.${DOMAIN},8000`],
+  ],
+  [
+    "a pod without the port has no SRV record",
+    target("db", { pods: [pod(["10.0.0.1"], { hostname: "db-0", subdomain: "db" })] }, [{ ...HTTP, targetPort: "no" }]),
+    [`10.0.0.1 db-0.db.${DOMAIN}`, `10.0.0.1 db.${DOMAIN}`],
+    [],
+  ],
+  [
+    "text that is no name writes no line of a configuration",
+    target("db", { fixed: ["10.96.1.1"] }, [
+      { ...HTTP, name: "a\nserver=192.0.2.1" },
+      { ...HTTP, name: "b,c" },
+    ]),
+    [`10.96.1.1 db.${DOMAIN}`],
+    [],
+  ],
+  ["nor does the name of a Service", target("db\n1.1.1.1 bank.test", { fixed: ["10.96.1.1"] }), [], []],
+])("%s", (_what, one, hosts, config) => {
+  const lines = (list: string[]) => list.map((line) => `${line}\n`).join("");
+  expect(computeDnsRecords([one], "cluster.local")).toEqual({ hosts: lines(hosts), config: lines(config) });
+});
+
+test("the texts of many pods are bounded, and each has whole lines", () => {
+  const pods = Array.from({ length: 9000 }, (_, index) => pod([`10.1.${index >> 8}.${index & 255}`]));
+  const { hosts, config } = computeDnsRecords([target("db", { pods })], "cluster.local");
+  expect(hosts.length + config.length).toBeLessThan(1024 * 1024);
+  expect(config).toMatch(/,8000\n$/);
+});
