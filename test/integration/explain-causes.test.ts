@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { askApi } from "../support/local-api.ts";
 import { object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
 import { isReady, type TestNode } from "../support/test-node.ts";
 
@@ -198,6 +199,88 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
   gate: ["x/y", "spec.readinessGates", { spec: { readinessGates: [{ conditionType: "x/y" }] } }],
 };
 
+const template = (name: string, container: object, spec: object = {}) => ({
+  metadata: { labels: { app: name } },
+  spec: { containers: [{ name: "app", image: "busybox:test", ...shell(STOPPABLE), ...container }], ...spec },
+});
+const workload = (kind: string, name: string, spec: object, container: object = {}, pod: object = {}) =>
+  object(kind, name, {
+    spec: { selector: { matchLabels: { app: name } }, template: template(name, container, pod), ...spec },
+  });
+const job = (name: string, spec: object, ...first: string[]) =>
+  object("Job", name, {
+    spec: { ...spec, template: template(name, shell(first.join(" ")), { restartPolicy: "Never" }) },
+  });
+const service = (name: string, spec: object) => object("Service", name, { spec: { ports: [{ port: 80 }], ...spec } });
+const named = { ports: [{ containerPort: 80, name: "http" }] };
+const cronJob = (name: string, suspend: boolean) =>
+  object("CronJob", name, {
+    spec: {
+      suspend,
+      schedule: "0 3 1 1 *",
+      jobTemplate: { spec: { template: template(name, shell("true"), { restartPolicy: "Never" }) } },
+    },
+  });
+
+/** Workloads, Jobs and Services, by their kind and name: the true cause, a fix for it, and the object with that fix. */
+const BROKEN_OBJECTS: Readonly<Record<string, [problem: string, fix: string, broken: object, fixed: object]>> = {
+  "deployment/zero": [
+    "no pods are wanted",
+    "spec.replicas",
+    workload("Deployment", "zero", { replicas: 0 }),
+    workload("Deployment", "zero", { replicas: 1 }),
+  ],
+  "deployment/paused": [
+    "paused",
+    "spec.paused",
+    workload("Deployment", "paused", { paused: true }),
+    workload("Deployment", "paused", { paused: false }),
+  ],
+  "deployment/late": [
+    "ProgressDeadlineExceeded",
+    "do not become Ready",
+    workload("Deployment", "late", { progressDeadlineSeconds: 2 }, { readinessProbe: closed }),
+    workload("Deployment", "late", { progressDeadlineSeconds: 600 }, { readinessProbe: fine }),
+  ],
+  "daemonset/elsewhere": [
+    "nodeSelector",
+    "spec.template.spec.nodeSelector",
+    workload("DaemonSet", "elsewhere", {}, {}, { nodeSelector: { disk: "ssd" } }),
+    workload("DaemonSet", "elsewhere", {}),
+  ],
+  "job/failing": [
+    "BackoffLimitExceeded",
+    "delete the Job",
+    job("failing", { backoffLimit: 0 }, "exit 3"),
+    job("failing", { backoffLimit: 0 }, "true"),
+  ],
+  "job/slow": [
+    "DeadlineExceeded",
+    "spec.activeDeadlineSeconds",
+    job("slow", { activeDeadlineSeconds: 2 }, "sleep 5"),
+    job("slow", { activeDeadlineSeconds: 600 }, "sleep 5"),
+  ],
+  "job/asleep": [
+    "suspended",
+    "spec.suspend",
+    job("asleep", { suspend: true }, "true"),
+    job("asleep", { suspend: false }, "true"),
+  ],
+  "cronjob/asleep": ["suspended", "spec.suspend", cronJob("asleep", true), cronJob("asleep", false)],
+  "service/alone": [
+    "matches no pod",
+    "spec.selector",
+    service("alone", { selector: { app: "nothing" } }),
+    service("alone", { selector: { app: "target" } }),
+  ],
+  "service/port": [
+    'a port called "web"',
+    "targetPort",
+    service("port", { selector: { app: "target" }, ports: [{ port: 80, targetPort: "web" }] }),
+    service("port", { selector: { app: "target" }, ports: [{ port: 80, targetPort: "http" }] }),
+  ],
+};
+
 const NAMES = Object.keys(BROKEN);
 
 function write(node: TestNode, name: string, { container = {}, spec = {}, annotations = {} }: Fields = {}) {
@@ -249,4 +332,49 @@ describeWithEngine("explain", () => {
     causes = await explainAll(node);
     expect(left.map((name) => [name, causes.get(name)])).toEqual([]);
   }, 300_000);
+
+  test("broken workloads, Jobs and Services have their true causes, and are ready when they are fixed", async () => {
+    const node = testNode();
+    const names = Object.keys(BROKEN_OBJECTS);
+    const fileOf = (name: string) => `${name.replace("/", "-")}.json`;
+    node.writeManifest("target.json", workload("Deployment", "target", {}, named));
+    for (const [name, [, , broken]] of Object.entries(BROKEN_OBJECTS)) node.writeManifest(fileOf(name), broken);
+    await node.start();
+    const explain = async (name: string) => {
+      const { stdout, exitCode } = await node.run(`explain ${name} -o json`);
+      const [first] = stdout.startsWith("[") ? (JSON.parse(stdout) as (Explanation & { isReady: boolean })[]) : [];
+      return { exitCode, isReady: first?.isReady, causes: first?.causes ?? [] };
+    };
+    for (const [name, [problem, fix]] of Object.entries(BROKEN_OBJECTS)) {
+      let seen = await explain(name);
+      const isTold = () => seen.causes.some((cause) => cause.problem.includes(problem) && cause.fix.includes(fix));
+      await node
+        .until(`the cause of ${name}`, async () => {
+          seen = await explain(name);
+          return isTold();
+        })
+        .catch(() => {});
+      expect({ name, seen, isTold: isTold() }).toMatchObject({
+        name,
+        isTold: true,
+        seen: { isReady: false, exitCode: 1 },
+      });
+    }
+    expect(await explain("node")).toMatchObject({ isReady: true, exitCode: 0 });
+    const cordon = (unschedulable: boolean) =>
+      askApi(node, "PATCH", `/api/v1/nodes/${node.name}`, { spec: { unschedulable } }, "application/merge-patch+json");
+    await cordon(true);
+    const cordoned = await explain("node");
+    expect(cordoned).toMatchObject({ isReady: false, exitCode: 1, causes: [{ fix: "kubectl uncordon" }] });
+    await cordon(false);
+    expect(await explain("node")).toMatchObject({ isReady: true, exitCode: 0 });
+    for (const name of names) node.removeManifest(fileOf(name));
+    for (const name of names) {
+      await node.until(`${name} to be gone`, async () => (await node.run(`get ${name}`)).exitCode !== 0);
+    }
+    for (const [name, [, , , fixed]] of Object.entries(BROKEN_OBJECTS)) node.writeManifest(fileOf(name), fixed);
+    for (const name of names) {
+      await node.until(`${name} to be ready`, async () => (await explain(name)).isReady === true, 60_000);
+    }
+  }, 180_000);
 });

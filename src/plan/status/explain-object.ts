@@ -39,6 +39,7 @@ interface Spec {
   paused?: boolean;
   type?: string;
   selector?: object;
+  ports?: readonly { targetPort?: number | string }[];
   unschedulable?: boolean;
 }
 
@@ -79,8 +80,12 @@ const judgeReplicas = (ready = 0, wanted = 1, spec: Spec = {}): Judgment => ({
   isReady: ready >= wanted && wanted > 0,
   state: `${ready} of ${wanted} pods are Ready`,
   causes: [
-    ...(wanted === 0 ? [cause("no pods are wanted", "set replicas to 1 or more: kubectl scale --replicas=1")] : []),
-    ...(spec.paused ? [cause("its rollout is paused", "kubectl rollout resume")] : []),
+    ...(wanted === 0
+      ? [cause("no pods are wanted", "set spec.replicas to 1 or more in its manifest, or with kubectl scale")]
+      : []),
+    ...(spec.paused
+      ? [cause("its rollout is paused", "set spec.paused to false in its manifest, or with kubectl rollout resume")]
+      : []),
   ],
 });
 
@@ -99,7 +104,12 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
       : {
           isReady: false,
           state: "no pod of it belongs on this node",
-          causes: [cause("its nodeSelector or affinity does not match this node", "kubectl get node --show-labels")],
+          causes: [
+            cause(
+              "its nodeSelector or affinity does not match this node",
+              "give the node these labels with --node-labels, or change spec.template.spec.nodeSelector; kubelet-ts get node --show-labels",
+            ),
+          ],
         },
   Job: ({ suspend, completions = 1 }, { conditions, succeeded = 0, active = 0 }) => {
     const [complete, failed] = ["Complete", "Failed"].map((end) => hasCondition({ conditions }, end));
@@ -112,16 +122,20 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
     state: lastScheduleTime === undefined ? "it has not run yet" : `last run ${lastScheduleTime}`,
     causes: suspend ? [cause("it is suspended", "set spec.suspend to false")] : [],
   }),
-  Service: ({ type, selector }, { conditions = [] }, pods) => {
+  Service: ({ type, selector, ports = [] }, { conditions = [] }, pods) => {
     if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
     if (selector === undefined) return { isReady: true, state: "it has no selector: its endpoints are set by others" };
     const ready = pods.filter((pod) => hasCondition(pod.status, "Ready")).length;
     const causes =
       pods.length > 0
-        ? []
+        ? missingPorts(ports, pods)
         : [cause("its selector matches no pod", "compare spec.selector with: kubelet-ts get pods --show-labels")];
     const isWhole = conditions.every(({ type: kind }) => !BAD_CONDITIONS.has(`${kind} True`));
-    return { isReady: ready > 0 && isWhole, state: `${ready} of its ${pods.length} pods are Ready`, causes };
+    return {
+      isReady: ready > 0 && isWhole && causes.length === 0,
+      state: `${ready} of its ${pods.length} pods are Ready`,
+      causes,
+    };
   },
   Ingress: (_, { loadBalancer }) => {
     if (loadBalancer === undefined) {
@@ -149,6 +163,35 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
   PersistentVolumeClaim: (_, { phase = "Pending" }) => ({ isReady: phase === "Bound", state: phase }),
 };
 
+/** Names of ports that no container of the pods has: nothing is reached there. */
+function missingPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause[] {
+  const names = new Set(
+    pods.flatMap(({ spec }) =>
+      [...(spec.initContainers ?? []), ...spec.containers].flatMap((it) => (it.ports ?? []).map(({ name }) => name)),
+    ),
+  );
+  return ports.flatMap(({ targetPort }) =>
+    typeof targetPort !== "string" || names.has(targetPort)
+      ? []
+      : [
+          cause(
+            `no container of its pods has a port called "${targetPort}"`,
+            `set targetPort to the number of the port, or give the container's port the name ${targetPort}`,
+          ),
+        ],
+  );
+}
+
+/** Fixes by the reason of a condition. */
+const CONDITION_FIXES: Readonly<Record<string, string>> = {
+  BackoffLimitExceeded:
+    "its pods failed too often: correct what the pod below says, then delete the Job and apply it again",
+  DeadlineExceeded: "raise spec.activeDeadlineSeconds, or give the Job less work; then delete it and apply it again",
+  PodFailurePolicy: "a rule of spec.podFailurePolicy ended it: correct the pod, then delete the Job and apply it again",
+  ProgressDeadlineExceeded:
+    "its newest pods do not become Ready: correct what the pod below says, or raise spec.progressDeadlineSeconds",
+};
+
 /** Conditions that say why. */
 const BAD_CONDITIONS = new Set([
   "ReplicaFailure True",
@@ -171,10 +214,13 @@ export function explainObject(kind: string, { kind: shown, object, pods, events 
   const { isReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods);
   const conditions = (status?.conditions ?? []).flatMap(({ type, status: is, reason = "", message = "" }) =>
     BAD_CONDITIONS.has(`${type} ${is}`)
-      ? [cause(`${type} is ${is}: ${reason}`, "", message === "" ? [] : [message])]
+      ? [cause(`${type} is ${is}: ${reason}`, CONDITION_FIXES[reason] ?? "", message === "" ? [] : [message])]
       : [],
   );
-  const warnings = isReady ? [] : events.filter(({ type }) => type === "Warning").slice(-MAX_WARNINGS);
+  const isTold = (reason = "") => conditions.some(({ problem }) => problem.endsWith(`: ${reason}`));
+  const warnings = isReady
+    ? []
+    : events.filter(({ type, reason }) => type === "Warning" && !isTold(reason)).slice(-MAX_WARNINGS);
   const explanation: ObjectExplanation = {
     kind: shown,
     namespace: metadata.namespace,

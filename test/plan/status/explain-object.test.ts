@@ -12,15 +12,29 @@ const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded",
 test.each<[string, object, object, number, string]>([
   ["Deployment", { replicas: 2 }, { readyReplicas: 2 }, 0, 'x "web" is ready: 2 of 2 pods are Ready'],
   ["Deployment", {}, {}, 0, 'x "web" is not ready: 0 of 1 pods are Ready'],
-  ["StatefulSet", { replicas: 0 }, {}, 0, "no pods are wanted\n  Fix: set replicas"],
-  ["Deployment", { paused: true }, {}, 0, "its rollout is paused\n  Fix: kubectl rollout resume"],
+  ["StatefulSet", { replicas: 0 }, {}, 0, "no pods are wanted\n  Fix: set spec.replicas"],
+  ["Deployment", { paused: true }, {}, 0, "its rollout is paused\n  Fix: set spec.paused to false"],
   ["ReplicaSet", {}, { conditions: [replicaFailure] }, 0, "ReplicaFailure is True: FailedCreate\n  no room"],
   ["DaemonSet", {}, { desiredNumberScheduled: 0 }, 0, "nodeSelector or affinity does not match this node"],
-  ["Job", {}, { conditions: [failed] }, 0, "Failed is True: BackoffLimitExceeded\n  three times"],
+  [
+    "Job",
+    {},
+    { conditions: [failed] },
+    0,
+    "Failed is True: BackoffLimitExceeded\n  three times\n  Fix: its pods failed too often",
+  ],
   ["Job", { completions: 3 }, { succeeded: 1, active: 1 }, 0, "is ready: 1 of 3 completions, 1 pods run"],
   ["CronJob", { suspend: true }, {}, 0, "it is suspended\n  Fix: set spec.suspend to false"],
   ["Service", { selector: { app: "web" } }, {}, 0, "its selector matches no pod\n  Fix: compare"],
   ["Service", { selector: { app: "web" } }, {}, 1, 'x "web" is ready: 1 of its 1 pods are Ready'],
+  [
+    "Service",
+    { selector: {}, ports: [{ targetPort: "http" }] },
+    {},
+    1,
+    'no container of its pods has a port called "http"',
+  ],
+  ["Service", { selector: {}, ports: [{ targetPort: 80 }] }, {}, 1, 'x "web" is ready: 1 of its 1 pods are Ready'],
   ["Service", { type: "ExternalName" }, {}, 0, "is ready: it is a name for another host"],
   ["Ingress", {}, { loadBalancer: { ingress: [{ ip: "1.2.3.4" }] } }, 0, 'x "web" is ready: served at 1.2.3.4'],
   ["Ingress", {}, { loadBalancer: {} }, 0, 'x "web" is not ready: it is not served'],
@@ -36,6 +50,13 @@ test.each<[string, object, object, number, string]>([
   const object = { metadata: { name: "web" }, spec, status };
   const explanation = explainObject(kind, { kind: "x", object, pods, events: [] });
   expect(renderObjectExplanation(explanation!)).toContain(text);
+});
+
+test("a warning that a condition tells is not told twice", () => {
+  const object = { metadata: { name: "web" }, spec: {}, status: { conditions: [failed] } };
+  const events = [{ type: "Warning", reason: "BackoffLimitExceeded", message: "three times" } as never];
+  const found = explainObject("Job", { kind: "x", object, pods: [], events });
+  expect(found?.causes.map(({ problem }) => problem)).toEqual(["Failed is True: BackoffLimitExceeded"]);
 });
 
 test("warnings are causes, the latest three; a kind without a state has no explanation", () => {
