@@ -153,6 +153,7 @@ describeWithEngine("Services", () => {
     expect(await rulesOf(node)).toEqual([]);
     expect(await rulesOf(other)).toEqual(foreignRules);
     expect(await fetchName(foreign)).toBe(otherName);
+    await other.cleanUp();
   });
 
   test("a chain that was emptied is whole again, and Docker's rules for a new network do not come before ours", async () => {
@@ -200,6 +201,8 @@ describeWithEngine("Services", () => {
     const answer = async () => await fetchName(address).catch(() => "");
     await until("the port to be taken", async () => (await answer()) === other!.metadata.name);
     expect(await told()).toBe("");
+    // Each kubelet-ts of a machine has a range of its own, and there are eight.
+    await Promise.all([first.cleanUp(), second.cleanUp()]);
   });
 
   test("externalIPs, loadBalancerSourceRanges, sessionAffinity, publishNotReadyAddresses, SCTP", async () => {
@@ -263,6 +266,7 @@ describeWithEngine("Services", () => {
     });
     const rules = await rulesOf(node);
     expect(rules.filter((line) => line.includes("-p sctp") && line.includes("-j DNAT"))).toHaveLength(3);
+    await node.cleanUp();
   });
 
   test("a rolling update at 200 requests a second loses none", async () => {
