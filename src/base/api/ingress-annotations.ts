@@ -96,7 +96,9 @@ const parseSources: Parse = (value) => {
 /** Annotations that are followed, without their prefix. */
 const PARSERS: Readonly<Record<string, Parse>> = {
   "proxy-body-size": (value) =>
-    /^\d{1,9}[kKmMgG]?$/.test(value) ? { bodySize: value } : "must be a number, with k, m or g: 8m",
+    /^\d{1,9}[kKmMgG]?$/.test(value)
+      ? { bodySize: value }
+      : "must be a number of bytes, with k, m or g for larger ones (8m)",
   "proxy-connect-timeout": seconds("connectTimeoutSeconds"),
   "proxy-read-timeout": seconds("readTimeoutSeconds"),
   "proxy-send-timeout": seconds("sendTimeoutSeconds"),

@@ -67,7 +67,11 @@ test("the class is named once", () => {
 
 test.each([
   ["upstream-vhost", "x", "has no effect"],
-  ["proxy-body-size", "8 MB", "must be a number, with k, m or g: 8m: the Ingress is not served"],
+  [
+    "proxy-body-size",
+    "8 MB",
+    "must be a number of bytes, with k, m or g for larger ones (8m): the Ingress is not served",
+  ],
   ["server-snippet", "return 200;", "is not supported: remove it: the Ingress is not served"],
 ])("the annotation %s with %j is a warning", (name, value, message) => {
   const annotation = `nginx.ingress.kubernetes.io/${name}`;
