@@ -52,6 +52,22 @@ describe("server-side apply", () => {
     ]);
   });
 
+  test("an apply that names an older version is a conflict, and changes nothing", async () => {
+    const { post, patch, get } = anApiServer();
+    const kind = { apiVersion: "v1", kind: "ConfigMap" };
+    const { json } = await post(CONFIG_MAPS, { ...kind, metadata: { name: "c" }, data: { a: "1" } });
+    const { resourceVersion } = json.metadata;
+    const apply = (data: object) =>
+      patch(
+        `${CONFIG_MAPS}/c?fieldManager=me&force=true`,
+        JSON.stringify({ ...kind, metadata: { name: "c", resourceVersion }, data }),
+        APPLY,
+      );
+    expect((await apply({ a: "2" })).status).toBe(200);
+    expect((await apply({ a: "3" })).status).toBe(409);
+    expect((await get(`${CONFIG_MAPS}/c`)).json.data).toEqual({ a: "2" });
+  });
+
   test("the same again changes nothing", async () => {
     const { apply } = anApplied();
     const first = await apply("me", { replicas: 2 });
