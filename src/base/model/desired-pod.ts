@@ -5,7 +5,7 @@ import type { DesiredObject } from "./desired-object.ts";
 import type { PodUID } from "./identity.ts";
 import type { ManifestLocation, SourceKind } from "./manifest-origin.ts";
 
-/** The source of pods that a node runs for itself: always known completely. */
+/** The source of pods that flags of the node ask for: always known completely. */
 export const NODE_SOURCE = "node";
 
 /** A pod this node should run, defaulted, validated and with its static-pod identity (name suffix, uid, nodeName, …). */

@@ -202,7 +202,9 @@ function buildDnsServer(
 ): DnsServer | undefined {
   if (!services.hasDns) return undefined;
   const manifest = dnsPodManifest(options.clusterDnsImage, options.clusterDomain || "cluster.local");
-  return new DnsServer({ pod: toOwnPod(manifest, "the DNS server of this node", node.name), publish });
+  const pod = toOwnPod(manifest, "the DNS server of this node", node.name);
+  // A flag asks for it, no manifest: whether it is wanted is known without any.
+  return new DnsServer({ pod: { ...pod, sourceId: NODE_SOURCE }, publish });
 }
 
 /** A pod that the node runs for itself. */
@@ -211,7 +213,7 @@ function toOwnPod(manifest: object, file: string, nodeName: string): DesiredPod 
   if (!read) throw new Error(`the manifest of ${file} is not valid`);
   // It is in no file.
   const { location: _, ...pod } = read;
-  return { ...pod, sourceId: NODE_SOURCE };
+  return pod;
 }
 
 /**
