@@ -2,7 +2,11 @@ import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, hasNetworkNames, testNode } from "../support/engine.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { TestCertificates } from "../support/test-certificates.ts";
 import { freePorts, type TestNode } from "../support/test-node.ts";
+
+const tempDir = tempDirs();
 
 const EXAMPLES = join(import.meta.dir, "..", "..", "examples");
 
@@ -162,8 +166,10 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
 /** Its pods find each other by name. */
 const NEEDS_NAMES = "compose-import.yaml";
 
+/** Examples of what runs only while a kubelet runs. */
+const NEEDS_KUBELET = ["cron-job.yaml", "ingress-tls.yaml"];
 const FILES = readdirSync(EXAMPLES).filter(
-  (name) => name.endsWith(".yaml") && name !== "cron-job.yaml" && (hasNetworkNames || name !== NEEDS_NAMES),
+  (name) => name.endsWith(".yaml") && !NEEDS_KUBELET.includes(name) && (hasNetworkNames || name !== NEEDS_NAMES),
 );
 
 describeWithEngine("examples run as they are", () => {
@@ -176,6 +182,27 @@ describeWithEngine("examples run as they are", () => {
     await node.until("a run that succeeded", async () => (await node.pods()).some(isDone), 150_000);
     const [run] = await node.containers("date");
     expect(await node.logs(run?.Id ?? "")).toMatch(/ 20\d\d/);
+  });
+
+  test.concurrent("ingress-tls.yaml: a page over TLS, to which HTTP is redirected", async () => {
+    const node = testNode();
+    const certificate = new TestCertificates(tempDir()).serverNamed("web.example");
+    const secret = {
+      ...{ apiVersion: "v1", kind: "Secret", type: "kubernetes.io/tls", metadata: { name: "web-certificate" } },
+      stringData: { "tls.crt": certificate.cert, "tls.key": certificate.key },
+    };
+    node.writeManifest("ingress-tls.yaml", readExample("ingress-tls.yaml", node).text);
+    node.writeManifest("secret.json", secret);
+    const [http = 0, https = 0] = freePorts(2);
+    await node.start(["--ingress-image=nginx:1.22", `--ingress-ports=${http},${https}`]);
+    const ask = (url: string) =>
+      fetch(url, {
+        ...{ redirect: "manual", headers: { Host: "web.example" } },
+        tls: { rejectUnauthorized: false, serverName: "web.example" },
+      });
+    const page = () => ask(`https://127.0.0.1:${https}/`).catch(() => undefined);
+    await node.until("the page", async () => (await page())?.status === 200);
+    expect((await ask(`http://127.0.0.1:${http}/`)).status).toBe(308);
   });
 
   test.concurrent.each(FILES)("%s, twice: the second time changes nothing", async (file) => {

@@ -255,7 +255,10 @@ describeWithEngine("images of a registry with a password, and their updates", ()
     expect((await node.statusOf("app"))?.phase).toBe("Pending");
     const { digest } = await push("private/later:1");
     const imageID = `docker-pullable://${registry.address}/private/later@${digest}`;
-    const { status } = await node.untilPhase("app", "Running");
-    expect(status.containerStatuses?.[0]).toMatchObject({ image, imageID });
+    await node.untilPhase("app", "Running");
+    await node.until("the image with its digest", async () => {
+      const [app] = (await node.statusOf("app"))?.containerStatuses ?? [];
+      return app?.image === image && app.imageID === imageID;
+    });
   });
 });

@@ -71,8 +71,9 @@ describeWithEngine("reading the page", () => {
     const page = await logIn(browser, node);
     const log = await openLog(page, "long");
     await shows(log, "the line is longer");
-    const text = (await log.locator(".line").last().textContent()) ?? "";
-    expect(text).toBe("<b>bold</b> txt.exe red");
+    await node.until("the last line", async () => {
+      return (await log.locator(".line").last().textContent()) === "<b>bold</b> txt.exe red";
+    });
     expect(await log.locator("b").count()).toBe(0);
     const started = page.waitForEvent("download");
     await follow(page, "Download");

@@ -250,7 +250,14 @@ export class TestNode {
   }
 
   async removeAll(containers: readonly { Id: string }[]): Promise<void> {
-    for (const { Id } of containers) await this.docker.removeContainer(Id, { force: true });
+    for (const { Id } of containers) {
+      await this.until("the container to be removed", async () => {
+        // A process of the machine that lists mounts keeps a file system busy for a moment.
+        const error = await this.docker.removeContainer(Id, { force: true }).catch((reason: Error) => reason);
+        if (error instanceof Error && !error.message.includes("resource busy")) throw error;
+        return !(error instanceof Error);
+      });
+    }
   }
 
   async exec(containerId: string, ...argv: string[]): Promise<string> {
