@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { list, object, sleeper, workload } from "../support/manifests.ts";
@@ -11,8 +10,7 @@ const OUTSIDE = "192.0.2.7";
 
 /** A name server of the machine, on Docker's bridge: knows `outside.test` alone. */
 async function machineServer(node: TestNode) {
-  const address = networkInterfaces().docker0?.find(({ family }) => family === "IPv4")?.address;
-  if (!address) throw new Error("there is no docker0");
+  const address = await node.docker.gatewayOf("bridge");
   const answer = (query: Buffer) => {
     const end = query.indexOf(0, 12) + 5;
     const isKnown = query.subarray(12, end - 4).toString("latin1") === "\x07outside\x04test\0";

@@ -33,6 +33,15 @@ export class TestDocker extends DockerClient {
     await this.send("DELETE", `/networks/${name}`);
   }
 
+  /** The machine's own address in a network: that of its bridge, which is down while no container is in it. */
+  async gatewayOf(network: string): Promise<string> {
+    const config = v.object({ Subnet: v.string(), Gateway: v.optional(v.string()) });
+    const schema = v.object({ IPAM: v.object({ Config: v.array(config) }) });
+    const [{ Subnet, Gateway } = { Subnet: "" }] = (await this.call("GET", `/networks/${network}`, schema)).IPAM.Config;
+    // Without an address of its own choice Docker takes the first one.
+    return Gateway ?? Subnet.replace(/0\/\d+$/, "1");
+  }
+
   async disconnectNetwork(name: string, body: { Container: string; Force: boolean }): Promise<void> {
     await this.send("POST", `/networks/${name}/disconnect`, { json: body });
   }
