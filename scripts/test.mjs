@@ -42,7 +42,7 @@ await runOnEngine(run, async () => {
   const limits = { limitMs: RUN_LIMIT_MS };
   if (lane === "long") {
     await run.bunTest("Long tests", ["--no-orphans", "--parallel=2", "test/long/"], limits);
-    const env = { KUBELET_TS_SIMULATE_SEEDS: "20", KUBELET_TS_SIMULATE_DAYS: "30" };
+    const env = { KUBELET_TS_SIMULATE_SEEDS: "20", KUBELET_TS_SIMULATE_DAYS: "20" };
     await run.bunTest("Many simulated machines", SIMULATION, { ...limits, env });
     return;
   }
