@@ -215,7 +215,7 @@ export class NodeAgent {
       // It was removed by hand: a kubelet that registers makes it again. Source: newer kubelets at their next start.
       if (this.#reflector.isListed && !this.node) await this.#createOrAdopt(signal);
       const watched = this.node;
-      const node = watched && watched !== this.#outdated ? watched : this.#found;
+      const node = watched && watched !== this.#outdated && !isOlder(watched, this.#found) ? watched : this.#found;
       const nowMs = clock.monotonicMs();
       const isOld = nowMs - this.#reportedAtMs >= settings.nodeStatusReportFrequencyMs;
       const reported = this.#withOthers(next, node);
@@ -251,6 +251,10 @@ export class NodeAgent {
     return { ...status, addresses: known };
   }
 }
+
+/** A list from the API server's cache may bring a Node from before our own write. */
+const isOlder = (node: ApiNode, than: ApiNode | undefined): boolean =>
+  Number(node.metadata.resourceVersion) < Number(than?.metadata.resourceVersion);
 
 interface Lease {
   metadata: object;
