@@ -58,6 +58,11 @@ export interface ObjectStorage {
 export interface ObjectRules {
   /** Why an object of the store must not be written, e.g. because it comes from a file; undefined: it may be. */
   refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined;
+  /**
+   * Adds what the node chooses for an object of a client and no manager owns: the address and the node ports of a Service.
+   * @throws ApiError 422 when what the object asks for is taken
+   */
+  assign(definition: ResourceDefinition, object: ApiObject): ApiObject;
   /** Makes a write to the node a setting of it. */
   writeNode(object: ApiObject): void;
   /** Whether an object of a kind with a protection is in use, so that its deletion has to wait. */
@@ -124,7 +129,7 @@ export class ObjectWriter {
     const managedFields = as
       ? (input.metadata.managedFields ?? [])
       : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
-    const owned = withMetadata(object, { managedFields });
+    const owned = this.#deps.rules.assign(definition, withMetadata(object, { managedFields }));
     checkSize(owned);
     if (!request.dryRun) this.#deps.storage.create(owned, body);
     return request.dryRun ? pruned(owned) : this.put(definition, owned);
@@ -227,7 +232,8 @@ export class ObjectWriter {
     // An empty list of entries resets what was owned.
     const base = entries?.length === 1 && Object.keys(entries[0] ?? {}).length === 0 ? [] : (entries ?? []);
     const managedFields = manager ? trackUpdate(live, decoded, base, manager, time) : base;
-    const tracked = withMetadata(decoded, { managedFields });
+    const owned = withMetadata(decoded, { managedFields });
+    const tracked = subresource === "status" ? owned : this.#deps.rules.assign(definition, owned);
     const generation =
       hasGeneration(definition, tracked) && !Bun.deepEquals(live.spec, tracked.spec)
         ? (live.metadata.generation ?? 1) + 1
@@ -437,6 +443,6 @@ export function reportBadFields(
 }
 
 /** @throws ApiError 422 when there is any cause */
-function refuseInvalid(definition: ResourceDefinition, name: string, causes: readonly StatusCause[]): void {
+export function refuseInvalid(definition: ResourceDefinition, name: string, causes: readonly StatusCause[]): void {
   if (causes.length > 0) throw invalid(definition.group, definition.kind, name, causes);
 }

@@ -22,6 +22,7 @@ import {
   serviceName,
   toPortKey,
 } from "../plan/service-addresses.ts";
+import { assignService, numbersOf, type ServiceAssignment } from "../plan/service-assignment.ts";
 import { endpointsOf, ServicePods } from "../plan/service-endpoints.ts";
 import { computeServiceEnvironment } from "../plan/service-environment.ts";
 import type { RuledService } from "../plan/service-rules.ts";
@@ -224,6 +225,19 @@ export class ServiceManager {
     return { ...(clusterIP !== undefined && { clusterIP, clusterIPs: [clusterIP] }), ...(ports && { ports }) };
   }
 
+  /**
+   * The spec of a Service that a client writes, with the address and the node ports that it lacks. Nothing is kept: the
+   * written object is what takes them.
+   * @param others all other Services of the node
+   */
+  assign(service: Service, others: readonly Service[]): ServiceAssignment {
+    const { proxy, seed } = this.#deps;
+    if (!proxy) return { spec: { ...service.spec, ...this.specOf(service) }, problems: [] };
+    const known = { ...this.#addresses, range: this.#rangeFor([service], proxy) };
+    const holderOf = this.#holderIn(this.#pods, proxy);
+    return assignService(service, numbersOf(this.#withOwn(others), known), holderOf, seed);
+  }
+
   /** @returns undefined where Services have no addresses */
   statusOf(service: Service): object | undefined {
     const { proxy, nodeIp } = this.#deps;
@@ -248,15 +262,18 @@ export class ServiceManager {
   }
 
   #allocate(services: readonly Service[], pods: readonly Pod[], proxy: ServiceProxy): void {
-    const { portHolder } = this.#deps;
-    const holderOf: PortHolder = (protocol, port, isOwn) =>
-      proxy.holderOf(protocol, port) ??
-      (isOwn ? undefined : (hostPortHolder(pods, protocol, port) ?? portHolder(protocol, port)));
-    const { addresses, problems } = this.#allocateFrom(services, proxy, holderOf);
+    const { addresses, problems } = this.#allocateFrom(services, proxy, this.#holderIn(pods, proxy));
     this.#problems = problems;
     this.#reportProblems(services);
     if (services.some(hasClusterIp)) this.#reportRange(addresses.range, () => proxy.networks());
     this.#keep(addresses);
+  }
+
+  #holderIn(pods: readonly Pod[], proxy: ServiceProxy): PortHolder {
+    const { portHolder } = this.#deps;
+    return (protocol, port, isOwn) =>
+      proxy.holderOf(protocol, port) ??
+      (isOwn ? undefined : (hostPortHolder(pods, protocol, port) ?? portHolder(protocol, port)));
   }
 
   #allocateFrom(services: readonly Service[], proxy: ServiceProxy, holderOf: PortHolder): ServiceAllocation {

@@ -103,7 +103,7 @@ function allocateClusterIps(
   for (const service of services) {
     const name = serviceName(service);
     if (found[name] !== undefined) continue;
-    const ip = firstFree(`${seed} ${name}`, range, taken);
+    const ip = firstFreeIp(seed, name, range, taken);
     if (ip !== undefined) take(name, ip);
     else problems.set(name, { reason: "ClusterIPNotAllocated", message: `${text} has no free address` });
   }
@@ -113,11 +113,16 @@ function allocateClusterIps(
 /** Lower addresses are left to manifests that name theirs. Source: upstream's `ServiceIPStaticSubrange`. */
 const RESERVED = 256;
 
-/** An address that follows from the name: a Service that is deleted and made again has the same. */
-function firstFree(key: string, { first, size }: Ipv4Range, taken: ReadonlySet<string>): string | undefined {
+/** An address that follows from the name: a Service that is deleted and made again has the same. undefined: all are taken. */
+export function firstFreeIp(
+  seed: string,
+  name: string,
+  { first, size }: Ipv4Range,
+  taken: ReadonlySet<string>,
+): string | undefined {
   const low = size > 2 * RESERVED ? RESERVED : 1;
   const count = size - low - 1;
-  const start = Number.parseInt(hex32(key).slice(0, 8), 16);
+  const start = Number.parseInt(hex32(`${seed} ${name}`).slice(0, 8), 16);
   for (let step = 0; step < count; step++) {
     const ip = numberToIpv4(first + low + ((start + step) % count));
     if (!taken.has(ip)) return ip;
@@ -161,8 +166,8 @@ function publishServices(
       if (nodePort !== 0) wanted.push(toPortKey(protocol, nodePort));
       else if (service.spec.type === "NodePort") {
         const own = portOf(name, each);
-        const number = known.nodePorts[own] ?? nodePortOf(service, each) ?? FIRST_NODE_PORT;
-        const free = firstFreePort(number, (candidate) => findHolder(toPortKey(protocol, candidate)) === undefined);
+        const isFree = (candidate: number) => findHolder(toPortKey(protocol, candidate)) === undefined;
+        const free = chooseNodePort(service, each, known.nodePorts[own], isFree);
         chosen[own] = free;
         wanted.push(toPortKey(protocol, free));
       }
@@ -181,10 +186,17 @@ function publishServices(
   return { ports, nodePorts };
 }
 
-function firstFreePort(wanted: number, isFree: (port: number) => boolean): number {
+/** A free node port: the one that the Service had, or one that follows from its name, or the next. */
+export function chooseNodePort(
+  service: Service,
+  port: ServicePort,
+  known: number | undefined,
+  isFree: (port: number) => boolean,
+): number {
+  const wanted = known ?? nodePortOf(service, port) ?? FIRST_NODE_PORT;
   for (let step = 0; step < NODE_PORTS; step++) {
-    const port = FIRST_NODE_PORT + ((wanted - FIRST_NODE_PORT + step) % NODE_PORTS);
-    if (isFree(port)) return port;
+    const number = FIRST_NODE_PORT + ((wanted - FIRST_NODE_PORT + step) % NODE_PORTS);
+    if (isFree(number)) return number;
   }
   return wanted;
 }

@@ -67,6 +67,7 @@ export function anApiServer(
     extras?: readonly ExtraRoute[];
     window?: EventWindow;
     alsoServed?: string;
+    assign?: ObjectRules["assign"];
     healthChecks?: readonly HealthCheck[];
   } = {},
 ) {
@@ -97,6 +98,7 @@ export function anApiServer(
   /** Claims and PersistentVolumes, as `namespace/name`. */
   const inUse = new Set<string>();
   const rules: ObjectRules = {
+    assign: options.assign ?? ((_, object) => object),
     refusalOf: (_, object) => foreign.get(keyOf(object)),
     writeNode: (node) => storage.save(registry.get("nodes")!, node),
     isInUse: (_, object) => inUse.has(keyOf(object)),

@@ -3,6 +3,7 @@ import { runProgram } from "../../src/base/host/run-program.ts";
 import { computeRootHash } from "../../src/docker/labels.ts";
 import { chainPrefix } from "../../src/kubelet/kernel-rules.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { askApi } from "../support/local-api.ts";
 import { list, object, podSpec, shell, sleeper, workload } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
@@ -385,6 +386,37 @@ describeWithEngine("Services", () => {
     await node.readyPods(1);
     for (const { ask } of [early, late]) await until("the second pod", async () => (await ask()) === "second");
   });
+
+  test("a Service of a client has its numbers in the answer, and they are those of the kernel", async () => {
+    const node = testNode();
+    node.writeManifest("web.yaml", servers("web", 1));
+    await node.start(["--port=0"]);
+    const path = "/api/v1/namespaces/default/services";
+    const web = service("web", {
+      type: "NodePort",
+      ports: [{ port: 80, targetPort: "http", nodePort: node.kubeletPort }],
+    });
+    const { status, json } = await askApi(node, "POST", path, web);
+    expect(status).toBe(201);
+    const { clusterIP, ports } = json.spec;
+    expect(ports[0].nodePort).toBe(node.kubeletPort);
+    const taken = await askApi(node, "POST", path, { ...web, metadata: { name: "other" } });
+    expect(taken.status).toBe(422);
+    expect(taken.json.message).toBe(
+      `Service "other" is invalid: spec.ports[0].nodePort: Invalid value: ${node.kubeletPort}: provided port is already allocated`,
+    );
+    const chosen = await askApi(node, "POST", path, service("chosen", { type: "NodePort", selector: { app: "web" } }));
+    const other = chosen.json.spec.ports[0].nodePort;
+    for (const address of [clusterIP, `127.0.0.1:${node.kubeletPort}`, `127.0.0.1:${other}`]) {
+      await node.until(address, async () => (await fetchName(address).catch(() => "")).startsWith("web-"));
+    }
+    expect((await shown(node, "chosen")).spec).toEqual(chosen.json.spec);
+    const outside = { spec: { type: "ExternalName", externalName: "example.com" } };
+    const changed = await askApi(node, "PATCH", `${path}/chosen`, outside, "application/merge-patch+json");
+    expect(changed.json.spec.clusterIP).toBeUndefined();
+    const free = await askApi(node, "POST", path, service("late", { clusterIP: chosen.json.spec.clusterIP }));
+    expect(free.status).toBe(201);
+  }, 120_000);
 
   test("--nodeport-addresses opens ports on these addresses only", async () => {
     const node = testNode();

@@ -1,8 +1,9 @@
 import type { Service } from "../../base/api/service.ts";
 import { memoized } from "../../base/model/memoized.ts";
+import { isRecord } from "../../base/text/json.ts";
 import type { ApiObject } from "../object-store.ts";
 import { READ_VERBS } from "../resource-definition.ts";
-import { type Fields, formatLabels, manifestKind, specOf, text } from "./define-kind.ts";
+import { type Fields, formatLabels, manifestKind, type RefuseChange, specOf, text } from "./define-kind.ts";
 
 /** `<port>:<port of the node>/<protocol>` */
 function ports(object: ApiObject): string {
@@ -30,22 +31,89 @@ function externalIp(object: ApiObject): string {
   return all.join(",") || (type === "LoadBalancer" ? "<pending>" : "<none>");
 }
 
-/** A Service with the defaults that mean nothing here, but that kubectl describe prints. Source: core/v1 defaults. */
+const isPublished = ({ type }: Fields) => type === "NodePort" || type === "LoadBalancer";
+const isExternalName = ({ type }: Fields) => type === "ExternalName";
+/** Source: core/v1 `DefaultClientIPServiceAffinitySeconds`. */
+const AFFINITY = { clientIP: { timeoutSeconds: 10_800 } };
+
+/** A Service with the defaults that mean nothing here, but that clients read. Source: core/v1 defaults. */
 const showServiceDefaults = memoized((service: ApiObject) => {
   const { clusterIP, ports, ...spec } = specOf(service) as Fields & {
     ports?: { port: number; targetPort?: unknown }[];
   };
   const shownPorts = ports?.map((port) => ({ ...port, targetPort: port.targetPort ?? port.port }));
+  const hasAddress = clusterIP !== undefined && !isExternalName(spec);
   return {
     ...service,
     spec: {
       ...(clusterIP !== undefined && { clusterIP, clusterIPs: [clusterIP] }),
+      ...(hasAddress && { ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" }),
       ...(shownPorts && { ports: shownPorts }),
       sessionAffinity: "None",
+      ...(spec.sessionAffinity === "ClientIP" && { sessionAffinityConfig: AFFINITY }),
+      ...(!isExternalName(spec) && { internalTrafficPolicy: "Cluster" }),
+      ...(isPublished(spec) && { externalTrafficPolicy: "Cluster" }),
       ...spec,
     },
   };
 });
+
+/** Fields of an address, which an ExternalName has not; of a published port, which a ClusterIP has not. */
+const OF_ADDRESS = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"];
+const OF_PUBLISHED = ["externalTrafficPolicy", "healthCheckNodePort"];
+const OF_LOAD_BALANCER = ["allocateLoadBalancerNodePorts", "loadBalancerClass"];
+
+const portsOf = (spec: Fields): Fields[] => (Array.isArray(spec.ports) ? spec.ports.filter(isRecord) : []);
+const nodePortsOf = (spec: Fields) => portsOf(spec).map(({ nodePort }) => nodePort || undefined);
+
+/**
+ * A write keeps the address and the node ports that it does not name, and a change of the type drops fields of the old one
+ * that the client has left as they were. Source: core's `patchAllocatedValues`, `normalizeClusterIPs` and
+ * `dropTypeDependentFields`.
+ */
+function keepAllocated(next: ApiObject, live: ApiObject): ApiObject {
+  const [after, before] = [specOf(next), specOf(showServiceDefaults(live))];
+  const spec: Record<string, unknown> = { ...after };
+  const drop = (names: readonly string[]) => {
+    for (const name of names) if (Bun.deepEquals(after[name], before[name])) delete spec[name];
+  };
+  if (isExternalName(after)) {
+    if (!isExternalName(before)) drop(OF_ADDRESS);
+  } else if (!isExternalName(before)) {
+    if (!after.clusterIP) Object.assign(spec, { clusterIP: before.clusterIP, clusterIPs: before.clusterIPs });
+    else if (after.clusterIP !== before.clusterIP) spec.clusterIPs = [after.clusterIP];
+  }
+  if (isPublished(before) && isPublished(after)) spec.ports = withNodePorts(after, before);
+  else if (isPublished(before)) {
+    drop(OF_PUBLISHED);
+    if (Bun.deepEquals(nodePortsOf(after), nodePortsOf(before))) {
+      spec.ports = portsOf(after).map(({ nodePort: _port, ...port }) => port);
+    }
+  }
+  if (before.type === "LoadBalancer" && after.type !== "LoadBalancer") drop(OF_LOAD_BALANCER);
+  return { ...next, spec };
+}
+
+/** Ports without a number get the one that the port of their name had, unless another one has it now. */
+function withNodePorts(after: Fields, before: Fields): unknown {
+  if (!Array.isArray(after.ports)) return after.ports;
+  const used = new Set(nodePortsOf(after));
+  const known = new Map(portsOf(before).map(({ name, nodePort }) => [name ?? "", nodePort]));
+  return after.ports.map((port: unknown) => {
+    if (!isRecord(port) || port.nodePort) return port;
+    const nodePort = known.get(port.name ?? "");
+    return nodePort && !used.has(nodePort) ? { ...port, nodePort } : port;
+  });
+}
+
+/** Source: core validation `validateUpgradeDowngradeClusterIPs`. */
+const refuseOtherAddress: RefuseChange = (next, live) => {
+  const [after, before] = [specOf(next), specOf(live)];
+  const isKept = before.clusterIP === undefined || before.clusterIP === after.clusterIP;
+  if (isKept || isExternalName(after) || isExternalName(before)) return [];
+  const message = `Invalid value: ${JSON.stringify([after.clusterIP])}: may not change once set`;
+  return [{ reason: "FieldValueInvalid", field: "spec.clusterIPs[0]", message }];
+};
 
 /** Source: kubectl's printers and core/v1's selectable fields. */
 export const SERVICE = manifestKind({
@@ -66,6 +134,8 @@ export const SERVICE = manifestKind({
   },
   hasGeneration: false,
   complete: showServiceDefaults,
+  carryOver: keepAllocated,
+  validateUpdate: refuseOtherAddress,
   description: "Service is a named abstraction of a set of pods.",
 });
 

@@ -1,5 +1,6 @@
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod, PodStatus } from "../../base/api/pod.ts";
+import type { Service } from "../../base/api/service.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { objectKey, type WorkloadObject } from "../../base/model/desired-object.ts";
 import type { DesiredState } from "../../base/model/desired-pod.ts";
@@ -7,6 +8,7 @@ import { podFullName } from "../../base/model/identity.ts";
 import { type Persisted, StoredMap } from "../../base/model/persisted.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { usesClaim } from "../../controllers/claims.ts";
+import type { ServiceManager } from "../../controllers/service-manager.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeCordon } from "../../kubelet/node-cordon.ts";
@@ -17,7 +19,7 @@ import type { RunnableKey } from "../../sources/kept-source.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
 import type { ApiObject, ObjectStore, ResourceId } from "../object-store.ts";
-import type { ObjectRules } from "../object-writer.ts";
+import { type ObjectRules, refuseInvalid } from "../object-writer.ts";
 import {
   apiVersionOf,
   isKept,
@@ -31,6 +33,7 @@ import { SOURCE_ID, type SubmittedObjects } from "../storage/submitted-objects.t
 interface NodeViewParts {
   kubelet: Kubelet;
   workloads: WorkloadManager;
+  services: ServiceManager;
   feed: DesiredStateFeed;
   cordon: NodeCordon | undefined;
   view: KubeletView;
@@ -44,6 +47,7 @@ interface NodeViewParts {
 export class NodeView {
   readonly kubelet: Kubelet;
   readonly workloads: WorkloadManager;
+  readonly services: ServiceManager;
   readonly feed: DesiredStateFeed;
   readonly view: KubeletView;
   readonly servers: Servers;
@@ -55,9 +59,10 @@ export class NodeView {
   readonly #clock: Pick<Clock, "now">;
   readonly #firstSeen: StoredMap<string, string, readonly (readonly [key: string, time: string])[]>;
 
-  constructor({ kubelet, workloads, feed, cordon, view, servers, clock, firstSeen }: NodeViewParts) {
+  constructor({ kubelet, workloads, services, feed, cordon, view, servers, clock, firstSeen }: NodeViewParts) {
     this.kubelet = kubelet;
     this.workloads = workloads;
+    this.services = services;
     this.feed = feed;
     this.view = view;
     this.servers = servers;
@@ -415,6 +420,25 @@ export class NodeObjects implements ObjectRules {
     const pod = kubelet.desiredPods.find((it) => kind === "Pod" && it.pod.metadata.uid === metadata.uid);
     const { file, line } = pod?.location ?? desired.locations?.[objectKey(kind, metadata)] ?? {};
     return file !== undefined && line !== undefined ? `${file}:${line}` : pod?.origin;
+  }
+
+  assign(definition: ResourceDefinition, object: ApiObject): ApiObject {
+    if (!this.node || definition.kind !== "Service") return object;
+    const { namespace, name } = object.metadata;
+    const others = this.#deps.store
+      .list(resourceId(definition))
+      .filter(({ metadata }) => metadata.name !== name || metadata.namespace !== namespace);
+    const { spec, problems } = this.node.services.assign(
+      object as unknown as Service,
+      others as unknown as readonly Service[],
+    );
+    const causes = problems.map(({ field, value, message }) => ({
+      reason: "FieldValueInvalid",
+      field,
+      message: `Invalid value: ${JSON.stringify(value)}: ${message}`,
+    }));
+    refuseInvalid(definition, name, causes);
+    return { ...object, spec };
   }
 
   writeNode(object: ApiObject): void {

@@ -148,6 +148,7 @@ export async function assembleKubelet(input: AssembleInput) {
     engine,
     kubelet,
     workloads,
+    services: serviceManager,
     secretValues,
     ingresses,
     feed,
