@@ -250,14 +250,7 @@ export class TestNode {
   }
 
   async removeAll(containers: readonly { Id: string }[]): Promise<void> {
-    for (const { Id } of containers) {
-      await this.until("the container to be removed", async () => {
-        // A process of the machine that lists mounts keeps a file system busy for a moment.
-        const error = await this.docker.removeContainer(Id, { force: true }).catch((reason: Error) => reason);
-        if (error instanceof Error && !error.message.includes("resource busy")) throw error;
-        return !(error instanceof Error);
-      });
-    }
+    for (const { Id } of containers) await removeContainer(this.docker, Id);
   }
 
   async exec(containerId: string, ...argv: string[]): Promise<string> {
@@ -344,17 +337,22 @@ export async function removeContainersOf(docker: TestDocker, nodeName: string): 
   const queue = found.values();
   await Promise.all(
     Array.from({ length: REMOVALS_AT_A_TIME }, async () => {
-      for (const { Id } of queue) {
-        try {
-          await docker.removeContainer(Id, { force: true, volumes: true });
-        } catch (error) {
-          // 409: a removal is under way already.
-          if (!isNotFound(error) && !isConflict(error)) throw error;
-        }
-      }
+      for (const { Id } of queue) await removeContainer(docker, Id);
     }),
   );
   for (const cgroup of cgroups) removeCgroup(cgroup);
+}
+
+/**
+ * Removes one with its anonymous volumes; it may be gone already, or be removed by another call (409). A mount namespace that
+ * another process is just making keeps its file system busy for a moment: that is tried again.
+ */
+export async function removeContainer(docker: TestDocker, id: string): Promise<void> {
+  await until("the container to be removed", async () => {
+    const error = await docker.removeContainer(id, { force: true, volumes: true }).catch((reason: Error) => reason);
+    if (!(error instanceof Error) || isNotFound(error) || isConflict(error)) return true;
+    throw error;
+  });
 }
 
 async function podCgroupsOf(docker: TestDocker, containers: readonly ContainerSummary[]): Promise<string[]> {
