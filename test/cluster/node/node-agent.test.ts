@@ -115,6 +115,29 @@ test("a change is reported once, although the watch has not shown it yet", async
   expect(patches).toHaveLength(2);
 });
 
+test("a list from before our report, which a cache of the API server may give, makes no second NodeReady", async () => {
+  const { clock, agent, api, heartbeats, patches, events, becomeReady } = restarted();
+  const list = Promise.withResolvers<object>();
+  api.set(NODES, ({ path }) => (path.includes("watch") ? new Promise(() => {}) : list.promise));
+  const at = (resourceVersion: string, status: string) => {
+    const node = withReady(status, LONG_AGO);
+    return { ...node, metadata: { ...node.metadata, resourceVersion } };
+  };
+  heartbeats.set(`${NODES}/n/status`, ({ body }) => {
+    patches.push(body as (typeof patches)[number]);
+    return at("8", "True");
+  });
+  api.set(`${NODES}/n`, at("5", "False"));
+  becomeReady();
+  await clock.advance(100);
+  expect(events).toContain("NodeReady");
+  list.resolve({ metadata: { resourceVersion: "6" }, items: [at("6", "False")] });
+  await clock.advance(100);
+  agent.statusChanged();
+  await clock.advance(100);
+  expect(events.filter((reason) => reason === "NodeReady")).toHaveLength(1);
+});
+
 test("the Lease and the status do not wait behind other requests", async () => {
   const { clock, heartbeats } = restarted();
   await clock.advance(6_000);
