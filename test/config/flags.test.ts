@@ -103,6 +103,10 @@ const WRONG = `
 --crash-loop-back-off-max=10m => --crash-loop-back-off-max: must be from 1s to 5m0s, got "10m"
 --log-format=xml => --log-format: must be one of text, json, journald, got "xml"
 --node-ip=here => --node-ip: must be an IP address, got "here"
+--ingress-image= => --ingress-image: must be the name of an image, as registry.example.com/team/app:1.0 (invalid reference format), got ""
+--ingress-image=Nginx => --ingress-image: must be the name of an image, as registry.example.com/team/app:1.0 (invalid reference format: repository name must be lowercase), got "Nginx"
+--cluster-dns-image=https://r/dns => --cluster-dns-image: must be the name of an image, as registry.example.com/team/app:1.0 (invalid reference format), got "https://r/dns"
+--pod-infra-container-image=pause@1 => --pod-infra-container-image: must be the name of an image, as registry.example.com/team/app:1.0 (invalid reference format), got "pause@1"
 --eviction-hard=memory<1Gi => --eviction-hard: memory: not one of memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available
 --eviction-hard=memory.available=1Gi => --eviction-hard: must be signal<amount,…, got "memory.available=1Gi"
 --system-reserved=gpu=1 => --system-reserved: gpu: not one of cpu, memory, ephemeral-storage, pid

@@ -3,6 +3,7 @@ import { parseImageUpdatePolicy } from "../../base/api/annotations.ts";
 import { formatBytes, isNegativeQuantity, parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import { formatDuration, parseDuration } from "../../base/text/duration.ts";
+import { InvalidImageReferenceError, parseImageReference } from "../../base/text/image-reference.ts";
 import { parseIpv4Range } from "../../base/text/ipv4-range.ts";
 import { parseTimeWindow } from "../../base/text/time-window.ts";
 
@@ -96,6 +97,23 @@ export const ipAddress: ValueKind<string> = scalarKind("IP", (value) =>
 export const imageUpdatePolicy = checkedText("never|digest|semver:range", (value) =>
   parseImageUpdatePolicy(value) ? undefined : "must be never, digest, or semver: with a range as in semver:~1.4",
 );
+
+/** Name of an image; checked at the start, since each pull of an impossible one would fail. */
+export const imageName = checkedText("image", (value) => {
+  try {
+    parseImageReference(value);
+  } catch (error) {
+    if (!(error instanceof InvalidImageReferenceError)) throw error;
+    return `must be the name of an image, as registry.example.com/team/app:1.0 (${error.message})`;
+  }
+});
+
+/** As {@link imageName}, or "" for none. */
+export const optionalImageName: ValueKind<string> = {
+  ...imageName,
+  fromText: (value) => (value === "" ? { value } : imageName.fromText(value)),
+  fromField: (field) => (field === "" ? { value: "" } : imageName.fromField(field)),
+};
 
 /** Smaller ranges would soon be full. */
 const MAX_RANGE_PREFIX = 28;

@@ -7,6 +7,7 @@ import {
   imageUpdatePolicy,
   integer,
   MAX_INT32,
+  optionalImageName,
   text,
   timeWindow,
 } from "../kinds/scalar-kinds.ts";
@@ -19,7 +20,7 @@ export const ENGINE_OPTIONS = options("Engine and images", {
     description: "Socket of the engine, e.g. unix:///var/run/docker.sock.",
     defaultText: "DOCKER_HOST, then /var/run/docker.sock",
   }),
-  podInfraContainerImage: option("pod-infra-container-image", OURS, text, "", {
+  podInfraContainerImage: option("pod-infra-container-image", OURS, optionalImageName, "", {
     description: "Image of the container that holds a pod's network.",
     defaultText: "built in",
   }),

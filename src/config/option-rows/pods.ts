@@ -7,10 +7,12 @@ import {
   directory,
   duration,
   file,
+  imageName,
   integer,
   MAX_INT32,
   oneOf,
   optionalBoolean,
+  optionalImageName,
   portPair,
   text,
 } from "../kinds/scalar-kinds.ts";
@@ -93,7 +95,7 @@ export const POD_OPTIONS = {
       description: "Domain in which those pods look up names, and of subdomain host names.",
       live: true,
     }),
-    clusterDnsImage: option("cluster-dns-image", OURS, text, "", {
+    clusterDnsImage: option("cluster-dns-image", OURS, optionalImageName, "", {
       description: "Image with dnsmasq and a shell, for a DNS server with the names of Services.",
       defaultText: "none: they are in hosts files only",
     }),
@@ -106,7 +108,7 @@ export const POD_OPTIONS = {
       description: "Ranges of the machine's addresses on which Services are published.",
       defaultText: "all",
     }),
-    ingressImage: option("ingress-image", OURS, text, "nginx", {
+    ingressImage: option("ingress-image", OURS, imageName, "nginx", {
       description: "Image of the server of Ingresses: nginx 1.19.4 or newer, with a shell.",
     }),
     ingressPorts: option("ingress-ports", OURS, portPair, "80,443", {
