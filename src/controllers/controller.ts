@@ -64,6 +64,7 @@ export class Draft {
   readonly isEdited: boolean;
   readonly #meta: ObjectMeta;
   #wakeInMs: number | undefined;
+  #holdsUntilMs: number | undefined;
 
   constructor(
     world: ControllerWorld,
@@ -115,6 +116,16 @@ export class Draft {
   /** Asks for another reconciliation after this time at the latest. */
   wakeIn(ms: number): void {
     this.#wakeInMs = Math.min(this.#wakeInMs ?? Number.POSITIVE_INFINITY, Math.max(0, ms));
+  }
+
+  /** Wall clock; the decision holds from now until then. Unit: milliseconds since 1970. */
+  get holdsUntilMs(): number | undefined {
+    return this.#holdsUntilMs;
+  }
+
+  /** Asks for another reconciliation when the wall clock shows this time, or a time before the present one. */
+  holdUntil(wallMs: number): void {
+    this.#holdsUntilMs = wallMs;
   }
 
   /** Whether a time of the monotonic clock has come; else asks for a reconciliation then. */

@@ -9,8 +9,6 @@ export type JobLookup = (name: string) => JobRecord | undefined;
 
 /** A last run this far in the future was recorded by a wrong clock; after a smaller step back the controller waits. */
 const WRONG_CLOCK_MS = 24 * 3_600_000;
-/** Longest sleep, since changes of the wall clock are not reported. */
-const LONGEST_SLEEP_MS = 60_000;
 
 /** The next Jobs of a CronJob. Source: `pkg/controller/cronjob/cronjob_controllerv2.go`. */
 export const reconcileCronJob = (draft: Draft, spec: CronJob["spec"], jobOf: JobLookup): void =>
@@ -49,12 +47,12 @@ class CronRun {
   #run(schedule: CronSchedule): void {
     const now = this.#draft.world.now;
     const earliestMs = this.#earliestMs(now.getTime());
-    if (earliestMs === undefined) return this.#draft.wakeIn(LONGEST_SLEEP_MS);
+    if (earliestMs === undefined) return this.#draft.holdUntil(CLOCK_IS_SET_MS);
     const earliest = new Date(earliestMs);
     const due = schedule.latest(now, earliest);
     if (due && due.getTime() > earliestMs) this.#start(due, now.getTime());
     const next = schedule.next(now, earliest);
-    if (next) this.#draft.wakeIn(Math.min(LONGEST_SLEEP_MS, next.getTime() - now.getTime()));
+    if (next) this.#draft.holdUntil(next.getTime());
   }
 
   /** Runs up to this time are settled; undefined while the clock is implausible. */

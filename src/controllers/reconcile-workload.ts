@@ -24,6 +24,8 @@ interface Outcome {
   state: ControllerState | undefined;
   /** Time until the next reconciliation, at the latest. */
   wakeInMs: number | undefined;
+  /** Wall clock at the next reconciliation, at the latest; it comes as well when that clock is set back. */
+  holdsUntilMs: number | undefined;
 }
 
 /** The next state of any workload. Pure. */
@@ -59,7 +61,8 @@ export function reconcileWorkload(
     default:
       desired satisfies never;
   }
-  return { record: draft.record, events: draft.events, state, wakeInMs: draft.wakeInMs };
+  const { record, events, wakeInMs, holdsUntilMs } = draft;
+  return { record, events, state, wakeInMs, holdsUntilMs };
 }
 
 /**

@@ -51,6 +51,8 @@ interface WorkloadManagerDeps {
 
 /** Changes of many pods within this time are handled together. */
 const DEBOUNCE_MS = 20;
+/** Changes of the wall clock are not reported: it is looked at this often while a decision depends on it. */
+const CLOCK_CHECK_MS = 60_000;
 
 /**
  * Turns workloads into pods: keeps the records of all workloads, asks their controllers when an object, a pod or the time
@@ -284,7 +286,7 @@ export class WorkloadManager {
   #isDue(entry: Entry, desired: DesiredWorkload, statuses: Statuses): boolean {
     if (entry.desired.revision !== desired.revision) return true;
     if (entry.desired !== desired) entry.desired = desired;
-    if (entry.wakeAtMs <= this.#deps.clock.monotonicMs()) return true;
+    if (this.#leftMs(entry) <= 0) return true;
     return entry.record.pods.some(({ uid, leaving }) =>
       leaving ? this.#observer.isGone(uid) : statuses.get(uid) !== entry.seen.get(uid),
     );
@@ -308,6 +310,8 @@ export class WorkloadManager {
       seen: new Map(record.pods.map(({ uid }) => [uid, statuses.get(uid)])),
       state: outcome.state,
       wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
+      wall:
+        outcome.holdsUntilMs === undefined ? undefined : { fromMs: world.now.getTime(), untilMs: outcome.holdsUntilMs },
     });
     for (const event of outcome.events) this.#record(desired, record, event);
     if (countEnded(record) > countEnded(before)) this.#hasFreedSlot = true;
@@ -329,12 +333,25 @@ export class WorkloadManager {
   }
 
   #setTimer(): void {
-    const { clock } = this.#deps;
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
-    const nextMs = Math.min(...this.#records.entries().map(({ wakeAtMs }) => wakeAtMs));
-    if (!Number.isFinite(nextMs)) return;
-    this.#cancelTimer = clock.schedule(nextMs - clock.monotonicMs(), () => this.#sync(false));
+    const entries = this.#records.entries();
+    const longestMs = entries.some(({ wall }) => wall) ? CLOCK_CHECK_MS : Number.POSITIVE_INFINITY;
+    const sleepMs = Math.min(longestMs, ...entries.map((entry) => this.#leftMs(entry)));
+    if (!Number.isFinite(sleepMs)) return;
+    this.#cancelTimer = this.#deps.clock.schedule(sleepMs, () => {
+      if (this.#records.entries().some((entry) => this.#leftMs(entry) <= 0)) this.#sync(false);
+      else this.#setTimer();
+    });
+  }
+
+  /** How much longer a decision holds unless the clock is set; 0 or less: no longer. */
+  #leftMs({ wakeAtMs, wall }: Entry): number {
+    const { clock } = this.#deps;
+    const leftMs = wakeAtMs - clock.monotonicMs();
+    if (!wall) return leftMs;
+    const wallMs = clock.now().getTime();
+    return wallMs < wall.fromMs ? 0 : Math.min(leftMs, wall.untilMs - wallMs);
   }
 }
 

@@ -292,6 +292,8 @@ export interface Entry {
   state: ControllerState | undefined;
   /** Monotonic; the decision holds no longer than that. */
   wakeAtMs: number;
+  /** Times of the wall clock within which the decision holds, `untilMs` excluded; undefined: that clock does not matter. */
+  wall: { fromMs: number; untilMs: number } | undefined;
 }
 
 /** The records of all workloads and the bindings of claims, in one file. */

@@ -103,6 +103,44 @@ test("at rest no timer waits", async () => {
   expect(world.clock.pendingTimers).toBe(0);
 });
 
+describe("a CronJob between two runs", () => {
+  const hourly = () => {
+    const world = aManager();
+    world.clock.jump("2026-01-01T00:30:00Z");
+    const template = podTemplate("busybox:1", { restartPolicy: "Never" });
+    const spec = { schedule: "0 * * * *", timeZone: "Etc/UTC", jobTemplate: { spec: { template } } };
+    world.set(manifest("CronJob", { name: "tick" }, spec));
+    let syncs = 0;
+    world.manager.onSync(() => syncs++);
+    return { world, syncs: () => syncs };
+  };
+
+  test("costs no reconciliation", async () => {
+    const { world, syncs } = hourly();
+    await world.clock.advance(29 * 60_000);
+    expect([syncs(), world.names.length]).toEqual([0, 0]);
+    await world.clock.advance(60_000);
+    expect([syncs(), world.names.length]).toEqual([1, 1]);
+  });
+
+  test("notices within a minute that the clock was set ahead", async () => {
+    const { world } = hourly();
+    world.clock.jump("2026-01-01T03:00:00Z");
+    await world.clock.advance(60_000);
+    expect(world.events).toContain(
+      `CronJob tick SuccessfulCreate: Created job tick-${Date.UTC(2026, 0, 1, 3) / 60_000}`,
+    );
+  });
+
+  test("notices within a minute that the clock was set back", async () => {
+    const { world } = hourly();
+    await world.clock.advance(31 * 60_000);
+    world.clock.jump("2025-12-01T00:00:00Z");
+    await world.clock.advance(60_000);
+    expect(world.events.at(-1)).toBe("CronJob tick UnexpectedJob: the last run is in the future: the clock was wrong");
+  });
+});
+
 test("another process continues with the same pods, and knows nothing of a deleted workload", () => {
   const kept: KeptState = { state: undefined };
   const first = aManager(kept);

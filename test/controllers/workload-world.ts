@@ -119,6 +119,7 @@ export class WorkloadWorld {
   readonly jobs = new Map<string, JobRecord>();
   events: WorkloadEvent[] = [];
   wakeInMs: number | undefined;
+  holdsUntilMs: number | undefined;
 
   constructor(manifest: object) {
     this.#object = readWorkloads(manifest)[0]!;
@@ -159,6 +160,7 @@ export class WorkloadWorld {
     this.record = outcome.record;
     this.controllerState = outcome.state;
     this.wakeInMs = outcome.wakeInMs;
+    this.holdsUntilMs = outcome.holdsUntilMs;
     this.events.push(...outcome.events);
   }
 
