@@ -34,7 +34,13 @@ export interface IngressObjects {
 
 /** Something of an Ingress that does not work. */
 export interface IngressProblem {
-  reason: "InvalidIngress" | "RouteConflict" | "BackendNotFound" | "CertificateNotUsable" | "AuthSecretNotUsable";
+  reason:
+    | "InvalidIngress"
+    | "RouteConflict"
+    | "BackendNotFound"
+    | "NoReadyPods"
+    | "CertificateNotUsable"
+    | "AuthSecretNotUsable";
   message: string;
 }
 
@@ -47,6 +53,8 @@ export interface IngressConfig {
   /** Files that the text names: certificates with their keys, passwords. Secret. */
   files: ReadonlyMap<string, string>;
   problems: ReadonlyMap<string, readonly IngressProblem[]>;
+  /** Ingresses with backends without a pod that is Ready, as while pods start: no mistake of the Ingress. */
+  waiting: ReadonlyMap<string, readonly IngressProblem[]>;
   /** Ingresses with a path that is served. */
   served: ReadonlySet<string>;
   /** Ingresses that need a file, by its name. */
@@ -107,6 +115,7 @@ class ConfigPlanner {
   readonly #files = new Map<string, string>();
   readonly #users = new Map<string, string[]>();
   readonly #problems = new Map<string, IngressProblem[]>();
+  readonly #waiting = new Map<string, IngressProblem[]>();
   readonly #served = new Set<string>();
 
   constructor(objects: IngressObjects) {
@@ -144,14 +153,16 @@ class ConfigPlanner {
       revision,
       files: this.#files,
       problems: this.#problems,
+      waiting: this.#waiting,
       served: this.#served,
       users: this.#users,
     };
   }
 
   #report(name: string, reason: IngressProblem["reason"], message: string): void {
-    const known = this.#problems.get(name) ?? [];
-    if (!known.some((it) => it.message === message)) this.#problems.set(name, [...known, { reason, message }]);
+    const all = reason === "NoReadyPods" ? this.#waiting : this.#problems;
+    const known = all.get(name) ?? [];
+    if (!known.some((it) => it.message === message)) all.set(name, [...known, { reason, message }]);
   }
 
   #addRule(source: Source, { host = "", http }: IngressRule): void {
@@ -218,7 +229,10 @@ class ConfigPlanner {
       return undefined;
     }
     const servers = endpointsOf(port, this.#objects.pods.behind(service)).map((it) => `${it.ip}:${it.port}`);
-    if (servers.length === 0) return undefined;
+    if (servers.length === 0) {
+      this.#report(owner, "NoReadyPods", `no pod of Service "${fullName}" is Ready: requests are answered 503`);
+      return undefined;
+    }
     const cookie = settings.hasCookieAffinity ? settings.affinityCookie : undefined;
     const name = [namespace, service.metadata.name, port.port, ...(cookie === undefined ? [] : [cookie])].join(".");
     this.#upstreams.set(name, { name, servers, ...(cookie !== undefined && { cookie }) });

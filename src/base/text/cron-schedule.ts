@@ -68,6 +68,13 @@ export function parseCronSchedule(text: string, timeZone?: string): CronSchedule
   return toSchedule(fields.join(" "), timeZone);
 }
 
+/** Whether a schedule that is read has no time at all, as the 31st of February. */
+export function neverComes(text: string, timeZone?: string): boolean {
+  const schedule = parseCronSchedule(text, timeZone);
+  const start = new Date(0);
+  return !("problem" in schedule) && schedule.next(start, start) === undefined;
+}
+
 /** Whole seconds, at least one. Source: robfig/cron `Every`. */
 function toInterval(text: string): CronSchedule | { problem: string } {
   // Without a sign, and not a bare 0.

@@ -4,7 +4,7 @@ import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
-import { didYouMean } from "../../base/text/nearest-name.ts";
+import { didYouMean, nearestFlag } from "../../base/text/nearest-name.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../docker/engine/endpoint.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import { locateKubelet, removeProxies } from "./find-kubelet.ts";
@@ -221,14 +221,15 @@ export class ApiClient {
     const names = here.flatMap(({ metadata: { name: full = "" }, spec }) =>
       full.replace(`-${(spec as { nodeName?: string } | undefined)?.nodeName}`, ""),
     );
+    const near = nearestFlag(name, names);
     const hint =
       elsewhere === undefined
-        ? didYouMean(name, names, '"')
+        ? near && `; did you mean "${near}"?`
         : `; it is in namespace "${elsewhere}": add -n ${elsewhere}`;
     throw new ApiStatusError(
       404,
       "NotFound",
-      `${resourceId({ ...resource, plural: resource.name })} "${name}" not found${hint}`,
+      `${resourceId({ ...resource, plural: resource.name })} "${name}" not found${hint ?? ""}`,
     );
   }
 

@@ -1,14 +1,25 @@
 import type { CoreEvent } from "../../base/api/event.ts";
+import type { Ingress } from "../../base/api/ingress.ts";
 import type { Pod } from "../../base/api/pod.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import type { Service } from "../../base/api/service.ts";
 import { findPortHolders } from "../../base/host/port-holder.ts";
+import { namespaceOf, podFullName } from "../../base/model/identity.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { readLogTails } from "../../daemon/log-tails.ts";
 import { DockerContainers } from "../../docker/docker-containers.ts";
-import { explainObject, type ObjectExplanation, renderObjectExplanation } from "../../plan/status/explain-object.ts";
+import { ServicePods } from "../../plan/service-endpoints.ts";
+import {
+  explainObject,
+  failedRun,
+  type ObjectContext,
+  type ObjectExplanation,
+  renderObjectExplanation,
+} from "../../plan/status/explain-object.ts";
 import { explainPod, type PodExplanation, renderExplanation } from "../../plan/status/explain-pod.ts";
-import { ApiClient } from "../client/api-client.ts";
-import { findPod, inScope, POD_KIND, POD_WORDS, podsOfObject } from "../client/choose-pod.ts";
+import { ApiClient, type ApiObject } from "../client/api-client.ts";
+import { findPod, inScope, namespaceHint, POD_KIND, POD_WORDS, podsOfObject } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { locateKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, openReader, type RefusedText } from "../client/kubelet-api.ts";
@@ -56,7 +67,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
       ...objects.flatMap((it) => it.pods),
     ]),
   ];
-  if (names.length === 0 && chosen.length === 0) throw new UsageError("there are no pods");
+  if (names.length === 0 && chosen.length === 0) throw new CommandError(noPods(pods, scope));
   const { instance } = await locateKubelet(request);
   const containers = new DockerContainers(engineClient(request, instance?.dockerEndpoint));
   const explanations = await Promise.all(
@@ -105,6 +116,10 @@ async function findObjects(
   const [first = "", ...rest] = names;
   const kinds = first.includes("/") || rest.length === 0 ? [] : await loadServedKinds();
   const isKind = kinds.some((kind) => kind.plural !== "pods" && kindNames(kind).includes(first.toLowerCase()));
+  if (kinds.length > 0 && !isKind && "problem" in findPod(pods, first, scopeOf(request))) {
+    const hint = didYouMean(first, kinds.flatMap(kindNames));
+    if (hint !== "") throw new UsageError(`there is no kind and no pod "${first}"${hint}`);
+  }
   const words = isKind ? rest.map((name) => `${first}/${name}`) : names.filter((name) => name.includes("/"));
   const written = words.filter((word) => !POD_KIND.test(word));
   if (written.length === 0) return [];
@@ -117,8 +132,10 @@ async function findObjects(
       if (name === "" || more.length > 0) throw new UsageError(`"${word}" must be KIND/NAME, as in deploy/web`);
       const resource = await api.findResource(kind);
       const object = await api.requireObject(resource, namespace, name);
-      const own = podsOfObject(object, inScope(pods, { namespace }));
+      const { ownedBy = object, ...context } = (await CONTEXTS[object.kind]?.(api, object, pods)) ?? {};
+      const own = podsOfObject(ownedBy, inScope(pods, { namespace }));
       const explanation = explainObject(object.kind, {
+        ...context,
         kind: kindOf(resource),
         object,
         pods: own,
@@ -128,6 +145,47 @@ async function findObjects(
       return { explanation, pods: own };
     }),
   );
+}
+
+/** @returns also the object whose pods are meant, where it is another one */
+type ReadContext = (
+  api: ApiClient,
+  object: ApiObject,
+  pods: readonly Pod[],
+) => Promise<ObjectContext & { ownedBy?: ApiObject }>;
+
+/** Reads for some kinds the objects that their state depends on, in addition to their pods. */
+const CONTEXTS: Readonly<Record<string, ReadContext>> = {
+  CronJob: async (api, { metadata }) => {
+    const all = await api.list(await api.findResource("jobs"), metadata.namespace);
+    const jobs = all.filter((job) => job.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid));
+    const failed = failedRun(jobs)?.job;
+    return { jobs, ...(failed && { ownedBy: failed as ApiObject }) };
+  },
+  Ingress: async (api, { metadata }, pods) => {
+    const { computeIngressConfig } = await import("../../plan/ingress-config.ts");
+    const list = async <T>(kind: string) => (await api.list(await api.findResource(kind), undefined)) as unknown as T[];
+    const [ingresses, services, secrets] = await Promise.all([
+      list<Ingress & { status?: { loadBalancer?: object } }>("ingresses"),
+      list<Service>("services"),
+      list<Secret>("secrets"),
+    ]);
+    const { problems, waiting } = computeIngressConfig({
+      // Those of other classes have no status.
+      ingresses: ingresses.filter(({ status }) => status?.loadBalancer),
+      services,
+      secrets: new Map(secrets.map((secret) => [podFullName(secret.metadata), secret])),
+      pods: new ServicePods(pods),
+      ports: { http: 80, https: 443 },
+    });
+    const name = podFullName(metadata);
+    return { problems: [...(problems.get(name) ?? []), ...(waiting.get(name) ?? [])] };
+  },
+};
+
+function noPods(pods: readonly Pod[], { namespace }: PodScope): string {
+  if (namespace === undefined) return "there are no pods";
+  return `there are no pods in namespace "${namespace}"${namespaceHint(namespace, pods.map(namespaceOf))}`;
 }
 
 /** Whether there is a pod of that name; without a kubelet and an engine there is none. */

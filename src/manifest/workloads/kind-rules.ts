@@ -21,6 +21,7 @@ import {
   StatefulSetSchema,
 } from "../../base/api/workload.ts";
 import type { ObjectKind, ObjectOfKind } from "../../base/model/desired-object.ts";
+import { neverComes } from "../../base/text/cron-schedule.ts";
 import { applyTemplateDefaults as applyPodTemplateDefaults } from "../defaults.ts";
 import type { Field, SupportNote } from "../field.ts";
 import type { ValidateOptions } from "../validate/pod.ts";
@@ -125,6 +126,12 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
     schema: CronJobSchema,
     applyDefaults: applyCronJobDefaults,
     validate: validateCronJob,
+    findNotes: (cronJob) => {
+      const { schedule, timeZone } = cronJob.value.spec;
+      return neverComes(schedule, timeZone)
+        ? [cronJob.field("spec").field("schedule").note("no day is in this month: it never runs")]
+        : [];
+    },
     templatePath: ["spec", "jobTemplate", "spec", "template"],
   },
   Service: {

@@ -1,6 +1,8 @@
 import { hasCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
+import { neverComes } from "../../base/text/cron-schedule.ts";
+import type { IngressProblem } from "../ingress-config.ts";
 import type { Cause } from "./explain-container.ts";
 import { renderCause } from "./explain-pod.ts";
 
@@ -11,7 +13,20 @@ interface ExplainedObject {
   status?: unknown;
 }
 
-interface ExplainObjectInput {
+/** Objects that the state of an object depends on, in addition to its pods. */
+export interface ObjectContext {
+  /** The Jobs of a CronJob. */
+  jobs?: readonly OwnedJob[];
+  /** Parts of an Ingress that do not work. */
+  problems?: readonly IngressProblem[];
+}
+
+interface OwnedJob {
+  metadata: { name?: string | undefined; creationTimestamp?: string | null | undefined };
+  status?: unknown;
+}
+
+interface ExplainObjectInput extends ObjectContext {
   /** As kubectl shows it: `deployment.apps`. */
   kind: string;
   object: ExplainedObject;
@@ -35,6 +50,8 @@ export interface ObjectExplanation {
 interface Spec {
   replicas?: number;
   suspend?: boolean;
+  schedule?: string;
+  timeZone?: string;
   completions?: number;
   paused?: boolean;
   type?: string;
@@ -92,8 +109,10 @@ const judgeReplicas = (ready = 0, wanted = 1, spec: Spec = {}): Judgment => ({
 const byReplicas = ({ replicas, paused }: Spec, { readyReplicas }: Status): Judgment =>
   judgeReplicas(readyReplicas, replicas, paused ? { paused } : {});
 
+type Judge = (spec: Spec, status: Status, pods: readonly Pod[], context: ObjectContext) => Judgment;
+
 /** How the kinds that have a state say whether they do their work. */
-const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: readonly Pod[]) => Judgment>> = {
+const JUDGMENTS: Readonly<Record<string, Judge>> = {
   Deployment: byReplicas,
   ReplicaSet: byReplicas,
   ReplicationController: byReplicas,
@@ -117,11 +136,24 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
     const causes = suspend && !complete ? [cause("it is suspended", "set spec.suspend to false")] : [];
     return { isReady: causes.length === 0 && !failed, state, causes };
   },
-  CronJob: ({ suspend }, { lastScheduleTime }) => ({
-    isReady: !suspend,
-    state: lastScheduleTime === undefined ? "it has not run yet" : `last run ${lastScheduleTime}`,
-    causes: suspend ? [cause("it is suspended", "set spec.suspend to false")] : [],
-  }),
+  CronJob: ({ suspend, schedule, timeZone }, { lastScheduleTime }, _, { jobs = [] }) => {
+    const failed = failedRun(jobs);
+    const causes = suspend ? [cause("it is suspended", "set spec.suspend to false")] : [];
+    if (schedule !== undefined && neverComes(schedule, timeZone))
+      causes.push(cause(`no day is in its schedule "${schedule}"`, "correct the day and the month of spec.schedule"));
+    if (failed) {
+      const { name } = failed.job.metadata;
+      const { reason = "", message = "" } = failed.failure;
+      const fix = `correct spec.jobTemplate (kubelet-ts logs job/${name}); the next run is a new Job`;
+      causes.push(cause(`its last Job "${name}" failed: ${reason}`, fix, message === "" ? [] : [message]));
+    }
+    const end = failed ? " failed" : "";
+    return {
+      isReady: causes.length === 0,
+      state: lastScheduleTime === undefined ? "it has not run yet" : `last run ${lastScheduleTime}${end}`,
+      causes,
+    };
+  },
   Service: ({ type, selector, ports = [] }, { conditions = [] }, pods) => {
     if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
     if (selector === undefined) return { isReady: true, state: "it has no selector: its endpoints are set by others" };
@@ -137,7 +169,7 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
       causes,
     };
   },
-  Ingress: (_, { loadBalancer }) => {
+  Ingress: (_, { loadBalancer }, _pods, { problems = [] }) => {
     if (loadBalancer === undefined) {
       const fix =
         'remove spec.ingressClassName, or write "nginx" or an IngressClass of controller k8s.io/ingress-nginx';
@@ -148,7 +180,13 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
       };
     }
     const [address] = loadBalancer.ingress ?? [];
-    return { isReady: address !== undefined, state: address ? `served at ${address.ip}` : "it is not served" };
+    return {
+      isReady: address !== undefined && problems.length === 0,
+      state: address
+        ? `served at ${address.ip}${problems.length > 0 ? ", but not all of it" : ""}`
+        : "it is not served",
+      causes: problems.map(({ reason, message }) => cause(message, INGRESS_FIXES[reason])),
+    };
   },
   Node: ({ unschedulable }, { conditions = [] }) => {
     const bad = conditions.filter(({ type, status }) => (type === "Ready") !== (status === "True"));
@@ -161,7 +199,31 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
     return { isReady: isWell && !unschedulable, state, causes };
   },
   PersistentVolumeClaim: (_, { phase = "Pending" }) => ({ isReady: phase === "Bound", state: phase }),
+  PersistentVolume: (_, { phase = "Pending" }) => ({
+    isReady: phase === "Bound" || phase === "Available",
+    state: phase,
+  }),
 };
+
+/** Fixes by the reason for which a part of an Ingress does not work. */
+const INGRESS_FIXES: Readonly<Record<IngressProblem["reason"], string>> = {
+  InvalidIngress: "correct it in its manifest",
+  RouteConflict: "remove the path from one of the two, or give one another host",
+  BackendNotFound: "correct the name and the port of the backend, or add the Service: kubelet-ts get services",
+  NoReadyPods: "kubelet-ts explain service/NAME says why: its selector, or its pods",
+  CertificateNotUsable:
+    "add a Secret of type kubernetes.io/tls with tls.crt and tls.key in the namespace of the Ingress, or correct spec.tls",
+  AuthSecretNotUsable: "add a Secret with the key auth (lines of htpasswd) in the namespace of the Ingress",
+};
+
+/** The last Job of a CronJob, and how it failed; undefined when it did not. */
+export function failedRun(jobs: readonly OwnedJob[]) {
+  const timeOf = ({ metadata }: OwnedJob) => Date.parse(metadata.creationTimestamp ?? "") || 0;
+  const last = jobs.toSorted((a, b) => timeOf(b) - timeOf(a))[0];
+  const { conditions = [] } = (last?.status ?? {}) as Status;
+  const failure = conditions.find(({ type, status }) => type === "Failed" && status === "True");
+  return last && failure && { job: last, failure };
+}
 
 /** Names of ports that no container of the pods has: nothing is reached there. */
 function missingPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause[] {
@@ -207,20 +269,24 @@ const BAD_CONDITIONS = new Set([
  * @param kind of the object, as in `Deployment`
  * @returns undefined for a kind that has no state
  */
-export function explainObject(kind: string, { kind: shown, object, pods, events }: ExplainObjectInput) {
+export function explainObject(kind: string, { kind: shown, object, pods, events, ...context }: ExplainObjectInput) {
   const judge = Object.hasOwn(JUDGMENTS, kind) ? JUDGMENTS[kind] : undefined;
   if (!judge) return undefined;
   const { metadata, spec, status } = object as { metadata: ExplainedObject["metadata"]; spec?: Spec; status?: Status };
-  const { isReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods);
+  const { isReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods, context);
   const conditions = (status?.conditions ?? []).flatMap(({ type, status: is, reason = "", message = "" }) =>
     BAD_CONDITIONS.has(`${type} ${is}`)
       ? [cause(`${type} is ${is}: ${reason}`, CONDITION_FIXES[reason] ?? "", message === "" ? [] : [message])]
       : [],
   );
-  const isTold = (reason = "") => conditions.some(({ problem }) => problem.endsWith(`: ${reason}`));
+  // Events of the parts of an Ingress may be older than a fix; what nginx refuses is told by its event alone.
+  const isTold = ({ reason = "", message }: CoreEvent) =>
+    conditions.some(({ problem }) => problem.endsWith(`: ${reason}`)) ||
+    causes.some(({ problem }) => problem === message) ||
+    (reason !== "InvalidIngress" && Object.hasOwn(INGRESS_FIXES, reason));
   const warnings = isReady
     ? []
-    : events.filter(({ type, reason }) => type === "Warning" && !isTold(reason)).slice(-MAX_WARNINGS);
+    : events.filter((event) => event.type === "Warning" && !isTold(event)).slice(-MAX_WARNINGS);
   const explanation: ObjectExplanation = {
     kind: shown,
     namespace: metadata.namespace,

@@ -115,6 +115,15 @@ test.each([
   expect(findings[0]?.message).toContain(says);
 });
 
+test.each([
+  ["0 0 31 2,4 *", ["no day is in this month: it never runs"]],
+  ["0 0 29 2 *", []],
+])("a finding says that a CronJob never runs: %s", (schedule, messages) => {
+  const jobTemplate = { spec: { template: template({ restartPolicy: "Never" }) } };
+  const { findings } = read(workload("CronJob", { schedule, jobTemplate }, "batch/v1"));
+  expect(findings.filter(({ field }) => field === "spec.schedule").map(({ message }) => message)).toEqual(messages);
+});
+
 const port = { containers: [{ name: "app", image: "busybox:1.35", ports: [{ containerPort: 80, hostPort: 8080 }] }] };
 const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
 const apart = { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } };

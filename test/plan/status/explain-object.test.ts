@@ -25,6 +25,7 @@ test.each<[string, object, object, number, string]>([
   ],
   ["Job", { completions: 3 }, { succeeded: 1, active: 1 }, 0, "is ready: 1 of 3 completions, 1 pods run"],
   ["CronJob", { suspend: true }, {}, 0, "it is suspended\n  Fix: set spec.suspend to false"],
+  ["CronJob", { schedule: "0 0 31 2 *" }, {}, 0, "is not ready: it has not run yet\n\nno day is in its schedule"],
   ["Service", { selector: { app: "web" } }, {}, 0, "its selector matches no pod\n  Fix: compare"],
   ["Service", { selector: { app: "web" } }, {}, 1, 'x "web" is ready: 1 of its 1 pods are Ready'],
   [
@@ -44,12 +45,46 @@ test.each<[string, object, object, number, string]>([
   ["Node", { unschedulable: true }, { conditions: [isReady] }, 0, 'x "web" is not ready: its conditions'],
   ["Node", {}, { conditions: [isDown] }, 0, "Ready is False: docker is"],
   ["Node", {}, { conditions: [isFull] }, 0, "not ready: pods may not run\n\nDiskPressure is True"],
+  ["PersistentVolume", {}, { phase: "Available" }, 0, 'x "web" is ready: Available'],
   ["PersistentVolumeClaim", {}, {}, 0, 'x "web" is not ready: Pending'],
 ])("%s %j %j", (kind, spec, status, podCount, text) => {
   const pods = Array.from({ length: podCount }, () => READY);
   const object = { metadata: { name: "web" }, spec, status };
   const explanation = explainObject(kind, { kind: "x", object, pods, events: [] });
   expect(renderObjectExplanation(explanation!)).toContain(text);
+});
+
+const aJob = (name: string, creationTimestamp: string, ...conditions: object[]) => ({
+  metadata: { name, creationTimestamp },
+  status: { conditions },
+});
+
+test("a CronJob is not ready while its last Job failed", () => {
+  const object = { metadata: { name: "web" }, spec: {}, status: { lastScheduleTime: "T" } };
+  const first = aJob("web-1", "2026-01-01T00:00:00Z", failed);
+  const second = aJob("web-2", "2026-01-02T00:00:00Z", { type: "Complete", status: "True" });
+  const render = (...jobs: object[]) =>
+    renderObjectExplanation(
+      explainObject("CronJob", { kind: "x", object, pods: [], events: [], jobs: jobs as never })!,
+    );
+  expect(render(first)).toStartWith(
+    'x "web" is not ready: last run T failed\n\nits last Job "web-1" failed: BackoffLimitExceeded\n  three times\n  Fix: ',
+  );
+  expect(render(second, first)).toBe('x "web" is ready: last run T');
+});
+
+test("an Ingress is not ready while a part of it does not work; its events are not told again, nor old ones", () => {
+  const object = { metadata: { name: "web" }, spec: {}, status: { loadBalancer: { ingress: [{ ip: "1.2.3.4" }] } } };
+  const problem = { reason: "BackendNotFound", message: 'there is no Service "a/b"' } as const;
+  const events = [
+    { type: "Warning", ...problem },
+    { type: "Warning", reason: "CertificateNotUsable", message: "old" },
+  ] as never;
+  const found = explainObject("Ingress", { kind: "x", object, pods: [], events, problems: [problem] });
+  expect(renderObjectExplanation(found!)).toBe(
+    'x "web" is not ready: served at 1.2.3.4, but not all of it\n\n' +
+      'there is no Service "a/b"\n  Fix: correct the name and the port of the backend, or add the Service: kubelet-ts get services',
+  );
 });
 
 test("a warning that a condition tells is not told twice", () => {
