@@ -1,9 +1,10 @@
 import { readdirSync, statSync } from "node:fs";
+import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { parseOpenFilesLimit } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { countKeptFiles, MAX_KEPT_FILES } from "../stats/cgroups/open-file-reader.ts";
 import { type HttpResponse, type ListenerResponse, type StreamedResponse, textResponse } from "./http-response.ts";
 import {
   IDLE_MS,
@@ -17,8 +18,8 @@ import { BunWebSocket, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES } from "./websocket.t
 const IDLE_SECONDS = IDLE_MS / 1000;
 /** No route reads more: the page's manifests are the largest. Beyond it Bun answers 413 before the body. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** Above this, all connections are cut. The ports with TLS and the engine take at most half as many; cgroup files do not count. */
-const MAX_OPEN_FILES = Math.min(4_096, MAX_KEPT_FILES);
+/** Above this, all connections are cut. The ports with TLS and the engine take at most half as many. */
+const MAX_OPEN_FILES = Math.min(4_096, ownLimit() / 2);
 /** Responses that are made, sent or streamed; most of them then belong to clients that read nothing. */
 const MAX_PENDING = 1_024;
 const CHECK_MS = 10_000;
@@ -227,8 +228,14 @@ export class BunTransport implements Transport {
   }
 }
 
-/** Descriptors of the process that are not kept to read control groups. Before Linux 6.2 a directory of them has no size. */
-const countOpenFiles = () => (statSync("/proc/self/fd").size || readdirSync("/proc/self/fd").length) - countKeptFiles();
+function ownLimit(): number {
+  const limits = readTextIfReadable("/proc/self/limits", SYSTEM_FILE_BYTES) ?? "";
+  const soft = parseOpenFilesLimit(limits)?.soft ?? 1024;
+  return soft < 0 ? Number.POSITIVE_INFINITY : soft;
+}
+
+/** Descriptors of the process. Before Linux 6.2 a directory of them has no size. */
+const countOpenFiles = () => statSync("/proc/self/fd").size || readdirSync("/proc/self/fd").length;
 
 /** @param url absolute, or path and query where the Host header is none. Its dot segments are resolved. */
 function targetOf(url: string): string {

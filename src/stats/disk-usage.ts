@@ -4,7 +4,7 @@ import type { FileSlot } from "../base/concurrency/worker-pool.ts";
 import { readBoundedStream } from "../base/files/bounded-stream.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { unescapeMountPath } from "../base/text/mount-path.ts";
-import { readText } from "./cgroups/open-file-reader.ts";
+import { readText } from "./cgroups/kernel-files.ts";
 import type { ContainerFacts, PodFacts, VolumeFacts } from "./pod-facts.ts";
 import { logDirectory } from "./sampler.ts";
 

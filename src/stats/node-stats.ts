@@ -5,7 +5,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { NodeSignals } from "../base/model/node.ts";
 import { meminfoBytes, singleValue } from "./cgroups/cgroup-figures.ts";
 import { CgroupReader } from "./cgroups/cgroup-reader.ts";
-import { readText } from "./cgroups/open-file-reader.ts";
+import { readText } from "./cgroups/kernel-files.ts";
 import {
   Capacities,
   type DirectoryUsage,
@@ -145,10 +145,8 @@ export class NodeStats {
 
   /** Reads the root cgroup alone, because this is called every ten seconds. */
   #readRootWorkingSet(): number | undefined {
-    const root = this.reader.open(this.reader.ofPath("/"));
-    const stats = root.read("basics", { hasQuota: false, kind: "group" });
-    root.close();
-    return stats?.memory.workingSetBytes;
+    const root = this.reader.ofPath("/");
+    return this.reader.read(root, "basics", { hasQuota: false, kind: "group" })?.memory.workingSetBytes;
   }
 
   /** Disk usage on `/metrics`: container logs, and volumes behind a claim; starts a scan when it is due. Source: kubelet's log and volume stats collectors. */

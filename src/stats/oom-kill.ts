@@ -1,7 +1,7 @@
 import type { PodEvent } from "../base/model/pod-event.ts";
 import { keyedValue } from "./cgroups/cgroup-figures.ts";
 import type { CgroupDirectories } from "./cgroups/cgroup-layout.ts";
-import { readText } from "./cgroups/open-file-reader.ts";
+import { readText } from "./cgroups/kernel-files.ts";
 import type { PodFacts } from "./pod-facts.ts";
 
 /** A process the kernel killed because memory ran out. */

@@ -1,9 +1,9 @@
-import type { InterfaceCounters, ProcessCounts } from "../base/host/proc.ts";
+import { type InterfaceCounters, type ProcessCounts, parseNetDev } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-figures.ts";
 import { type CgroupDirectories, mainDirectory, parentDirectories } from "./cgroups/cgroup-layout.ts";
-import type { CgroupKind, CgroupReader, Detail, OpenCgroup } from "./cgroups/cgroup-reader.ts";
-import { NetDevReader } from "./cgroups/open-file-reader.ts";
+import type { CgroupKind, CgroupReader, Detail } from "./cgroups/cgroup-reader.ts";
+import { readText } from "./cgroups/kernel-files.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 
 export interface CgroupSample {
@@ -112,12 +112,9 @@ const SPEC_AGE_MS = 60_000;
 const SPECS_PER_SAMPLE = 40;
 /** Sockets of a container with more descriptors are not counted: ten thousand must not delay the supervision of pods. */
 const MOST_DESCRIPTORS = 4_000;
-/** Key of the network of process 1, next to the ids of sandboxes. */
-const NODE_NETWORK = "/";
-
 /** One cgroup with what is remembered between samples. */
 interface Tracked {
-  cgroup: OpenCgroup;
+  directories: CgroupDirectories;
   path: string;
   createdAt: Date;
   readings: CpuReading[];
@@ -133,13 +130,13 @@ interface Tracked {
   lastSample: number;
 }
 
-/** Measures on demand. Files are closed 90 to 180 s after the last request; from then on no timer runs. */
+/** Measures on demand; no timer runs. */
 export class Sampler {
   readonly #reader: CgroupReader;
   readonly #clock: Clock;
   readonly #facts: () => readonly PodFacts[];
   readonly #systemCgroups: ReadonlyMap<SystemContainerName, string>;
-  readonly #networks: NetDevReader;
+  readonly #proc: string;
   /** Key: names the cgroup over time. */
   readonly #tracked = new Map<string, Tracked>();
   #latest: NodeSample | undefined;
@@ -147,7 +144,6 @@ export class Sampler {
   #previous: NodeSample | undefined;
   #latestMs = Number.NEGATIVE_INFINITY;
   #sampleCount = 0;
-  #cancelRelease: (() => void) | undefined;
 
   /** @param systemCgroups paths that are measured in addition, e.g. `/system.slice` */
   constructor(
@@ -161,7 +157,7 @@ export class Sampler {
     this.#systemCgroups = systemCgroups;
     this.#clock = clock;
     this.#facts = facts;
-    this.#networks = new NetDevReader(procRoot);
+    this.#proc = procRoot;
   }
 
   /** true when the next sample cannot have CPU rates of a useful window: the last one is too old, or too young. */
@@ -179,12 +175,10 @@ export class Sampler {
     const directories = this.#reader.ofPath(cgroupPath);
     const createdAt = this.#reader.createdAt(directories);
     if (!createdAt) return undefined;
-    const cgroup = this.#reader.open(directories);
     const spec = this.#reader.spec(directories);
     const hasQuota = spec.cpuQuotaMicroseconds !== undefined;
-    const stats = cgroup.read("all", { hasQuota, kind: "container" });
+    const stats = this.#reader.read(directories, "all", { hasQuota, kind: "container" });
     const processes = stats && this.#reader.processCounts(stats.processIds, MOST_DESCRIPTORS);
-    cgroup.close();
     if (!stats) return undefined;
     const unknown = { usageNanoCores: undefined, openFilesLimit: undefined, loadAverage: 0 };
     return { path: cgroupPath, stats, createdAt, spec, processes, ...unknown };
@@ -214,7 +208,7 @@ export class Sampler {
         containers: facts.containers.flatMap((container) => measureContainer(container, "container") ?? []),
         sandbox: detail === "all" ? measureContainer(facts.sandbox, "sandbox") : undefined,
         cgroup: measure(facts.uid, () => this.#podDirectories(facts)),
-        interfaces: facts.hostNetwork ? [] : this.#networks.read(facts.sandbox.id, facts.sandbox.pid),
+        interfaces: facts.hostNetwork ? [] : this.#interfaces(facts.sandbox.pid),
       };
     });
     const system = new Map<SystemContainerName, CgroupSample>();
@@ -225,8 +219,7 @@ export class Sampler {
     const [kubepods, ...groups] = this.#podGroups(pods, detail).map(({ path, directories }) =>
       measure(path, () => directories),
     );
-    const sandboxes = new Set([NODE_NETWORK, ...podFacts.map(({ sandbox }) => sandbox.id)]);
-    this.#networks.retain(sandboxes);
+    const sandboxes = new Set(podFacts.map(({ sandbox }) => sandbox.id));
     // A sample of basics reads neither sandboxes nor groups, which the next one may.
     this.#forget((key) => detail === "all" || !(sandboxes.has(key) || key.startsWith("/")));
     this.#previous = this.#isIdle || this.#latest?.detail !== "all" ? undefined : this.#latest;
@@ -238,28 +231,22 @@ export class Sampler {
       system,
       groups: groups.filter((group) => group !== undefined),
       pods,
-      interfaces: this.#networks.read(NODE_NETWORK, 1),
+      interfaces: this.#interfaces(1),
     };
     this.#latestMs = nowMs;
-    this.#releaseLater();
     return this.#latest;
   }
 
-  close(): void {
-    this.#cancelRelease?.();
-    this.#cancelRelease = undefined;
-    this.#sampleCount++;
-    this.#forget(() => true);
-    this.#networks.close();
-    this.#latest = undefined;
-    this.#previous = undefined;
-    this.#latestMs = Number.NEGATIVE_INFINITY;
+  /** Empty when the process is gone, or was none (pid 0). */
+  #interfaces(pid: number): readonly InterfaceCounters[] {
+    return pid > 0 ? parseNetDev(readText(`${this.#proc}/${pid}/net/dev`) ?? "") : [];
   }
 
   /** Begins a sample. @returns measures one cgroup in it; undefined when the cgroup is gone */
   #startSample(detail: Detail, nowMs: number) {
     let specs = SPECS_PER_SAMPLE;
     this.#sampleCount++;
+    if (this.#isIdle) this.#tracked.clear();
     /** @param key names the cgroup over time @param directories looked up when the key is new @param pid of its main process; 0: none */
     return (
       key: string,
@@ -270,11 +257,11 @@ export class Sampler {
       const cgroup = this.#tracked.get(key) ?? this.#track(key, directories(), nowMs, pid);
       if (!cgroup) return undefined;
       if (nowMs - cgroup.specReadMs > SPEC_AGE_MS && specs-- > 0) {
-        Object.assign(cgroup, this.#readLimits(cgroup.cgroup.directories, nowMs, pid));
+        Object.assign(cgroup, this.#readLimits(cgroup.directories, nowMs, pid));
       }
       const hasQuota = cgroup.spec.cpuQuotaMicroseconds !== undefined;
-      const stats = cgroup.cgroup.read(detail, { hasQuota, kind });
-      if (!stats) return undefined; // Gone; its files are closed at the end of the sample.
+      const stats = this.#reader.read(cgroup.directories, detail, { hasQuota, kind });
+      if (!stats) return undefined;
       cgroup.lastSample = this.#sampleCount;
       cgroup.readings = appendReading(cgroup.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
       if (detail === "all") {
@@ -310,7 +297,7 @@ export class Sampler {
     const createdAt = directories && this.#reader.createdAt(directories);
     if (!directories || !createdAt) return undefined;
     const tracked: Tracked = {
-      cgroup: this.#reader.open(directories),
+      directories,
       path: this.#reader.pathOf(directories),
       createdAt,
       readings: [],
@@ -331,10 +318,8 @@ export class Sampler {
   }
 
   #forget(isForgotten: (key: string) => boolean): void {
-    for (const [key, { cgroup, lastSample }] of this.#tracked) {
-      if (lastSample === this.#sampleCount || !isForgotten(key)) continue;
-      cgroup.close();
-      this.#tracked.delete(key);
+    for (const [key, { lastSample }] of this.#tracked) {
+      if (lastSample !== this.#sampleCount && isForgotten(key)) this.#tracked.delete(key);
     }
   }
 
@@ -352,7 +337,7 @@ export class Sampler {
   #podGroups(pods: readonly PodSample[], detail: Detail): { path: string; directories: CgroupDirectories }[] {
     const found = new Map<string, CgroupDirectories>();
     for (const pod of pods) {
-      let directories = this.#tracked.get(pod.facts.uid)?.cgroup.directories;
+      let directories = this.#tracked.get(pod.facts.uid)?.directories;
       if (!pod.cgroup || !directories) continue;
       let path = parentPath(pod.cgroup.path);
       while (path.length > 1 && /kubepods/.test(path) && !found.has(path)) {
@@ -368,16 +353,6 @@ export class Sampler {
 
   get #isIdle(): boolean {
     return this.#clock.monotonicMs() - this.#latestMs > OLDEST_BASE_MS;
-  }
-
-  // An open file keeps a removed cgroup alive in the kernel, so none stays open after the last request.
-  #releaseLater(): void {
-    if (this.#cancelRelease) return;
-    this.#cancelRelease = this.#clock.schedule(OLDEST_BASE_MS, () => {
-      this.#cancelRelease = undefined;
-      if (this.#isIdle) this.close();
-      else this.#releaseLater();
-    });
   }
 }
 

@@ -10,7 +10,7 @@ import type { CgroupRow, CoreUse, ImageRow, InterfaceRow, MachineMemory, NodeDet
 import { type CadvisorFacts, CadvisorFactsReader, type NodeFilesystem } from "../../stats/cadvisor/cadvisor-facts.ts";
 import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
-import { readText } from "../../stats/cgroups/open-file-reader.ts";
+import { readText } from "../../stats/cgroups/kernel-files.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { CgroupSample, NodeSample, PodSample } from "../../stats/sampler.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
@@ -234,9 +234,7 @@ class MachineRates {
         const path = `${parent}/${name}`;
         if (known.has(path)) continue;
         if (found.length >= MAX_CGROUPS) return;
-        const cgroup = reader.open(reader.ofPath(path));
-        const stats = cgroup.read("all", { hasQuota: false, kind: "group" });
-        cgroup.close();
+        const stats = reader.read(reader.ofPath(path), "all", { hasQuota: false, kind: "group" });
         if (!stats) continue;
         const { usageNanoseconds } = stats.cpu;
         const before = this.#cgroups.get(path);

@@ -4,7 +4,7 @@ import { type DiskCounters, parseDiskstats } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { unescapeMountPath } from "../../base/text/mount-path.ts";
 import { meminfoBytes } from "../cgroups/cgroup-figures.ts";
-import { readText } from "../cgroups/open-file-reader.ts";
+import { readText } from "../cgroups/kernel-files.ts";
 import { type DirectoryUsage, type FsCapacity, readCapacityNow } from "../disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots, type NodeStats } from "../node-stats.ts";
 import type { PodFacts } from "../pod-facts.ts";

@@ -1,5 +1,5 @@
 import type { CgroupDirectories } from "./cgroup-layout.ts";
-import { readText } from "./open-file-reader.ts";
+import { readText } from "./kernel-files.ts";
 
 /** Everything read of one cgroup at one instant. A member the kernel does not offer is undefined, never a made-up 0. */
 export interface CgroupStats {

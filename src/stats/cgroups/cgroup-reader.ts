@@ -22,7 +22,7 @@ import {
   toCgroupLayout,
   toProcessDirectories,
 } from "./cgroup-layout.ts";
-import { OpenFileReader, readSubdirectories, readText } from "./open-file-reader.ts";
+import { readSubdirectories, readText } from "./kernel-files.ts";
 
 /** `basics`: what `/stats/summary` and `/metrics/resource` need. `all`: the rest too, for half as much again. */
 export type Detail = "basics" | "all";
@@ -39,7 +39,7 @@ interface CgroupFeatures {
   meminfoPath: string;
 }
 
-/** Finds cgroups and reads what changes rarely; `open` gives what is read often. */
+/** Finds cgroups and reads their files. */
 export class CgroupReader {
   readonly layout: CgroupLayout;
   readonly #proc: string;
@@ -82,15 +82,39 @@ export class CgroupReader {
     return path;
   }
 
-  open(directories: CgroupDirectories): OpenCgroup {
-    return new OpenCgroup(directories, this.#features);
+  /**
+   * The figures of one cgroup by its files, whose meaning is in cgroup-figures.ts.
+   * @param hasQuota without a quota throttling is undefined
+   * @param kind only containers show block I/O; only those of a pod's spec show pressure on hybrid machines
+   * @returns undefined when the cgroup is gone; with `basics`, what was not read is undefined or empty
+   */
+  read(
+    directories: CgroupDirectories,
+    detail: Detail,
+    { hasQuota, kind }: { hasQuota: boolean; kind: CgroupKind },
+  ): CgroupStats | undefined {
+    const { pressure, hugetlbNames, meminfoPath } = this.#features;
+    const all = detail === "all";
+    const read = fileReader(directories);
+    const cpu = readCpu(directories, read, { all, hasQuota });
+    if (!cpu) return undefined;
+    const current = all ? singleValue(read("pids", "pids.current")) : undefined;
+    // In hybrid mode upstream shows none; there it is read for few and for the metrics only, as it costs half of all.
+    const showsPressure =
+      pressure && directories.unified && (directories.memory?.version === 2 || (all && kind === "container"));
+    return {
+      cpu,
+      memory: readMemory(directories, read, { all, meminfo: () => readText(meminfoPath) }),
+      processIds: (readText(`${mainDirectory(directories)}/cgroup.procs`) ?? "").split("\n").filter(Boolean),
+      pressure: showsPressure ? readPressure(read) : undefined,
+      pids: current === undefined ? undefined : { current },
+      blockIo: all && kind !== "group" ? readBlockIo(directories, read) : [],
+      hugetlb: all ? readHugetlb(directories, read, hugetlbNames) : [],
+    };
   }
 
   spec(directories: CgroupDirectories): CgroupSpec {
-    return readSpec(directories, (controller, name) => {
-      const directory = directories[controller];
-      return directory && readText(`${directory.path}/${name}`);
-    });
+    return readSpec(directories, fileReader(directories));
   }
 
   /** When the cgroup was made; undefined when it is gone. */
@@ -129,6 +153,12 @@ export class CgroupReader {
   }
 }
 
+/** Reads a file of a controller; undefined when the cgroup is not in its hierarchy, or is gone. */
+const fileReader = (directories: CgroupDirectories) => (controller: keyof CgroupDirectories, name: string) => {
+  const directory = directories[controller];
+  return directory && readText(`${directory.path}/${name}`);
+};
+
 function readHugetlbNames(path: string): string[] {
   const names = namesIfReadable(path).map((name) => /^hugetlb\.\d+[KMG]B(?=\.)/.exec(name)?.[0]);
   return [...new Set(names.filter((name) => name !== undefined))].sort();
@@ -150,61 +180,5 @@ function isSocket(path: string): boolean {
     return readlinkSync(path).startsWith("socket:");
   } catch {
     return false;
-  }
-}
-
-/** One cgroup whose files stay open between samples. What its files mean is in cgroup-figures.ts. */
-export class OpenCgroup {
-  readonly directories: CgroupDirectories;
-  readonly #features: CgroupFeatures;
-  /** Each from its first use: a summary of a hundred pods does without most. No two hierarchies have files of one name. */
-  readonly #files = new Map<string, OpenFileReader>();
-
-  constructor(directories: CgroupDirectories, features: CgroupFeatures) {
-    this.directories = directories;
-    this.#features = features;
-  }
-
-  /**
-   * @param hasQuota without a quota throttling is undefined
-   * @param kind only containers show block I/O; only those of a pod's spec show pressure on hybrid machines
-   * @returns undefined when the cgroup is gone; with `basics`, what was not read is undefined or empty
-   */
-  read(detail: Detail, { hasQuota, kind }: { hasQuota: boolean; kind: CgroupKind }): CgroupStats | undefined {
-    const { directories } = this;
-    const { pressure, hugetlbNames, meminfoPath } = this.#features;
-    const all = detail === "all";
-    const read = (controller: keyof CgroupDirectories, name: string) => {
-      const directory = directories[controller];
-      return directory && this.#read(directory.path, name);
-    };
-    const cpu = readCpu(directories, read, { all, hasQuota });
-    if (!cpu) return undefined;
-    const current = all ? singleValue(read("pids", "pids.current")) : undefined;
-    // In hybrid mode upstream shows none; there it is read for few and for the metrics only, as it costs half of all.
-    const showsPressure =
-      pressure && directories.unified && (directories.memory?.version === 2 || (all && kind === "container"));
-    return {
-      cpu,
-      memory: readMemory(directories, read, { all, meminfo: () => this.#read("", meminfoPath) }),
-      processIds: (this.#read(mainDirectory(directories), "cgroup.procs") ?? "").split("\n").filter(Boolean),
-      pressure: showsPressure ? readPressure(read) : undefined,
-      pids: current === undefined ? undefined : { current },
-      blockIo: all && kind !== "group" ? readBlockIo(directories, read) : [],
-      hugetlb: all ? readHugetlb(directories, read, hugetlbNames) : [],
-    };
-  }
-
-  close(): void {
-    for (const file of this.#files.values()) file.close();
-  }
-
-  #read(directory: string, name: string): string | undefined {
-    let file = this.#files.get(name);
-    if (!file) {
-      file = new OpenFileReader(directory === "" ? name : `${directory}/${name}`);
-      this.#files.set(name, file);
-    }
-    return file.read();
   }
 }

@@ -1,7 +1,7 @@
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { parseOpenFilesLimit } from "../../base/host/proc.ts";
 import { meminfoBytes } from "../cgroups/cgroup-figures.ts";
-import { readText } from "../cgroups/open-file-reader.ts";
+import { readText } from "../cgroups/kernel-files.ts";
 import { type Metric, metricsOf } from "./metric.ts";
 
 const processMetric = metricsOf([process], () => "");
