@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { formatUntil, shortSource } from "./format.ts";
 import { NodeTiles } from "./node-tiles.tsx";
-import { Age, Badge, Plain, Table, Toggle, timeOf, useRows } from "./parts.tsx";
+import { Age, Badge, Explanations, Plain, Table, Toggle, timeOf, useRows } from "./parts.tsx";
 import { COLUMNS, type PodColumn, PodTable, sparkPositions } from "./pod-table.tsx";
 import { overviewAddress, podAddress } from "./router.ts";
 import { DEFAULT_FILTER, mayMissPods, type PageState, type RowFilter, SPARK_MS, selectRows } from "./store.ts";
@@ -138,12 +138,12 @@ const WorkloadTable = ({ workloads, now }: { workloads: readonly WorkloadRow[]; 
         },
         {
           title: "Status",
-          cell: ({ kind, status, isGood, detail }) => (
+          cell: ({ kind, status, isGood, explanation }) => (
             <>
               <Badge tone={isGood ? (kind === "CronJob" || kind === "Job" ? "idle" : "good") : "warn"}>{status}</Badge>
-              {detail !== "" && (
+              {explanation.length > 0 && (
                 <div class="why">
-                  <Plain text={detail} />
+                  <Explanations all={explanation} />
                 </div>
               )}
             </>
@@ -203,12 +203,12 @@ const ServiceTable = ({ services }: { services: readonly ServiceRow[] }) => (
         },
         {
           title: "Status",
-          cell: ({ status, isGood, detail }) => (
+          cell: ({ status, isGood, explanation }) => (
             <>
               <Badge tone={isGood ? "good" : "warn"}>{status}</Badge>
-              {detail !== "" && (
+              {explanation.length > 0 && (
                 <div class="why">
-                  <Plain text={detail} />
+                  <Explanations all={explanation} />
                 </div>
               )}
             </>

@@ -1,8 +1,9 @@
 import type { ComponentChildren, TargetedMouseEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { formatAge, formatTime, formatWholeTime } from "./format.ts";
+import { formatAge, formatTime, formatWholeTime, splitFact } from "./format.ts";
 import { plainText } from "./log-text.ts";
 import { type PodName, type PodTab, podAddress } from "./router.ts";
+import type { Explanation } from "./wire.ts";
 
 /** Text that a program may have written: without escapes, and without marks of direction, which would move what is around it. */
 export const Plain = ({ text }: { text: string }) => <bdi>{plainText(text)}</bdi>;
@@ -302,3 +303,34 @@ export const Labels = ({ name, labels }: { name: string; labels: Record<string, 
       ))}
     </ul>
   );
+
+/** Reasons of `kubelet-ts explain`. */
+export const Explanations = ({ all }: { all: readonly Explanation[] }) =>
+  all.map(({ problem, facts, fix }) => (
+    <div key={problem} class="explanation">
+      <Plain text={problem} />
+      {facts.map((fact, index) => (
+        <div key={index} class="note">
+          <FactText text={fact} />
+        </div>
+      ))}
+      {fix !== "" && (
+        <div>
+          → <Plain text={fix} />
+        </div>
+      )}
+    </div>
+  ));
+
+/** A fact of `kubelet-ts explain`, which has its time in UTC: shown as all times of the page. Lines of a log stay as they are. */
+const FactText = ({ text }: { text: string }) => {
+  const { before, at, after } = splitFact(text);
+  // A program's output must not move the kubelet's own words.
+  return (
+    <>
+      <Plain text={before} />
+      {at > 0 && <At at={at} />}
+      {after !== "" && <Plain text={after} />}
+    </>
+  );
+};

@@ -1,7 +1,7 @@
 import { HistoryCharts } from "./chart.tsx";
-import { formatBytes, formatCores, formatPercent, formatShare, formatWholeTime, splitFact } from "./format.ts";
+import { formatBytes, formatCores, formatPercent, formatShare, formatWholeTime } from "./format.ts";
 import { plainText } from "./log-text.ts";
-import { Ago, At, Badge, Card, Fact, Labels, Meter, Plain, statusTone } from "./parts.tsx";
+import { Ago, At, Badge, Card, Explanations, Fact, Labels, Meter, Plain, statusTone } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import { ConditionTable, podConditionTone } from "./tables.tsx";
 import type { ContainerDetail, ImageUpdateRow, ManifestView, PodDetail, ProbeHistory, VolumeDetail } from "./wire.ts";
@@ -19,21 +19,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
       {detail.explanation.length > 0 && (
         <section class="card warn" aria-label={detail.row.isReady ? "Restarts" : "Why this pod is not ready"}>
           <h2>{detail.row.isReady ? "Restarted a short time ago" : "Why it is not ready"}</h2>
-          {detail.explanation.map(({ problem, facts, fix }) => (
-            <div key={problem} class="explanation">
-              <Plain text={problem} />
-              {facts.map((fact, index) => (
-                <div key={index} class="note">
-                  <FactText text={fact} />
-                </div>
-              ))}
-              {fix !== "" && (
-                <div>
-                  → <Plain text={fix} />
-                </div>
-              )}
-            </div>
-          ))}
+          <Explanations all={detail.explanation} />
         </section>
       )}
       {findings.length > 0 && (
@@ -90,19 +76,6 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
     </>
   );
 }
-
-/** A fact of `kubelet-ts explain`, which has its time in UTC: shown as all times of the page. Lines of a log stay as they are. */
-const FactText = ({ text }: { text: string }) => {
-  const { before, at, after } = splitFact(text);
-  // A program's output must not move the kubelet's own words.
-  return (
-    <>
-      <Plain text={before} />
-      {at > 0 && <At at={at} />}
-      {after !== "" && <Plain text={after} />}
-    </>
-  );
-};
 
 function describeFindings(findings: ManifestView["findings"]): string {
   const errors = findings.filter(({ isError }) => isError).length;

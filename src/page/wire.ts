@@ -77,6 +77,14 @@ export interface Rejection {
   isUnread?: true;
 }
 
+/** A reason of `kubelet-ts explain`, with what to do. */
+export interface Explanation {
+  problem: string;
+  facts: string[];
+  /** "" where there is none. */
+  fix: string;
+}
+
 /** A Deployment, a Job and the like, with pods or without. */
 export interface WorkloadRow {
   kind: string;
@@ -85,8 +93,8 @@ export interface WorkloadRow {
   /** `2/3 ready`, `Complete`, `every day at 03:00`. */
   status: string;
   isGood: boolean;
-  /** The reason when it is not good; "" when there is nothing to say. */
-  detail: string;
+  /** Reasons why it does not do its work. */
+  explanation: Explanation[];
   /** Manifest: `file:line`, URL or `submitted`. */
   source: string;
   /** Times of a CronJob; 0 = never, or not known. */
@@ -106,8 +114,7 @@ export interface ServiceRow {
   /** `2/3 ready`. */
   status: string;
   isGood: boolean;
-  /** Why it has not all that it asks for; "" when there is nothing to say. */
-  detail: string;
+  explanation: Explanation[];
   /** In the namespace of the Service. */
   pods: { name: string; isReady: boolean }[];
 }
@@ -173,7 +180,7 @@ export interface PodDetail {
   volumes: VolumeDetail[];
   events: EventRow[];
   /** Reasons why the pod is not Ready, each with what to do. */
-  explanation: { problem: string; facts: string[]; fix: string }[];
+  explanation: Explanation[];
   /** Images of this pod that the kubelet keeps up to date. */
   imageUpdates: ImageUpdateRow[];
   manifest: ManifestView;

@@ -1,17 +1,17 @@
 import { loadavg, uptime } from "node:os";
 import { creationTime, summarizePod } from "../../apiserver/printers/pod-row.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
+import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import type { TextFiles } from "../../base/files/text-files.ts";
-import { type DesiredWorkload, isWorkload, objectKey } from "../../base/model/desired-object.ts";
+import { type DesiredWorkload, isWorkload, objectKey, type WorkloadObject } from "../../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
-import type { WorkloadReader } from "../../controllers/workload-reader.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";
 import { type PodRow, toPodRow } from "../../page/pod-row.ts";
 import type {
@@ -27,6 +27,7 @@ import type {
 } from "../../page/wire.ts";
 import { updateOwnerOf } from "../../plan/image-updates.ts";
 import { ServicePods } from "../../plan/service-endpoints.ts";
+import { explainObject } from "../../plan/status/explain-object.ts";
 import { type ExplainInput, explainPod } from "../../plan/status/explain-pod.ts";
 import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";
 import type { PageSource } from "../../server/page/page-feed.ts";
@@ -111,7 +112,25 @@ export class KubeletPage implements PageSource, PageDetails {
   }
 
   workloads(): WorkloadRow[] {
-    return toWorkloadRows(this.#desired, this.#parts.workloads.reader, this.#parts.context.clock.now());
+    const { objects = [], locations } = this.#desired;
+    const { context, workloads } = this.#parts;
+    const shown = objects.filter(isWorkload);
+    const jobs = shown.some(({ kind }) => kind === "CronJob") ? workloads.reader.derivedObjects() : [];
+    return shown.map((desired) => {
+      const { kind, object } = desired;
+      const { metadata, spec } = object;
+      const status = workloads.reader.statusOf(kind, object);
+      return toWorkloadRow({
+        kind,
+        namespace: metadata.namespace ?? "default",
+        name: metadata.name ?? "",
+        source: describeSource(desired, desired.location ?? locations?.[objectKey(kind, metadata)]),
+        spec,
+        status,
+        nextRun: nextRunOf(desired, status, context.clock.now()),
+        explanation: status && this.#explainObject(kind, { ...object, status }, [], jobs),
+      });
+    });
   }
 
   services(): ServiceRow[] {
@@ -121,8 +140,14 @@ export class KubeletPage implements PageSource, PageDetails {
     const pods = new ServicePods(this.pods());
     return services.map((it) => {
       const ready = new Set(pods.behind(it));
-      const selected = pods.selectedBy(it).map((pod) => ({ name: pod.metadata.name ?? "", isReady: ready.has(pod) }));
-      return toServiceRow(it, reader.specOf("Service", it) ?? {}, reader.statusOf("Service", it) ?? {}, selected);
+      const selected = pods.selectedBy(it);
+      const status = reader.statusOf("Service", it) ?? {};
+      return toServiceRow(
+        it,
+        reader.specOf("Service", it) ?? {},
+        selected.map((pod) => ({ name: pod.metadata.name ?? "", isReady: ready.has(pod) })),
+        this.#explainObject("Service", { ...it, status }, selected),
+      );
     });
   }
 
@@ -217,6 +242,19 @@ export class KubeletPage implements PageSource, PageDetails {
     return explainPod({ pod, events, logs: new Map(), pods: this.#view.pods(), now: clock.now(), ...more });
   }
 
+  /** @param derived among them the Jobs of a CronJob */
+  #explainObject(
+    kind: string,
+    object: { metadata: ObjectMeta; status: object },
+    pods: readonly Pod[],
+    derived: readonly WorkloadObject[] = [],
+  ) {
+    const { context, workloads } = this.#parts;
+    const { uid } = workloads.reader.identityOf(kind, object.metadata);
+    const jobs = derived.filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid));
+    return explainObject(kind, { kind, object, pods, events: context.recorder.list(uid as PodUID), jobs });
+  }
+
   #find({ metadata: { uid } }: Pod): DesiredPod | undefined {
     return this.#parts.kubelet.desiredPods.find(({ pod }) => pod.metadata.uid === uid);
   }
@@ -282,28 +320,6 @@ export const toUnreadSources = (sources: readonly SourceStatus[]): Rejection[] =
       message: pods > 0 ? `${message}; its pods keep running` : message,
       isUnread: true,
     }));
-
-/** Lines about the workloads of the manifests, sorted by kind and name. */
-function toWorkloadRows(
-  { objects = [], locations }: DesiredState,
-  workloads: Pick<WorkloadReader, "statusOf">,
-  now: Date,
-): WorkloadRow[] {
-  return objects.filter(isWorkload).map((desired) => {
-    const { kind, object } = desired;
-    const { metadata, spec } = object;
-    const status = workloads.statusOf(kind, object);
-    return toWorkloadRow({
-      kind,
-      namespace: metadata.namespace ?? "default",
-      name: metadata.name ?? "",
-      source: describeSource(desired, desired.location ?? locations?.[objectKey(kind, metadata)]),
-      spec,
-      status,
-      nextRun: nextRunOf(desired, status, now),
-    });
-  });
-}
 
 function nextRunOf({ kind, object }: DesiredWorkload, status: object | undefined, now: Date): Date | undefined {
   if (kind !== "CronJob") return undefined;

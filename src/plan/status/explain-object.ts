@@ -68,6 +68,7 @@ interface Status {
   numberReady?: number;
   lastScheduleTime?: string;
   succeeded?: number;
+  failed?: number;
   active?: number;
   loadBalancer?: { ingress?: readonly { ip?: string }[] };
   conditions?: readonly { type: string; status: string; reason?: string; message?: string }[];
@@ -130,16 +131,27 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
             ),
           ],
         },
-  Job: ({ suspend, completions = 1 }, { conditions, succeeded = 0, active = 0 }) => {
-    const [complete, failed] = ["Complete", "Failed"].map((end) => hasCondition({ conditions }, end));
-    const state = complete ? "Complete" : `${succeeded} of ${completions} completions, ${active} pods run`;
-    const causes = suspend && !complete ? [cause("it is suspended", "set spec.suspend to false")] : [];
-    return { isReady: causes.length === 0 && !failed, state, causes };
+  Job: ({ suspend, completions = 1 }, { conditions, succeeded = 0, active = 0, failed = 0 }) => {
+    const [isComplete, hasFailed] = ["Complete", "Failed"].map((end) => hasCondition({ conditions }, end));
+    const state = isComplete ? "Complete" : `${succeeded} of ${completions} completions, ${active} pods run`;
+    if (isComplete || hasFailed) return { isReady: !hasFailed, state };
+    const causes = [
+      ...(suspend ? [cause("it is suspended", "set spec.suspend to false")] : []),
+      ...(failed > 0
+        ? [
+            cause(
+              `${failed} ${failed === 1 ? "pod has" : "pods have"} failed`,
+              "their logs say why; others are tried until spec.backoffLimit is reached",
+            ),
+          ]
+        : []),
+    ];
+    return { isReady: causes.length === 0, state, causes };
   },
   CronJob: ({ suspend, schedule, timeZone }, { lastScheduleTime }, _, { jobs = [] }) => {
     const failed = failedRun(jobs);
     const causes = suspend ? [cause("it is suspended", "set spec.suspend to false")] : [];
-    if (schedule !== undefined && neverComes(schedule, timeZone))
+    if (lastScheduleTime === undefined && schedule !== undefined && neverComes(schedule, timeZone))
       causes.push(cause(`no day is in its schedule "${schedule}"`, "correct the day and the month of spec.schedule"));
     if (failed) {
       const { name } = failed.job.metadata;
@@ -154,7 +166,7 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
       causes,
     };
   },
-  Service: ({ type, selector, ports = [] }, { conditions = [] }, pods) => {
+  Service: ({ type, selector, ports = [] }, _, pods) => {
     if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
     if (selector === undefined) return { isReady: true, state: "it has no selector: its endpoints are set by others" };
     const ready = pods.filter((pod) => hasCondition(pod.status, "Ready")).length;
@@ -162,9 +174,8 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
       pods.length > 0
         ? missingPorts(ports, pods)
         : [cause("its selector matches no pod", "compare spec.selector with: kubelet-ts get pods --show-labels")];
-    const isWhole = conditions.every(({ type: kind }) => !BAD_CONDITIONS.has(`${kind} True`));
     return {
-      isReady: ready > 0 && isWhole && causes.length === 0,
+      isReady: ready > 0 && causes.length === 0,
       state: `${ready} of its ${pods.length} pods are Ready`,
       causes,
     };
@@ -246,12 +257,11 @@ function missingPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause[] 
 
 /** Fixes by the reason of a condition. */
 const CONDITION_FIXES: Readonly<Record<string, string>> = {
-  BackoffLimitExceeded:
-    "its pods failed too often: correct what the pod below says, then delete the Job and apply it again",
+  BackoffLimitExceeded: "its pods failed too often: correct what its pods say, then delete the Job and apply it again",
   DeadlineExceeded: "raise spec.activeDeadlineSeconds, or give the Job less work; then delete it and apply it again",
   PodFailurePolicy: "a rule of spec.podFailurePolicy ended it: correct the pod, then delete the Job and apply it again",
   ProgressDeadlineExceeded:
-    "its newest pods do not become Ready: correct what the pod below says, or raise spec.progressDeadlineSeconds",
+    "its newest pods do not become Ready: correct what its pods say, or raise spec.progressDeadlineSeconds",
 };
 
 /** Conditions that say why. */
@@ -273,12 +283,13 @@ export function explainObject(kind: string, { kind: shown, object, pods, events,
   const judge = Object.hasOwn(JUDGMENTS, kind) ? JUDGMENTS[kind] : undefined;
   if (!judge) return undefined;
   const { metadata, spec, status } = object as { metadata: ExplainedObject["metadata"]; spec?: Spec; status?: Status };
-  const { isReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods, context);
+  const { isReady: isJudgedReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods, context);
   const conditions = (status?.conditions ?? []).flatMap(({ type, status: is, reason = "", message = "" }) =>
     BAD_CONDITIONS.has(`${type} ${is}`)
       ? [cause(`${type} is ${is}: ${reason}`, CONDITION_FIXES[reason] ?? "", message === "" ? [] : [message])]
       : [],
   );
+  const isReady = isJudgedReady && conditions.length === 0;
   // Events of the parts of an Ingress may be older than a fix; what nginx refuses is told by its event alone.
   const isTold = ({ reason = "", message }: CoreEvent) =>
     conditions.some(({ problem }) => problem.endsWith(`: ${reason}`)) ||
@@ -295,7 +306,7 @@ export function explainObject(kind: string, { kind: shown, object, pods, events,
     state,
     causes: [
       ...causes,
-      ...(isReady ? [] : conditions),
+      ...conditions,
       ...warnings.map(({ reason = "", message = "" }) => cause(reason, "", [message])),
     ],
   };

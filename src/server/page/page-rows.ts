@@ -1,6 +1,7 @@
 import type { Service } from "../../base/api/service.ts";
 import type { ClusterConnection } from "../../base/model/cluster-connection.ts";
 import type { ClusterState, ServiceRow, WorkloadRow } from "../../page/wire.ts";
+import type { ObjectExplanation } from "../../plan/status/explain-object.ts";
 
 interface WorkloadFacts {
   kind: string;
@@ -12,27 +13,26 @@ interface WorkloadFacts {
   status: object | undefined;
   /** Next time of a CronJob; undefined where there is none. */
   nextRun: Date | undefined;
+  explanation: ObjectExplanation | undefined;
 }
 
 type Counts = Partial<Record<string, number>>;
-type WorkloadCondition = { type: string; status: string; reason?: string; message?: string };
+type WorkloadCondition = { type: string; status: string };
 
 /**
  * A line of the overview about a Service. Pure.
  * @param given fields of the spec that it was given
- * @param status as the local API shows it
  * @param pods those that it selects
  */
 export function toServiceRow(
   { metadata: { namespace = "default", name = "" }, spec }: Service,
   given: Partial<Service["spec"]>,
-  status: object,
   pods: ServiceRow["pods"],
+  explanation: ObjectExplanation | undefined,
 ): ServiceRow {
   const { type, selector, externalName = "", clusterIP = "", ports = [] } = { ...spec, ...given };
   const ready = pods.filter(({ isReady }) => isReady);
   const isSelecting = type !== "ExternalName" && Object.keys(selector ?? {}).length > 0;
-  const problem = conditionsOf(status).find((it) => it.status === "True");
   return {
     namespace,
     name,
@@ -40,65 +40,60 @@ export function toServiceRow(
     address: type === "ExternalName" ? externalName : clusterIP === "None" ? "headless" : clusterIP,
     ports: ports.map(({ port, nodePort, protocol }) => `${port}${nodePort ? `:${nodePort}` : ""}/${protocol}`),
     status: isSelecting ? `${ready.length}/${pods.length} ready` : "-",
-    isGood: problem === undefined && (!isSelecting || ready.length > 0),
-    detail: problem ? textOf(problem) : "",
+    isGood: explanation?.isReady ?? true,
+    explanation: toExplanations(explanation),
     pods: pods.toSorted((a, b) => Number(b.isReady) - Number(a.isReady) || a.name.localeCompare(b.name)),
   };
 }
 
 /** A line of the overview about a workload. Pure. */
-export function toWorkloadRow({ kind, namespace, name, source, spec, status, nextRun }: WorkloadFacts): WorkloadRow {
-  const none = { kind, namespace, name, source, detail: "", lastRun: 0, nextRun: 0 };
-  if (!status) return { ...none, status: "Pending", isGood: false };
+export function toWorkloadRow(facts: WorkloadFacts): WorkloadRow {
+  const { kind, namespace, name, source, spec, status, nextRun, explanation } = facts;
+  const { schedule = "", suspend = false } = spec as { schedule?: string; suspend?: boolean };
+  const row = { kind, namespace, name, source, explanation: toExplanations(explanation), lastRun: 0, nextRun: 0 };
+  if (!status) return { ...row, status: "Pending", isGood: false };
+  const isReady = explanation?.isReady ?? true;
   switch (kind) {
     case "CronJob": {
-      const { schedule = "", suspend = false } = spec as { schedule?: string; suspend?: boolean };
       const { lastScheduleTime } = status as { lastScheduleTime?: string };
       const lastRun = lastScheduleTime ? Date.parse(lastScheduleTime) || 0 : 0;
-      if (suspend) return { ...none, status: "Suspended", isGood: true, lastRun };
-      return { ...none, status: schedule, isGood: true, lastRun, nextRun: nextRun?.getTime() ?? 0 };
+      if (suspend) return { ...row, status: "Suspended", isGood: true, lastRun };
+      return { ...row, status: schedule, isGood: isReady, lastRun, nextRun: nextRun?.getTime() ?? 0 };
     }
     case "Job":
-      return { ...none, ...jobStatus(status as Counts, conditionsOf(status)) };
+      return { ...row, status: jobStatus(status), isGood: isReady || suspend };
     case "DaemonSet": {
       const { numberReady = 0, desiredNumberScheduled = 0 } = status as Counts;
-      return { ...none, ...readyStatus(numberReady, desiredNumberScheduled) };
+      return { ...row, ...readyStatus(numberReady, desiredNumberScheduled, isReady) };
     }
     default: {
       const { readyReplicas = 0, replicas = 0 } = status as Counts;
       const wanted = (spec as Counts).replicas ?? 1;
       const updated = (status as Counts).updatedReplicas ?? (kind === "Deployment" ? 0 : replicas);
-      const stuck = conditionsOf(status).find((it) => it.type === "Progressing" && it.status === "False");
-      const shown = readyStatus(readyReplicas, wanted);
+      const shown = readyStatus(readyReplicas, wanted, isReady);
       return {
-        ...none,
+        ...row,
         ...shown,
         status: updated < Math.min(wanted, replicas) ? `${shown.status}, ${updated} updated` : shown.status,
-        isGood: shown.isGood && !stuck,
-        detail: stuck ? textOf(stuck) : "",
       };
     }
   }
 }
 
-const conditionsOf = (status: object): WorkloadCondition[] =>
-  (status as { conditions?: WorkloadCondition[] }).conditions ?? [];
+const toExplanations = (explanation: ObjectExplanation | undefined) =>
+  (explanation?.causes ?? []).map(({ problem, facts, fix }) => ({ problem, facts, fix }));
 
-const textOf = ({ reason, message }: WorkloadCondition) => [reason, message].filter(Boolean).join(": ");
-
-const readyStatus = (ready: number, wanted: number) => ({
+/** Where no pods are wanted, none is missed. */
+const readyStatus = (ready: number, wanted: number, isReady: boolean) => ({
   status: `${ready}/${wanted} ready`,
-  isGood: ready >= wanted,
+  isGood: isReady || wanted === 0,
 });
 
-function jobStatus(
-  { active = 0, failed = 0 }: Counts,
-  conditions: readonly WorkloadCondition[],
-): Pick<WorkloadRow, "status" | "isGood" | "detail"> {
-  const ended = conditions.find(({ status }) => status === "True");
-  if (ended) return { status: ended.type, isGood: ended.type !== "Failed", detail: textOf(ended) };
-  const retries = failed === 0 ? "" : `${failed} ${failed === 1 ? "pod has" : "pods have"} failed`;
-  return { status: active > 0 ? "Running" : "Pending", isGood: failed === 0, detail: retries };
+function jobStatus(status: object): string {
+  const { conditions = [] } = status as { conditions?: WorkloadCondition[] };
+  const ended = conditions.find((it) => it.status === "True");
+  const { active = 0 } = status as Counts;
+  return ended?.type ?? (active > 0 ? "Running" : "Pending");
 }
 
 /** A failure that ends within this time is not shown: a single request or watch that broke off is repeated by then. */

@@ -7,6 +7,8 @@ const replicaFailure = { type: "ReplicaFailure", status: "True", reason: "Failed
 const isReady = { type: "Ready", status: "True" };
 const isDown = { ...isReady, status: "False", message: "docker is down" };
 const isFull = { ...isReady, type: "DiskPressure" };
+const complete = { type: "Complete", status: "True" };
+const stuck = { type: "Progressing", status: "False", reason: "ProgressDeadlineExceeded" };
 const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded", message: "three times" };
 
 test.each<[string, object, object, number, string]>([
@@ -22,6 +24,21 @@ test.each<[string, object, object, number, string]>([
     { conditions: [failed] },
     0,
     "Failed is True: BackoffLimitExceeded\n  three times\n  Fix: its pods failed too often",
+  ],
+  [
+    "Job",
+    {},
+    { failed: 2, active: 1 },
+    0,
+    "not ready: 0 of 1 completions, 1 pods run\n\n2 pods have failed\n  Fix: their",
+  ],
+  ["Job", {}, { failed: 2, succeeded: 1, conditions: [complete] }, 0, 'x "web" is ready: Complete'],
+  [
+    "Deployment",
+    {},
+    { readyReplicas: 1, conditions: [stuck] },
+    0,
+    "not ready: 1 of 1 pods are Ready\n\nProgressing is",
   ],
   ["Job", { completions: 3 }, { succeeded: 1, active: 1 }, 0, "is ready: 1 of 3 completions, 1 pods run"],
   ["CronJob", { suspend: true }, {}, 0, "it is suspended\n  Fix: set spec.suspend to false"],

@@ -1,6 +1,13 @@
 import { expect, test } from "bun:test";
+import type { Pod } from "../../../src/base/api/pod.ts";
+import { explainObject } from "../../../src/plan/status/explain-object.ts";
 import { toClusterState, toServiceRow, toWorkloadRow } from "../../../src/server/page/page-rows.ts";
 import { aService } from "../../controllers/workload-world.ts";
+import { aPod } from "../../support/builders.ts";
+
+/** As `kubelet-ts explain` has it. */
+const explain = (kind: string, spec: object, status: object | undefined, pods: Pod[] = []) =>
+  status && explainObject(kind, { kind, object: { metadata: {}, spec, status }, pods, events: [] });
 
 const AT = "2026-11-22T03:00:00Z";
 const condition = (type: string, status: string, more: object = {}) => ({ conditions: [{ type, status, ...more }] });
@@ -22,9 +29,9 @@ test.each<[string, object, object | undefined, string, boolean, string]>([
     { replicas: 1, updatedReplicas: 1, ...condition("Progressing", "False", { reason: "ProgressDeadlineExceeded" }) },
     "0/1 ready",
     false,
-    "ProgressDeadlineExceeded",
+    "Progressing is False: ProgressDeadlineExceeded",
   ],
-  ["Deployment", { replicas: 0 }, {}, "0/0 ready", true, ""],
+  ["Deployment", { replicas: 0 }, {}, "0/0 ready", true, "no pods are wanted"],
   ["StatefulSet", { replicas: 2 }, { replicas: 1, readyReplicas: 1, updatedReplicas: 1 }, "1/2 ready", false, ""],
   ["ReplicaSet", {}, { replicas: 1, readyReplicas: 1 }, "1/1 ready", true, ""],
   ["DaemonSet", {}, { numberReady: 0, desiredNumberScheduled: 1 }, "0/1 ready", false, ""],
@@ -37,13 +44,16 @@ test.each<[string, object, object | undefined, string, boolean, string]>([
     condition("Failed", "True", { reason: "BackoffLimitExceeded", message: "too often" }),
     "Failed",
     false,
-    "BackoffLimitExceeded: too often",
+    "Failed is True: BackoffLimitExceeded",
   ],
   ["CronJob", { schedule: "0 3 * * *" }, {}, "0 3 * * *", true, ""],
-  ["CronJob", { schedule: "0 3 * * *", suspend: true }, {}, "Suspended", true, ""],
+  ["CronJob", { schedule: "0 3 * * *", suspend: true }, {}, "Suspended", true, "it is suspended"],
+  ["CronJob", { schedule: "0 0 31 2 *" }, {}, "0 0 31 2 *", false, 'no day is in its schedule "0 0 31 2 *"'],
 ])("%s %p with status %p", (kind, spec, status, text, isGood, detail) => {
-  const row = toWorkloadRow({ kind, namespace: "a", name: "b", source: "", spec, status, nextRun: undefined });
-  expect([row.status, row.isGood, row.detail]).toEqual([text, isGood, detail]);
+  const explanation = explain(kind, spec, status);
+  const facts = { kind, namespace: "a", name: "b", source: "", spec, status, nextRun: undefined, explanation };
+  const row = toWorkloadRow(facts);
+  expect([row.status, row.isGood, row.explanation[0]?.problem ?? ""]).toEqual([text, isGood, detail]);
 });
 
 const GIVEN = { clusterIP: "10.96.0.7", ports: [{ port: 80, nodePort: 30080, protocol: "TCP" }] };
@@ -81,16 +91,26 @@ test.each<[string, object, object, object, object, (typeof READY)[]?]>([
     {},
     {},
     condition("PortNotAllocated", "True", { reason: "PortNotAllocated", message: "held" }),
-    { isGood: false, detail: "PortNotAllocated: held" },
+    {
+      isGood: false,
+      explanation: [{ problem: "PortNotAllocated is True: PortNotAllocated", facts: ["held"], fix: "" }],
+    },
   ],
 ])("a Service %s", (_, spec, given, status, want, pods = [OTHER, READY]) => {
-  expect(toServiceRow(aService("web", spec), given, status, pods)).toMatchObject(want);
+  const selected = pods.map(({ isReady }) => ({
+    ...aPod(),
+    status: { conditions: [{ type: "Ready" as const, status: isReady ? ("True" as const) : ("False" as const) }] },
+  }));
+  const service = aService("web", spec);
+  const explanation = explain("Service", service.spec, status, selected);
+  expect(toServiceRow(service, given, pods, explanation)).toMatchObject(want);
 });
 
 test("a CronJob shows its last and its next run; a suspended one has no next", () => {
   const runs = (suspend: boolean) => {
     const facts = { kind: "CronJob", namespace: "a", name: "b", source: "", spec: { schedule: "@daily", suspend } };
-    const row = toWorkloadRow({ ...facts, status: { lastScheduleTime: AT }, nextRun: new Date(AT) });
+    const more = { nextRun: new Date(AT), explanation: undefined };
+    const row = toWorkloadRow({ ...facts, status: { lastScheduleTime: AT }, ...more });
     return [row.lastRun, row.nextRun];
   };
   expect(runs(false)).toEqual([Date.parse(AT), Date.parse(AT)]);
