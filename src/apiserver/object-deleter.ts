@@ -52,6 +52,9 @@ export class ObjectDeleter {
   readonly #deps: ObjectDeleterDeps;
   /** Objects that are gone before what they owned, with their owners, of which one is in foreground deletion. By uid. */
   readonly #outlived = new Map<string, ReadonlySet<string>>();
+  /** Uids of owners and namespaces whose deletion began here: all that they wait for is in the store. */
+  readonly #begun = new Set<string>();
+  #hasSettled = false;
 
   constructor(deps: ObjectDeleterDeps) {
     this.#deps = deps;
@@ -60,10 +63,11 @@ export class ObjectDeleter {
       if (type !== "DELETED") return;
       this.#settleNamespace(object.metadata.namespace);
       const { uid, ownerReferences = [] } = object.metadata;
+      if (uid !== undefined) this.#begun.delete(uid);
       const owners = new Set(ownerReferences.flatMap((owner) => [owner.uid, ...(this.#outlived.get(owner.uid) ?? [])]));
       if (owners.size === 0) return;
       if (uid !== undefined && this.#ending(owners).length > 0) this.#outlived.set(uid, owners);
-      this.settleOwners(owners);
+      this.#settleOwners(owners);
     });
   }
 
@@ -100,7 +104,11 @@ export class ObjectDeleter {
         : this.#mark(definition, live, { finalizers, deletionGracePeriodSeconds: 0 }, 0);
     if (finalizers.includes(FOREGROUND)) this.#deleteDependents(terminating, "Foreground");
     if (definition.plural === "namespaces") {
-      for (const it of this.#contentsOf(name)) this.#deleteQuietly(it.definition, it.object, "Background");
+      for (const it of this.#contentsOf(name)) {
+        // Pods of a workload go with it: deleted alone they would be replaced.
+        if (rules.isMadeByController(it.definition, it.object)) continue;
+        this.#deleteQuietly(it.definition, it.object, "Background");
+      }
       this.#settleNamespace(name);
     }
     return store.get(resourceId(definition), namespace, name) ?? deleted(definition, live);
@@ -163,6 +171,7 @@ export class ObjectDeleter {
     const deletionTimestamp = toApiTime(new Date(this.#deps.clock.now().getTime() + graceSeconds * 1000));
     const object: ApiObject = { ...live, metadata: { ...live.metadata, deletionTimestamp, ...changes } };
     if (definition.plural === "namespaces") object.status = { ...(live.status as object), phase: "Terminating" };
+    if (live.metadata.uid !== undefined) this.#begun.add(live.metadata.uid);
     return this.#deps.writer.put(definition, object);
   }
 
@@ -197,9 +206,23 @@ export class ObjectDeleter {
     }
   }
 
+  /**
+   * Ends deletions of an earlier process that wait for nothing: what they waited for may have gone while no process saw it.
+   * To be called when all that exists is known; until then they go on. Further calls do nothing.
+   * @param refresh puts all that exists into the store
+   */
+  settle(refresh: () => void): void {
+    if (this.#hasSettled) return;
+    if (this.#ending().length > 0 || this.#endingNamespaces().length > 0) refresh();
+    this.#hasSettled = true;
+    this.#settleOwners();
+    for (const { metadata } of this.#endingNamespaces()) this.#settleNamespace(metadata.name);
+  }
+
   /** Removes owners in foreground deletion whose last dependent is gone. @param uids absent: all */
-  settleOwners(uids?: ReadonlySet<string>): void {
+  #settleOwners(uids?: ReadonlySet<string>): void {
     for (const { definition, object } of this.#ending(uids)) {
+      if (!this.#isKnown(object)) continue;
       const { uid = "", finalizers = [] } = object.metadata;
       const gone = [...this.#outlived].flatMap(([it, owners]) => (owners.has(uid) ? [it] : []));
       if ([uid, ...gone].some((it) => this.#dependentsOf(it).length > 0)) continue;
@@ -217,6 +240,15 @@ export class ObjectDeleter {
     });
   }
 
+  #endingNamespaces(): ApiObject[] {
+    return this.#deps.store.list("namespaces").filter(({ metadata }) => metadata.deletionTimestamp !== undefined);
+  }
+
+  /** Whether all that the deletion of this object waits for is in the store. */
+  #isKnown({ metadata: { uid = "" } }: ApiObject): boolean {
+    return this.#hasSettled || this.#begun.has(uid);
+  }
+
   #contentsOf(namespace: string): StoredObject[] {
     const { registry, store } = this.#deps;
     const kinds = registry.all().filter(({ namespaced, fate }) => namespaced && fate !== "observed");
@@ -228,7 +260,8 @@ export class ObjectDeleter {
     const { registry, store } = this.#deps;
     const definition = registry.get("namespaces");
     const found = name !== undefined && definition ? store.get("namespaces", undefined, name) : undefined;
-    if (!found?.metadata.deletionTimestamp || !definition || this.#contentsOf(found.metadata.name).length > 0) return;
+    if (!found?.metadata.deletionTimestamp || !definition || !this.#isKnown(found)) return;
+    if (this.#contentsOf(found.metadata.name).length > 0) return;
     const rest = (found.metadata.finalizers ?? []).filter((it) => it !== "kubernetes");
     if (rest.length === 0) this.finish(definition, found);
   }

@@ -394,6 +394,49 @@ describe("delete", () => {
     store.remove("configmaps", "lab", "dep-1");
     expect((await get(`${NAMESPACES}/lab`)).status).toBe(404);
   });
+
+  test("the pods of a workload are left to it when their namespace goes", async () => {
+    const { post, remove, made, deletedMade } = anApiServer();
+    await post(NAMESPACES, { metadata: { name: "lab" } });
+    await post(`${NAMESPACES}/lab/pods`, aPod("p"));
+    made.add("p");
+    await remove(`${NAMESPACES}/lab`);
+    expect(deletedMade).toEqual([]);
+  });
+
+  describe("that an earlier process began", () => {
+    const deletionTimestamp = "2026-01-01T00:00:00Z";
+
+    test("a namespace goes once all pods are known, though nothing of it is left to go", async () => {
+      const { store, deleter, get } = anApiServer();
+      const metadata = { name: "lab", uid: "lab", deletionTimestamp, finalizers: ["kubernetes"] };
+      store.put("namespaces", { apiVersion: "v1", kind: "Namespace", metadata });
+      store.put("configmaps", { ...aConfigMap("c"), metadata: { name: "c", namespace: "lab" } });
+      // A pod of it may end unseen.
+      store.remove("configmaps", "lab", "c");
+      expect((await get(`${NAMESPACES}/lab`)).status).toBe(200);
+      deleter.settle(() => {});
+      expect((await get(`${NAMESPACES}/lab`)).status).toBe(404);
+    });
+
+    test("an owner in foreground deletion waits for pods that are not known yet", async () => {
+      const { store, deleter, get } = anApiServer();
+      const metadata = {
+        name: "web",
+        namespace: "default",
+        uid: "web",
+        deletionTimestamp,
+        finalizers: ["foregroundDeletion"],
+      };
+      store.put("configmaps", { apiVersion: "v1", kind: "ConfigMap", metadata });
+      const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "web", uid: "web" }];
+      store.put("configmaps", named("child", { namespace: "default", uid: "child", ownerReferences }));
+      store.remove("configmaps", "default", "child");
+      expect((await get(`${CONFIG_MAPS}/web`)).status).toBe(200);
+      deleter.settle(() => {});
+      expect((await get(`${CONFIG_MAPS}/web`)).status).toBe(404);
+    });
+  });
 });
 
 describe("get and list", () => {

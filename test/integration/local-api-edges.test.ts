@@ -11,7 +11,7 @@ import { makeCertificates } from "../../src/server/certificates/make-certificate
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { fillUp } from "../support/fill-up.ts";
 import { askApi, startWithApi } from "../support/local-api.ts";
-import { sleeper } from "../support/manifests.ts";
+import { podSpec, sleeper, workload } from "../support/manifests.ts";
 import { mounting } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 
@@ -111,6 +111,38 @@ describeWithEngine("the local API under faults and load", () => {
     expect((await askApi(node, "POST", CONFIG_MAPS, configMap("d", large))).status).toBe(201);
     expect(parse(readFileSync(file, "utf8")).data).toEqual({ value: "new" });
     expect((await node.runningContainer("app")).Id).toBe(Id);
+  });
+
+  test("a kill in the middle of deletions: owners and namespaces go with the last of their pods", async () => {
+    const node = testNode();
+    const first = await startWithApi(node);
+    const slow = podSpec({ command: ["sleep", "1000"] }, { terminationGracePeriodSeconds: 5 });
+    const deployments = (namespace: string) => `/apis/apps/v1/namespaces/${namespace}/deployments`;
+    await askApi(node, "POST", "/api/v1/namespaces", {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: "lab" },
+    });
+    for (const namespace of ["default", "lab"]) {
+      await askApi(node, "POST", deployments(namespace), workload("Deployment", "web", { replicas: 1 }, slow));
+    }
+    await node.untilRunning(2);
+    const paths = [`${deployments("default")}/web`, "/api/v1/namespaces/lab"];
+    for (const path of paths) await askApi(node, "DELETE", path, { propagationPolicy: "Foreground" });
+    await first.child.kill();
+    const { child } = await startWithApi(node);
+    const statuses = async () => {
+      const found = [];
+      for (const path of paths) found.push((await askApi(node, "GET", path)).status);
+      return String(found);
+    };
+    await node.until("both to be gone", async () => {
+      const seen = await statuses();
+      if ((await node.running()).length === 2) expect(seen).toBe("200,200");
+      return seen === "404,404";
+    });
+    expect(await node.running()).toEqual([]);
+    await child.stop();
   });
 
   test("certificates that are due are renewed without a restart, and copies of the previous admin.conf stay valid", async () => {

@@ -138,8 +138,7 @@ export class LocalApi implements ObjectAccess {
       writer: this.writer,
       disk: this.#disk,
       clock,
-      isInUse: (definition, object) =>
-        nodeObjects.node?.arePodsKnown !== true || nodeObjects.isInUse(definition, object),
+      isInUse: (definition, object) => !this.#isEveryPodKnown || nodeObjects.isInUse(definition, object),
     });
     this.#garbage = new GarbageCollector({
       store,
@@ -173,6 +172,12 @@ export class LocalApi implements ObjectAccess {
   podsChanged(): void {
     this.#nodeObjects.podsChanged();
     this.#protection.check();
+    if (this.#isEveryPodKnown) this.deleter.settle(() => this.#nodeObjects.sync());
+  }
+
+  get #isEveryPodKnown(): boolean {
+    const { node } = this.#nodeObjects;
+    return node?.arePodsKnown === true && !node.hasUnknownPods;
   }
 
   /** Pods and ReplicaSets that a new workload took over are no longer objects of their own. */

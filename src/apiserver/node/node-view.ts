@@ -99,6 +99,11 @@ export class NodeView {
     return this.kubelet.isSynced && this.#isRead;
   }
 
+  /** Whether a pod is being removed whose manifest only an earlier process knew: its owners and claims are not known. */
+  get hasUnknownPods(): boolean {
+    return [...this.kubelet.workers()].some(({ revision }) => revision === undefined);
+  }
+
   /** Whether further pods stay Pending; see `NodeCordon`. */
   setUnschedulable(isUnschedulable: boolean): void {
     const assigned = this.kubelet.pods().map(({ metadata }) => metadata.uid ?? "");

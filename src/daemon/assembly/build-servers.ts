@@ -215,11 +215,7 @@ export async function startLocalApi(
   });
   feed.onChange(() => api.podsChanged());
   kubelet.onChange(() => api.podsChanged());
-  let hasSettled = false;
   workloads.onSync(() => {
-    // Dependents may have gone while no kubelet ran.
-    if (!hasSettled && kubelet.isSynced) api.deleter.settleOwners();
-    hasSettled ||= kubelet.isSynced;
     api.releaseAdopted((uid) => workloads.hasTakenOver(uid));
     api.deleteExpired((uid) => workloads.isExpired(uid));
     api.podsChanged();
