@@ -3,6 +3,7 @@ import type { Service } from "../base/api/service.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { namespaceOf, type PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeDnsRecords, type DnsRecords, type ServiceTarget } from "../plan/dns-records.ts";
 import { serviceName } from "../plan/service-addresses.ts";
@@ -45,7 +46,7 @@ export class ServiceHosts {
   /** The lines a pod's hosts file has now. Called when it is written. */
   aliasesFor(pod: Pod): readonly HostAlias[] {
     const aliases = this.#linesFor(pod);
-    this.#written.set(pod.metadata.uid ?? "", JSON.stringify(aliases));
+    this.#written.set(pod.metadata.uid ?? "", textOf(aliases));
     return aliases;
   }
 
@@ -80,8 +81,7 @@ export class ServiceHosts {
     for (const pod of pods) {
       const podIps = ipsOf(pod);
       if (pod.status?.phase !== "Running" || podIps.length === 0) continue;
-      const lines = JSON.stringify(this.#linesFor(pod));
-      if (this.#written.get(pod.metadata.uid ?? "") !== lines) rewrite(pod, podIps);
+      if (this.#written.get(pod.metadata.uid ?? "") !== textOf(this.#linesFor(pod))) rewrite(pod, podIps);
     }
   }
 
@@ -89,6 +89,9 @@ export class ServiceHosts {
     return seesServices(pod) ? this.#namesIn(pod.metadata.namespace ?? "default") : [];
   }
 }
+
+/** All pods of a namespace have the same lines. */
+const textOf = memoized((aliases: readonly HostAlias[]) => JSON.stringify(aliases));
 
 /** Services of type ExternalName lead to the Services of these names, or to names outside. */
 const MAX_ALIASES = 8;

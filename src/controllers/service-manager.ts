@@ -80,8 +80,13 @@ export class ServiceManager {
   readonly #log: ChangeLogger;
   #addresses: ServiceAddresses;
   #problems: ReadonlyMap<string, ServiceProblem> = new Map();
-  #applied = "";
+  /** The last that the proxy got. */
+  #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
+  readonly #ruled = new MadeOfServices<RuledService>();
+  readonly #endpoints = new MadeOfServices<WorkloadObject[]>();
   #services: readonly Service[] = [];
+  /** Services whose addresses were allocated last, and that ask for no port of the machine, whose holders change. */
+  #allocatedFor: readonly Service[] | undefined;
   #pods: readonly Pod[] = [];
   /** Derived objects; undefined until they are asked for. */
   #shown: WorkloadObject[] | undefined;
@@ -165,7 +170,13 @@ export class ServiceManager {
     const { nodeName, startedAt } = this.#deps;
     if (this.#shown) return this.#shown;
     const pods = new ServicePods(this.#pods);
-    this.#shown = this.#services.flatMap((service) => toEndpointObjects(service, pods, { nodeName, startedAt }));
+    this.#shown = this.#endpoints
+      .update(
+        this.#services,
+        (service) => [service, ...pods.selectedBy(service)],
+        (service) => toEndpointObjects(service, pods, { nodeName, startedAt }),
+      )
+      .flat();
     return this.#shown;
   }
 
@@ -175,6 +186,7 @@ export class ServiceManager {
     this.#services = services;
     this.#shown = undefined;
     const { proxy } = this.#deps;
+    this.#allocatedFor = undefined;
     if (!proxy) return;
     const { clusterIps } = this.#allocateFrom(services, proxy, () => undefined).addresses;
     this.#keep({ ...this.#addresses, range: this.#rangeFor(services, proxy), clusterIps });
@@ -191,12 +203,16 @@ export class ServiceManager {
     this.#pods = pods;
     this.#shown = undefined;
     if (!proxy) return hosts.update(services, pods, rewrite);
-    this.#allocate(services, pods, proxy);
+    if (submitted !== this.#allocatedFor) {
+      this.#allocate(services, pods, proxy);
+      this.#allocatedFor = services.some(isPublished) ? undefined : submitted;
+    }
+    const { range } = this.#addresses;
+    if (services.some(hasClusterIp)) this.#reportRange(range, () => proxy.networks());
     const ruled = this.#toRuled(services, new ServicePods(pods));
-    const text = JSON.stringify([this.#addresses.range, ruled]);
-    if (text !== this.#applied) {
-      this.#applied = text;
-      proxy.apply(ruled, this.#addresses.range);
+    if (range !== this.#applied.range || !isSameList(ruled, this.#applied.services)) {
+      this.#applied = { services: ruled, range };
+      proxy.apply(ruled, range);
     }
     this.#shownProblem = proxy.problem;
     hosts.update(services, pods, rewrite, proxy.problem === undefined ? this.#addresses.clusterIps : {});
@@ -265,7 +281,6 @@ export class ServiceManager {
     const { addresses, problems } = this.#allocateFrom(services, proxy, this.#holderIn(pods, proxy));
     this.#problems = problems;
     this.#reportProblems(services);
-    if (services.some(hasClusterIp)) this.#reportRange(addresses.range, () => proxy.networks());
     this.#keep(addresses);
   }
 
@@ -321,32 +336,73 @@ export class ServiceManager {
     }
   }
 
-  #toRuled(services: readonly Service[], pods: ServicePods): RuledService[] {
-    return services.flatMap((service) => {
-      const clusterIp = this.#addresses.clusterIps[serviceName(service)];
-      if (clusterIp === undefined) return [];
-      const { sessionAffinity, sessionAffinityConfig, externalIPs = [] } = service.spec;
-      const behind = pods.behind(service);
-      const { timeoutSeconds = AFFINITY_SECONDS } = sessionAffinityConfig?.clientIP ?? {};
-      return {
-        name: serviceName(service),
-        clusterIp,
-        externalIps: externalIPs.filter((ip) => ipv4ToNumber(ip) !== undefined),
-        ...(sessionAffinity === "ClientIP" && { affinitySeconds: timeoutSeconds ?? AFFINITY_SECONDS }),
-        ports: (service.spec.ports ?? []).map((port) => ({
-          name: port.name ?? "",
-          protocol: port.protocol,
-          port: port.port,
-          published: publishedPortsOf(service, port, this.#addresses).map((number) => ({
-            port: number,
-            sources: clientRanges(service),
-          })),
-          endpoints: endpointsOf(port, behind),
-        })),
-      };
+  #toRuled(services: readonly Service[], pods: ServicePods): readonly RuledService[] {
+    const { clusterIps } = this.#addresses;
+    const publishedOf = (service: Service) =>
+      (service.spec.ports ?? []).map((port) => publishedPortsOf(service, port, this.#addresses));
+    return this.#ruled.update(
+      services.filter((service) => clusterIps[serviceName(service)] !== undefined),
+      (service) => [service, clusterIps[serviceName(service)], ...publishedOf(service).flat(), ...pods.behind(service)],
+      (service) => toRuled(service, clusterIps[serviceName(service)]!, publishedOf(service), pods.behind(service)),
+    );
+  }
+}
+
+/** @param published ports of the machine that lead to each port */
+function toRuled(
+  service: Service,
+  clusterIp: string,
+  published: readonly (readonly number[])[],
+  behind: readonly Pod[],
+): RuledService {
+  const { sessionAffinity, sessionAffinityConfig, externalIPs = [], ports = [] } = service.spec;
+  const { timeoutSeconds = AFFINITY_SECONDS } = sessionAffinityConfig?.clientIP ?? {};
+  return {
+    name: serviceName(service),
+    clusterIp,
+    externalIps: externalIPs.filter((ip) => ipv4ToNumber(ip) !== undefined),
+    ...(sessionAffinity === "ClientIP" && { affinitySeconds: timeoutSeconds ?? AFFINITY_SECONDS }),
+    ports: ports.map((port, index) => ({
+      name: port.name ?? "",
+      protocol: port.protocol,
+      port: port.port,
+      published: published[index]!.map((number) => ({ port: number, sources: clientRanges(service) })),
+      endpoints: endpointsOf(port, behind),
+    })),
+  };
+}
+
+const isPublished = ({ spec: { type } }: Service) => type === "NodePort" || type === "LoadBalancer";
+
+/** Parts that are made of each Service. One is the same object while it has the same content: who gets it need not compare it. */
+class MadeOfServices<T> {
+  #known = new Map<string, { inputs: readonly unknown[]; made: T }>();
+
+  /**
+   * @param inputsOf all on which what is made depends: while they are the same ones, nothing is made again
+   * @returns one for each of these Services; others are forgotten
+   */
+  update(
+    services: readonly Service[],
+    inputsOf: (service: Service) => readonly unknown[],
+    make: (service: Service) => T,
+  ): T[] {
+    const before = this.#known;
+    this.#known = new Map();
+    return services.map((service) => {
+      const name = serviceName(service);
+      const inputs = inputsOf(service);
+      const known = before.get(name);
+      let made = known && isSameList(known.inputs, inputs) ? known.made : make(service);
+      if (known && made !== known.made && Bun.deepEquals(made, known.made)) made = known.made;
+      this.#known.set(name, { inputs, made });
+      return made;
     });
   }
 }
+
+const isSameList = (a: readonly unknown[], b: readonly unknown[]): boolean =>
+  a.length === b.length && a.every((one, index) => one === b[index]);
 
 /** Ranges that a Service names for its clients; undefined: it names none. The text goes into a rule: only ranges pass. */
 function clientRanges({ spec: { type, loadBalancerSourceRanges = [] } }: Service): string[] | undefined {

@@ -1,6 +1,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { readRuleGeneration } from "../base/host/rule-generation.ts";
 import { type RunProgramOptions, runProgram } from "../base/host/run-program.ts";
 import { removeUdpFlows, type UdpFlow } from "../base/host/udp-flows.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
@@ -15,6 +16,7 @@ import {
   isInKernel,
   missingJumps,
   parseSavedRules,
+  type RuledPort,
   type RuledService,
   type RuleTables,
   type SavedRules,
@@ -36,9 +38,11 @@ interface KernelRulesDeps {
   host?: Host;
 }
 
-/** Time between two checks that the rules are still there, for each {@link CHECKED_CHAINS}: reading them has its price. */
+/** Time between two checks that the rules are still there. */
 const CHECK_MS = 5_000;
-const CHECKED_CHAINS = 300;
+/** Reading all rules takes at most this part of the time, but is not put off for longer than this. */
+const READ_SHARE = 1 / 100;
+const LONGEST_PAUSE_MS = 20_000;
 const LIMITS: RunProgramOptions = { timeoutMs: 30_000, maxBytes: 32 * 1024 * 1024 };
 
 /** Pauses between attempts to find out whether the kernel takes rules: what follows is for the life of the process. */
@@ -54,6 +58,12 @@ export class KernelRules {
   #wanted: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
   /** Content of the kernel, as far as known; undefined: it must be read. */
   #kernel: { saved: SavedRules; tables: RuleTables | undefined } | undefined;
+  /** Whether the kernel counts the changes to its rules: iptables stands on nftables. */
+  #hasGenerations = false;
+  /** The kernel's count of changes when {@link #kernel} was last seen to be true; undefined: it must be read. */
+  #generation: number | undefined;
+  /** Time of the monotonic clock before which a check does not read the rules. */
+  #nextReadMs = 0;
   #writing: Promise<void> | undefined;
   #isChanged = false;
   #cancelCheck: (() => void) | undefined;
@@ -95,6 +105,8 @@ export class KernelRules {
       try {
         await this.#restore(text);
         await this.#read();
+        const version = await this.#program(["iptables-restore", "--version"]);
+        this.#hasGenerations = version.includes("nf_tables");
         this.#problem = undefined;
         return;
       } catch (error) {
@@ -190,10 +202,10 @@ export class KernelRules {
       this.#wanted.services,
       (protocol, port) => this.holderOf(protocol, port) !== undefined,
     );
+    const ips = endpointIps(services);
     const bridges = host.bridges();
-    const ips = services.flatMap(({ ports }) => ports.flatMap(({ endpoints }) => endpoints.map(({ ip }) => ip)));
     const isPublished = services.some(({ ports }) => ports.some(({ published }) => published.length > 0));
-    const used = bridges.filter((bridge) => ips.some((ip) => isInRange(ip, bridge.range)));
+    const used = bridges.filter((bridge) => [...ips].some((ip) => isInRange(ip, bridge.range)));
     const opened = isPublished ? used.filter(({ name }) => !host.routesLoopback(name)) : [];
     for (const { name } of opened) this.#loopbackBridges.add(name);
     const tables = computeServiceRules(services, {
@@ -210,7 +222,10 @@ export class KernelRules {
       chains: { nat: chainsIn("nat"), filter: chainsIn("filter") },
       missingJumps: known ? [] : missingJumps(prefix, saved),
     });
-    if (text !== "") await this.#restore(text);
+    if (text !== "") {
+      this.#generation = undefined;
+      await this.#restore(text);
+    }
     this.#kernel = { saved, tables };
     for (const { name } of opened) host.setLoopbackRouting(name, true);
     if (!isPublished) {
@@ -218,7 +233,7 @@ export class KernelRules {
       this.#loopbackBridges.clear();
     }
     this.#reflect(
-      new Set(ips),
+      ips,
       bridges.some(({ isFiltered }) => isFiltered),
     );
   }
@@ -227,7 +242,7 @@ export class KernelRules {
   async #endUdpFlows(): Promise<void> {
     const { host, nodePortAddresses } = this.#deps;
     const before = this.#udpTargets;
-    const next = udpTargets(this.#wanted.services, host.addresses(nodePortAddresses));
+    const next = udpTargets(this.#wanted.services, () => host.addresses(nodePortAddresses));
     if (Bun.deepEquals(before, next)) return;
     try {
       await host.removeUdpFlows(({ to, server }) => {
@@ -256,6 +271,7 @@ export class KernelRules {
   }
 
   async #read(): Promise<SavedRules> {
+    this.#generation = undefined;
     const saved = this.#parse(await this.#save());
     for (const bridge of saved.loopbackBridges) this.#loopbackBridges.add(bridge);
     this.#kernel = { saved, tables: undefined };
@@ -268,22 +284,24 @@ export class KernelRules {
     this.#cancelCheck?.();
     this.#cancelCheck = undefined;
     if (this.#isStopped || (this.#wanted.services.length === 0 && this.#problem === undefined)) return;
-    const chains = this.#kernel?.tables?.nat.size ?? 0;
-    const pauseMs = CHECK_MS * Math.max(1, Math.ceil(chains / CHECKED_CHAINS));
-    this.#cancelCheck = this.#deps.clock.schedule(pauseMs, () => void this.#check());
+    this.#cancelCheck = this.#deps.clock.schedule(CHECK_MS, () => void this.#check());
   }
 
   /** Writes again what another program has removed, as a firewall that is reloaded does. */
   async #check(): Promise<void> {
-    const { prefix, logger } = this.#deps;
+    const { clock, prefix, logger, host } = this.#deps;
     const tables = this.#kernel?.tables;
-    const saved = tables && (await this.#save().then(this.#parse, () => undefined));
+    const generation = this.#hasGenerations ? await host.ruleGeneration() : undefined;
+    const isUntouched = generation !== undefined && generation === this.#generation;
+    const isDue = !isUntouched && clock.monotonicMs() >= this.#nextReadMs;
+    const saved = tables && isDue && (await this.#save().then(this.#parse, () => undefined));
     if (this.#isStopped) return;
     /** Takes ports of the machine that are held from Services. */
     if (saved && this.#kernel?.tables === tables) {
       const isThere = isInKernel(prefix, tables, saved);
       if (!isThere) logger.info("Another program has removed the rules of Services: they are written again");
       this.#kernel = { saved, tables: isThere ? tables : undefined };
+      this.#generation = isThere ? generation : undefined;
     }
     // Facts of the machine may have changed, too.
     this.apply(this.#wanted.services, this.#wanted.range);
@@ -297,8 +315,12 @@ export class KernelRules {
   }
 
   async #save(): Promise<string> {
+    const { clock } = this.#deps;
+    const startMs = clock.monotonicMs();
     const texts = [];
     for (const table of TABLES) texts.push(await this.#program(["iptables-save", "-t", table]));
+    const endMs = clock.monotonicMs();
+    this.#nextReadMs = endMs + Math.min((endMs - startMs) / READ_SHARE, LONGEST_PAUSE_MS);
     return texts.join("");
   }
 
@@ -309,6 +331,12 @@ export class KernelRules {
     throw new Error(`${argv[0]}: ${said.replace(/^iptables-\w+:? /, "").trim()}`);
   }
 }
+
+const endpointIps = (services: readonly RuledService[]): ReadonlySet<string> => {
+  const ips = new Set<string>();
+  for (const { ports } of services) for (const { endpoints } of ports) for (const { ip } of endpoints) ips.add(ip);
+  return ips;
+};
 
 const publishedPorts = (services: readonly RuledService[]): ReadonlySet<string> =>
   new Set(
@@ -322,13 +350,12 @@ const withoutPorts = (
   services: readonly RuledService[],
   isHeld: (protocol: string, port: number) => boolean,
 ): RuledService[] =>
-  services.map((service) => ({
-    ...service,
-    ports: service.ports.map((each) => ({
-      ...each,
-      published: each.published.filter(({ port }) => !isHeld(each.protocol, port)),
-    })),
-  }));
+  services.map((service) => {
+    const { ports } = service;
+    if (!ports.some(({ protocol, published }) => published.some(({ port }) => isHeld(protocol, port)))) return service;
+    const open = (each: RuledPort) => each.published.filter(({ port }) => !isHeld(each.protocol, port));
+    return { ...service, ports: ports.map((each) => ({ ...each, published: open(each) })) };
+  });
 
 /** The program is not installed. */
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
@@ -357,6 +384,11 @@ export class Host {
         it?.family === "IPv4" && (ranges.length === 0 || wanted.some((range) => isInRange(it.address, range)));
       return isWanted ? [it.address] : [];
     });
+  }
+
+  /** As {@link readRuleGeneration}. */
+  ruleGeneration(): Promise<number | undefined> {
+    return readRuleGeneration();
   }
 
   async removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promise<void> {

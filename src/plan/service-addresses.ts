@@ -89,8 +89,9 @@ function allocateClusterIps(
     const ip = known[serviceName(service)];
     return ip !== undefined && isInRange(ip, range) && (!wantsNumber(service) || service.spec.clusterIP === ip);
   };
-  for (const service of services.filter(hasKnown)) take(serviceName(service), known[serviceName(service)]!);
-  for (const service of services.filter((it) => wantsNumber(it) && !hasKnown(it))) {
+  const { known: kept = [], others = [] } = Object.groupBy(services, (it) => (hasKnown(it) ? "known" : "others"));
+  for (const service of kept) take(serviceName(service), known[serviceName(service)]!);
+  for (const service of others.filter(wantsNumber)) {
     const name = serviceName(service);
     const ip = service.spec.clusterIP!;
     const holder = Object.keys(found).find((other) => found[other] === ip);
@@ -100,7 +101,7 @@ function allocateClusterIps(
     if (!holder && isInRange(ip, range)) take(name, ip);
     else problems.set(name, { reason: "ClusterIPNotAllocated", message: `clusterIP ${ip} ${why}: it has another one` });
   }
-  for (const service of services) {
+  for (const service of others) {
     const name = serviceName(service);
     if (found[name] !== undefined) continue;
     const ip = firstFreeIp(seed, name, range, taken);

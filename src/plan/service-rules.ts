@@ -103,27 +103,12 @@ export function jumpsOf(prefix: string): Jump[] {
  */
 export function computeServiceRules(services: readonly RuledService[], facts: RuleFacts): RuleTables {
   const chains = chainsOf(facts.prefix);
-  const nat = new Map<string, string[]>();
-  const refused: string[] = [];
-  const addresses: string[] = [];
-  const external: string[] = [];
-  const published: string[] = [];
-  for (const service of services) {
-    for (const port of service.ports) {
-      const chain = portChain(facts.prefix, service, port);
-      const name = `${service.name}${port.name === "" ? "" : `:${port.name}`}`;
-      const to = (address: string, comment: string) =>
-        `-d ${address}/32 -p ${port.protocol.toLowerCase()} -m comment --comment "${name}${comment}" -m ${port.protocol.toLowerCase()} --dport ${port.port}`;
-      addresses.push(`${to(service.clusterIp, "")} -j ${chain}`);
-      for (const ip of service.externalIps) {
-        const match = to(ip, " external");
-        external.push(`${match} -j MARK --set-xmark ${PUBLISHED}`, `${match} -j ${chain}`);
-        if (port.endpoints.length === 0) refused.push(`${to(ip, " has no endpoints")} ${rejectionOf(port.protocol)}`);
-      }
-      published.push(...publishedRules(port, chain, name));
-      addPortChains(nat, chain, service, port, facts);
-    }
-  }
+  const all = services.map((service) => rulesOfService(service, facts));
+  const addresses = all.flatMap((one) => one.addresses);
+  const external = all.flatMap((one) => one.external);
+  const published = all.flatMap((one) => one.published);
+  const refused = all.flatMap((one) => one.refused);
+  const nat = new Map(all.flatMap((one) => one.chains));
   const isLocal = "-m addrtype --dst-type LOCAL";
   const local =
     facts.nodePortAddresses.length === 0
@@ -151,6 +136,51 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
     [chains.input, published.length > 0 ? facts.loopbackBridges.map(loopbackGuard) : []],
   ]);
   return { nat, filter };
+}
+
+/** Rules of one Service. */
+interface ServiceRules {
+  addresses: readonly string[];
+  external: readonly string[];
+  published: readonly string[];
+  refused: readonly string[];
+  /** Its own chains of the table nat. */
+  chains: readonly (readonly [chain: string, rules: readonly string[]])[];
+}
+
+/** A Service that did not change keeps its rules: most of a large set are not computed again. */
+const made = new WeakMap<RuledService, { facts: string; rules: ServiceRules }>();
+
+function rulesOfService(service: RuledService, facts: RuleFacts): ServiceRules {
+  const key = [facts.prefix, ...facts.unfilteredBridges.map(({ text }) => text)].join(" ");
+  const known = made.get(service);
+  if (known?.facts === key) return known.rules;
+  const rules = computeRulesOfService(service, facts);
+  made.set(service, { facts: key, rules });
+  return rules;
+}
+
+function computeRulesOfService(service: RuledService, facts: RuleFacts): ServiceRules {
+  const nat = new Map<string, string[]>();
+  const refused: string[] = [];
+  const addresses: string[] = [];
+  const external: string[] = [];
+  const published: string[] = [];
+  for (const port of service.ports) {
+    const chain = portChain(facts.prefix, service, port);
+    const name = `${service.name}${port.name === "" ? "" : `:${port.name}`}`;
+    const to = (address: string, comment: string) =>
+      `-d ${address}/32 -p ${port.protocol.toLowerCase()} -m comment --comment "${name}${comment}" -m ${port.protocol.toLowerCase()} --dport ${port.port}`;
+    addresses.push(`${to(service.clusterIp, "")} -j ${chain}`);
+    for (const ip of service.externalIps) {
+      const match = to(ip, " external");
+      external.push(`${match} -j MARK --set-xmark ${PUBLISHED}`, `${match} -j ${chain}`);
+      if (port.endpoints.length === 0) refused.push(`${to(ip, " has no endpoints")} ${rejectionOf(port.protocol)}`);
+    }
+    published.push(...publishedRules(port, chain, name));
+    addPortChains(nat, chain, service, port, facts);
+  }
+  return { addresses, external, published, refused, chains: [...nat] };
 }
 
 /**
@@ -214,13 +244,16 @@ function addPortChains(
  * Where UDP to Services may go: addresses `ip:port`, each with the endpoints behind it. Pure.
  * @param nodeIps addresses of the machine on which ports are published
  */
-export function udpTargets(services: readonly RuledService[], nodeIps: readonly string[]): Map<string, string[]> {
-  const targets = new Map<string, string[]>();
+export function udpTargets(
+  services: readonly RuledService[],
+  nodeIps: () => readonly string[],
+): Map<string, readonly string[]> {
+  const targets = new Map<string, readonly string[]>();
   for (const { clusterIp, externalIps, ports } of services) {
     for (const { port, published, endpoints } of ports.filter(({ protocol }) => protocol === "UDP")) {
       const servers = endpoints.map((endpoint) => `${endpoint.ip}:${endpoint.port}`);
       for (const ip of [clusterIp, ...externalIps]) targets.set(`${ip}:${port}`, servers);
-      for (const { port: open } of published) for (const ip of nodeIps) targets.set(`${ip}:${open}`, servers);
+      for (const { port: open } of published) for (const ip of nodeIps()) targets.set(`${ip}:${open}`, servers);
     }
   }
   return targets;

@@ -11,12 +11,13 @@ const MAX_LINKS = 40;
  */
 export class PathWatch {
   readonly #path: string;
-  readonly #onEvent: () => void;
+  readonly #onEvent: (changed?: string) => void;
   /** Watches by directory. */
   readonly #armed = new Map<string, Armed>();
   #stopped = false;
 
-  constructor(path: string, onEvent: () => void) {
+  /** @param onEvent gets the path that has changed, where the kernel says it */
+  constructor(path: string, onEvent: (changed?: string) => void) {
     this.#path = resolve(path);
     this.#onEvent = onEvent;
   }
@@ -59,7 +60,7 @@ export class PathWatch {
         armed.broken = true;
       }
     }
-    this.#onEvent();
+    this.#onEvent(file === null ? undefined : join(directory, file));
   }
 }
 

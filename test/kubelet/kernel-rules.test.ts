@@ -13,6 +13,10 @@ class FakeIptables {
   readonly writes: string[] = [];
   failure: string | undefined;
   saves = 0;
+  /** Changes to the rules, as the kernel counts them. */
+  generation = 0;
+  version = "iptables-restore v1.8.9 (nf_tables)\n";
+  onSave = async () => {};
 
   constructor() {
     this.tables.set("nat", new Map(["PREROUTING", "OUTPUT", "POSTROUTING"].map((chain) => [chain, []])));
@@ -26,9 +30,12 @@ class FakeIptables {
     if (this.failure !== undefined) return done(4, "", `${argv[0]}: ${this.failure}\n`);
     if (argv[0] === "iptables-save") {
       this.saves++;
+      await this.onSave();
       return done(0, this.#save(argv[2]!));
     }
+    if (argv[1] === "--version") return done(0, this.version);
     this.writes.push(input);
+    this.generation++;
     const wrong = this.#restore(input);
     return wrong === undefined ? done(0) : done(1, "", `iptables-restore: line failed: ${wrong}\n`);
   };
@@ -74,6 +81,14 @@ class FakeHost extends Host {
   readonly loopback = new Map([["docker0", false]]);
   isFiltered = false;
 
+  constructor(private readonly iptables: FakeIptables) {
+    super();
+  }
+
+  override async ruleGeneration() {
+    return this.iptables.generation;
+  }
+
   override networks() {
     return [rangeOfAddress("172.17.0.1/16")!];
   }
@@ -112,7 +127,7 @@ class FakeHost extends Host {
 function aKernel(iptables = new FakeIptables(), prefix = "KTS-1a2b3c") {
   const clock = new FakeClock();
   const logger = new RecordingLogger();
-  const host = new FakeHost();
+  const host = new FakeHost(iptables);
   const sandboxes = [2, 3].map((number) => ({
     id: `s${number}`,
     pid: number * 100,
@@ -206,14 +221,49 @@ test("rules that another program removed are back within five seconds; otherwise
   ]);
 });
 
-test("the rules of many endpoints are checked less often", async () => {
+test("a read that takes long is made less often", async () => {
   const { iptables, apply, clock } = aKernel();
-  await apply(web(Array.from({ length: 700 }, (_, number) => `172.18.${number >> 8}.${number & 255}`)));
+  iptables.onSave = () => clock.sleep(60);
+  const applied = apply(web());
+  await clock.advance(200);
+  await applied;
   const reads = iptables.saves;
-  await clock.advance(14_000);
+  await clock.advance(11_000);
   expect(iptables.saves).toBe(reads);
-  await clock.advance(1_000);
+  await clock.advance(5_000);
   expect(iptables.saves).toBe(reads + 2);
+});
+
+describe("where the kernel counts the changes to its rules", () => {
+  test("they are read after a change alone", async () => {
+    const { iptables, apply, clock, rules } = aKernel();
+    await rules.prepare();
+    await apply(web());
+    await clock.advance(5_000);
+    const [whole, reads] = [iptables.text(), iptables.saves];
+    await clock.advance(60_000);
+    expect(iptables.saves).toBe(reads);
+    iptables.tables.get("nat")!.set("PREROUTING", []);
+    iptables.generation++;
+    await clock.advance(5_000);
+    expect(iptables.text()).toBe(whole);
+    // Another program's rule.
+    await clock.advance(5_000);
+    iptables.generation++;
+    const before = iptables.saves;
+    await clock.advance(60_000);
+    expect(iptables.saves).toBe(before + 2);
+  });
+
+  test("the older iptables, whose rules are not among those, are read each time", async () => {
+    const { iptables, apply, clock, rules } = aKernel();
+    iptables.version = "iptables-restore v1.8.9 (legacy)\n";
+    await rules.prepare();
+    await apply(web());
+    const reads = iptables.saves;
+    await clock.advance(10_000);
+    expect(iptables.saves).toBe(reads + 4);
+  });
 });
 
 test("a port that another kubelet-ts has is not published, until that one gives it up", async () => {

@@ -7,6 +7,7 @@ import type { DesiredState } from "../../base/model/desired-pod.ts";
 import { podFullName } from "../../base/model/identity.ts";
 import { type Persisted, StoredMap } from "../../base/model/persisted.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
+import { isRecord } from "../../base/text/json.ts";
 import { usesClaim } from "../../controllers/claims.ts";
 import type { ServiceManager } from "../../controllers/service-manager.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
@@ -342,7 +343,9 @@ export class NodeObjects implements ObjectRules {
     const { namespace = "default" } = object.metadata;
     const next = JSON.parse(JSON.stringify({ ...object, metadata: { ...object.metadata, namespace } })) as ApiObject;
     const { resourceVersion: _version, ...metadata } = live?.metadata ?? {};
-    return live && Bun.deepEquals({ ...live, metadata }, next) ? undefined : next;
+    if (!live || !Bun.deepEquals({ ...live, metadata }, next)) return next;
+    this.#origins.set(live, object);
+    return undefined;
   }
 
   /** Statuses, annotations and fields of the spec that controllers write. */
@@ -356,13 +359,15 @@ export class NodeObjects implements ObjectRules {
       const status = reader.statusOf(definition.kind, object);
       const annotations = reader.annotationsOf(definition.kind, object);
       const spec = reader.specOf(definition.kind, object);
+      const isShown = hasAll(metadata.annotations, annotations) && hasAll(object.spec, spec);
+      if (isShown && hasAll(object, status && { status })) continue;
       const next: ApiObject = {
         ...object,
         ...(annotations && { metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations } } }),
         ...(spec && { spec: { ...(object.spec as object | undefined), ...spec } }),
         ...(status && { status }),
       };
-      if (!Bun.deepEquals(next, object)) this.#put(resource, next, this.#origins.get(object));
+      this.#put(resource, next, this.#origins.get(object));
     }
   }
 
@@ -490,6 +495,10 @@ export class NodeObjects implements ObjectRules {
     );
   }
 }
+
+/** Whether an object has these fields with these values. */
+const hasAll = (object: unknown, fields: object = {}): boolean =>
+  Object.entries(fields).every(([name, value]) => Bun.deepEquals(isRecord(object) ? object[name] : undefined, value));
 
 function withoutHeartbeat({ metadata, ...node }: ApiObject): object {
   const { resourceVersion: _version, ...others } = metadata;

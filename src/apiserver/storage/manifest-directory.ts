@@ -136,6 +136,13 @@ export class ManifestDirectory {
     }
   }
 
+  /** Whether a file is as it was read or written last, so that an event about it brings no news. */
+  isKnown(path: string): boolean {
+    if (basename(path).startsWith(".")) return true;
+    const known = this.#known.get(path);
+    return known !== undefined && known.fileVersion === fileVersionOf(path);
+  }
+
   /** Reads the existing files; unchanged texts are not read again. Never throws. */
   read(): DirectoryContents {
     const contents: DirectoryContents = { files: [], unreadable: [], namespaces: [] };

@@ -138,7 +138,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       kind: "file",
       name: this.name,
       state: this.#reads === 0 ? "waiting" : "ok",
-      pods: this.#ownOf("pods").length,
+      pods: this.#allOwn().filter(({ definition }) => definition.fate === "pods").length,
       reads: this.#reads,
       failures: 0,
     };
@@ -170,7 +170,9 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       this.#fed.set(key, fed);
       return fed.desired as T;
     };
-    const pods = this.#ownOf("pods");
+    const own = Map.groupBy(this.#allOwn(), ({ definition }) => definition.fate);
+    const ownOf = (fate: Fate) => own.get(fate) ?? [];
+    const pods = ownOf("pods");
     return {
       pods: pods.filter((it) => !isEnding(it)).map((it) => feed(it, (one) => this.#toDesiredPod(one))),
       deletions: new Map(
@@ -181,19 +183,15 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
             { graceSeconds: metadata.deletionGracePeriodSeconds ?? 0 },
           ]),
       ),
-      objects: this.#ownOf("objects")
+      objects: ownOf("objects")
         .filter((it) => !isEnding(it) || it.definition.isFedWhileEnding)
         .map((it) => feed(it, (one) => this.#toDesiredObject(one))),
-      configMaps: this.#ownOf("configMaps").map(({ object }) => object as unknown as ConfigMap),
-      secrets: this.#ownOf("secrets").map(({ object }) => object as unknown as Secret),
+      configMaps: ownOf("configMaps").map(({ object }) => object as unknown as ConfigMap),
+      secrets: ownOf("secrets").map(({ object }) => object as unknown as Secret),
       findings: [],
       stale: new Map(),
       isComplete: this.#isComplete,
     };
-  }
-
-  #ownOf(fate: Fate): StoredObject[] {
-    return this.#allOwn().filter(({ definition }) => definition.fate === fate);
   }
 
   #allOwn(): StoredObject[] {
@@ -313,7 +311,9 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     for (const path of paths) {
       let watch = this.#watches.get(path);
       if (!watch) {
-        watch = new PathWatch(path, () => this.#planRead());
+        watch = new PathWatch(path, (changed) => {
+          if (changed === undefined || !directory.isKnown(changed)) this.#planRead();
+        });
         this.#watches.set(path, watch);
       }
       watch.arm();

@@ -1,16 +1,18 @@
 import { numberToIpv4 } from "../text/ipv4-range.ts";
-import { libcPath } from "./flock.ts";
+import {
+  align,
+  attributesOf,
+  HEADER_BYTES,
+  MESSAGE_BYTES,
+  openNetfilterSocket,
+  toNetfilterMessage,
+} from "./netfilter-socket.ts";
 
-const AF_NETLINK = 16;
-const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
-const NETLINK_NETFILTER = 12;
-const MSG_DONTWAIT = 0x40;
 const AF_INET = 2;
 const IPPROTO_UDP = 17;
 
 const NLMSG_ERROR = 2;
 const NLMSG_DONE = 3;
-const NLM_F_REQUEST = 1;
 const NLM_F_DUMP = 0x300;
 const CONNTRACK_GET = 0x101;
 const CONNTRACK_DELETE = 0x102;
@@ -22,10 +24,6 @@ const PROTOCOL = { number: 1, sourcePort: 2, destinationPort: 3 } as const;
 /** Flag of the type of an attribute that holds others. */
 const NESTED = 0x8000;
 
-/** Length of `struct nlmsghdr`, and of it with `struct nfgenmsg`. */
-const HEADER_BYTES = 16;
-const MESSAGE_BYTES = 20;
-const BUFFER_BYTES = 64 * 1024;
 /** Other work comes in between. */
 const SLICE_MS = 10;
 
@@ -42,21 +40,10 @@ export interface UdpFlow {
  * @throws Error without the rights, or where Bun may not make code executable
  */
 export async function removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promise<number> {
-  const { dlopen, FFIType } = await import("bun:ffi");
-  const { i32, u32, u64, i64, ptr } = FFIType;
-  const { symbols, close } = dlopen(libcPath(), {
-    socket: { args: [i32, i32, i32], returns: i32 },
-    sendto: { args: [i32, ptr, u64, i32, ptr, u32], returns: i64 },
-    recv: { args: [i32, ptr, u64, i32], returns: i64 },
-    close: { args: [i32], returns: i32 },
-  });
-  const descriptor = symbols.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, NETLINK_NETFILTER);
-  const kernel = Buffer.from([AF_NETLINK, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+  const socket = await openNetfilterSocket();
   const send = (message: Buffer) => {
-    const sent = symbols.sendto(descriptor, message, message.length, MSG_DONTWAIT, kernel, kernel.length);
-    if (Number(sent) !== message.length) throw new Error("the kernel's table of connections takes no requests");
+    if (!socket.send(message)) throw new Error("the kernel's table of connections takes no requests");
   };
-  const buffer = Buffer.alloc(BUFFER_BYTES);
   try {
     send(toMessage(CONNTRACK_GET, NLM_F_DUMP));
     const stale: Buffer[] = [];
@@ -67,9 +54,9 @@ export async function removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promi
       sliceEndMs = performance.now() + SLICE_MS;
     };
     for (let isDone = false; !isDone; await endSlice()) {
-      const bytes = Number(symbols.recv(descriptor, buffer, buffer.length, MSG_DONTWAIT));
-      if (bytes <= 0) throw new Error("the kernel's table of connections cannot be read");
-      isDone = parseUdpFlows(buffer.subarray(0, bytes), (flow, removal) => {
+      const part = socket.receive();
+      if (part.length === 0) throw new Error("the kernel's table of connections cannot be read");
+      isDone = parseUdpFlows(part, (flow, removal) => {
         if (isStale(flow)) stale.push(removal());
       });
     }
@@ -80,8 +67,7 @@ export async function removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promi
     }
     return stale.length;
   } finally {
-    symbols.close(descriptor);
-    close();
+    socket.close();
   }
 }
 
@@ -121,18 +107,6 @@ function tupleOf(tuple: Buffer | undefined) {
   return { source: text(source, from), destination: text(destination, to) };
 }
 
-/** Values by type, without the flags of the type. */
-function attributesOf(bytes: Buffer): Map<number, Buffer> {
-  const attributes = new Map<number, Buffer>();
-  for (let at = 0; at + 4 <= bytes.length; ) {
-    const length = bytes.readUInt16LE(at);
-    if (length < 4 || at + length > bytes.length) break;
-    attributes.set(bytes.readUInt16LE(at + 2) & 0x3fff, bytes.subarray(at + 4, at + length));
-    at += align(length);
-  }
-  return attributes;
-}
-
 function toMessage(
   type: number,
   flags: number,
@@ -148,12 +122,5 @@ function toMessage(
     value.copy(attribute, 4);
     return [attribute];
   });
-  const message = Buffer.concat([Buffer.alloc(MESSAGE_BYTES), ...attributes]);
-  message.writeUInt32LE(message.length, 0);
-  message.writeUInt16LE(type, 4);
-  message.writeUInt16LE(NLM_F_REQUEST | flags, 6);
-  message[HEADER_BYTES] = AF_INET;
-  return message;
+  return toNetfilterMessage(type, flags, AF_INET, attributes);
 }
-
-const align = (length: number) => (length + 3) & ~3;
