@@ -1,4 +1,6 @@
 import {
+  filledVolumesOf,
+  INIT_ANNOTATION,
   IP_ANNOTATION,
   NETWORK_ANNOTATION,
   networkAliasesOf,
@@ -52,8 +54,14 @@ import {
 const HOSTS_PATH = "/etc/hosts";
 
 /** volumeMounts, then /etc/hosts unless a volume is mounted there, then the termination log. Source: kubelet. */
-function computeAllMounts({ container, mounts, paths }: ContainerRequest): Mount[] {
-  const all = [...mounts];
+function computeAllMounts({ pod, container, mounts, paths }: ContainerRequest): Mount[] {
+  const filled = filledVolumesOf(pod.metadata);
+  const targets = (container.volumeMounts ?? []).flatMap(({ name, mountPath }) =>
+    filled.includes(name) ? toAbsolute(mountPath) : [],
+  );
+  const all = mounts.map(
+    (mount): Mount => (targets.includes(toAbsolute(mount.target)) ? { ...mount, isFilled: true } : mount),
+  );
   if (paths.hostsFile && !mounts.some(({ target }) => target === HOSTS_PATH)) {
     all.push({ type: "bind", source: paths.hostsFile, target: HOSTS_PATH, readOnly: false, relabel: true });
   }
@@ -100,6 +108,8 @@ function toHostConfig(request: ContainerRequest): HostConfig {
     ...toResources(computeContainerLimits({ pod, container, node, settings })),
     ...(pidsLimit !== undefined && { PidsLimit: pidsLimit }),
     ...(ulimits && { Ulimits: ulimits }),
+    // In a process namespace that it shares it is not the first process.
+    ...(pod.metadata.annotations?.[INIT_ANNOTATION] === "true" && !pidMode && { Init: true }),
     Devices: devices,
     ...(deviceRequests.length > 0 && { DeviceRequests: deviceRequests }),
     OomScoreAdj: clampOomScoreAdj(computeOomScoreAdj(pod, container, node.memoryBytes), engine),
@@ -157,14 +167,14 @@ const toAbsolute = (target: string) => (target.startsWith("/") ? target : `/${ta
 
 /**
  * `source:target[:ro][,Z][,rslave]`, dockershim's order of options. `Z` is the label of the sandbox, which all containers
- * of the pod share with its IPC namespace. A volume does not start with the image's files.
+ * of the pod share with its IPC namespace. A volume starts with the image's files only where the pod asks for it.
  */
-function toBind({ type, source, target, readOnly, propagation, relabel }: Mount, engine: EngineInfo): string {
+function toBind({ type, source, target, readOnly, propagation, relabel, isFilled }: Mount, engine: EngineInfo): string {
   const options = [
     ...(readOnly ? ["ro"] : []),
     ...(relabel && hasSecurityOption(engine, "selinux") ? ["Z"] : []),
     ...(propagation ? [PROPAGATION[propagation]] : []),
-    ...(type === "volume" ? ["nocopy"] : []),
+    ...(type === "volume" && !isFilled ? ["nocopy"] : []),
   ];
   return [source, toAbsolute(target), ...(options.length > 0 ? [options.join(",")] : [])].join(":");
 }
@@ -191,7 +201,7 @@ function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
     }
     case "volume":
       if (subPath) need("1.45", "subPath of a Docker volume");
-      return { ...common, VolumeOptions: { NoCopy: true, ...(subPath && { Subpath: subPath }) } };
+      return { ...common, VolumeOptions: { NoCopy: !mount.isFilled, ...(subPath && { Subpath: subPath }) } };
     case "image":
       need("1.48", "an image volume");
       return { ...common, ReadOnly: true, ...(subPath && { ImageOptions: { Subpath: subPath } }) };

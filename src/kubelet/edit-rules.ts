@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import {
   CONTAINER_LABELS_ANNOTATION,
+  FILL_VOLUMES_ANNOTATION,
+  INIT_ANNOTATION,
   IP_ANNOTATION,
   MAX_RESTART_PERIOD_ANNOTATION,
   NETWORK_ALIASES_ANNOTATION,
@@ -242,6 +244,8 @@ export function computeSandboxHash(pod: Pod): string {
     network: metadata.annotations?.[NETWORK_ANNOTATION],
     ip: metadata.annotations?.[IP_ANNOTATION],
     ulimits: metadata.annotations?.[ULIMITS_ANNOTATION],
+    init: metadata.annotations?.[INIT_ANNOTATION],
+    fillVolumes: metadata.annotations?.[FILL_VOLUMES_ANNOTATION],
     containerLabels: metadata.annotations?.[CONTAINER_LABELS_ANNOTATION],
     networkAliases: metadata.annotations?.[NETWORK_ALIASES_ANNOTATION],
     qosClass: computeQosClass(pod),

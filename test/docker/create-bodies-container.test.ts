@@ -97,6 +97,15 @@ test("a signal of its own stops it", () => {
   expect(bodyOf({ container: { lifecycle: { stopSignal: "SIGUSR1" } } })).toMatchObject({ StopSignal: "SIGUSR1" });
 });
 
+test.each([
+  ["true", {}, true],
+  ["false", {}, undefined],
+  ["true", { shareProcessNamespace: true }, undefined],
+])("an init process by annotation: %s, %p", (value, spec, Init) => {
+  const body = bodyOf({ metadata: { annotations: { "kubelet-ts.io/init": value } }, spec });
+  expect(body.HostConfig.Init).toBe(Init as boolean);
+});
+
 const bind = (over: Partial<Mount> = {}): Mount => ({
   type: "bind",
   source: "/s",
@@ -117,6 +126,16 @@ describe("mounts", () => {
     ["recursiveReadOnly IfPossible is what the engine does anyway", bind(ifPossible), "/s:/t:ro"],
   ])("%s", (_, mount, want) => {
     expect(bodyOf({}, { mounts: [mount] }).HostConfig.Binds).toEqual([want]);
+  });
+
+  test.each([
+    ["v", "claim:/t"],
+    ["a,v", "claim:/t"],
+    ["a", "claim:/t:nocopy"],
+  ])("an empty volume of kubelet-ts.io/fill-volumes gets the files of the image: %s", (names, want) => {
+    const metadata = { annotations: { "kubelet-ts.io/fill-volumes": names } };
+    const container = { volumeMounts: [{ name: "v", mountPath: "t" }] };
+    expect(bodyOf({ metadata, container }, { mounts: [bind(claim)] }).HostConfig.Binds).toEqual([want]);
   });
 
   test("a path with a colon", () => {

@@ -17,6 +17,10 @@ export const IP_ANNOTATION = "kubelet-ts.io/ip";
 export const NETWORK_ALIASES_ANNOTATION = "kubelet-ts.io/network-aliases";
 /** Limits of the processes of all containers, as of `docker run --ulimit`: `nofile=1024:65536,memlock=-1`. */
 export const ULIMITS_ANNOTATION = "kubelet-ts.io/ulimits";
+/** `true`: an init process in each container reaps ended processes and passes signals on, as of `docker run --init`. */
+export const INIT_ANNOTATION = "kubelet-ts.io/init";
+/** Volumes of claims that, while they are empty, get the files of the image at their mount path, as volumes of Docker do. */
+export const FILL_VOLUMES_ANNOTATION = "kubelet-ts.io/fill-volumes";
 /** Docker's labels of all containers, a line `key=value` each. */
 export const CONTAINER_LABELS_ANNOTATION = "kubelet-ts.io/container-labels";
 /** The longest crash-loop back-off of the pod, a Go duration from 1s to 5m. */
@@ -105,6 +109,14 @@ export function parseUlimits(text: string): { Name: string; Soft: number; Hard: 
   return limits.length === text.split(",").length ? limits : undefined;
 }
 
+const VOLUME_NAMES = /^[a-z0-9][-a-z0-9]{0,62}(,[a-z0-9][-a-z0-9]{0,62})*$/;
+
+/** The names of {@link FILL_VOLUMES_ANNOTATION}; none when it is missing or malformed. */
+export function filledVolumesOf({ annotations }: ObjectMeta): string[] {
+  const text = annotations?.[FILL_VOLUMES_ANNOTATION] ?? "";
+  return VOLUME_NAMES.test(text) ? text.split(",") : [];
+}
+
 /** Labels by which kubelet-ts and other programs know containers of pods. */
 const RESERVED_LABEL = /^(?:annotation\.|io\.kubernetes\.|kubelet-ts\.io\/)/;
 
@@ -140,6 +152,17 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     name: ULIMITS_ANNOTATION,
     description: "limits of the processes of its containers: `nofile=1024:65536,memlock=-1`",
     check: (value) => (parseUlimits(value) ? undefined : "limits such as nofile=1024:65536, separated by commas"),
+  },
+  {
+    name: INIT_ANNOTATION,
+    description: "`true`: an init process in each container, as of `docker run --init`",
+    check: (value) => (value === "true" || value === "false" ? undefined : "true or false"),
+  },
+  {
+    name: FILL_VOLUMES_ANNOTATION,
+    description:
+      "volumes of claims that get the files of the image at their mount path while they are empty: `data,html`",
+    check: (value) => (VOLUME_NAMES.test(value) ? undefined : "names of volumes of the pod, separated by commas"),
   },
   {
     name: CONTAINER_LABELS_ANNOTATION,

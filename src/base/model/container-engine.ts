@@ -329,6 +329,8 @@ export interface Mount {
   recursiveReadOnly?: "IfPossible" | "Enabled";
   /** Files of the pod's own, which get its SELinux label where the engine separates by labels; never a hostPath's. */
   relabel?: true;
+  /** An empty named volume gets the files that the image has at its target. */
+  isFilled?: true;
   /** Path inside a named volume or an image. */
   subPath?: string;
 }

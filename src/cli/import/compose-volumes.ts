@@ -75,8 +75,11 @@ export class ComposeVolumes {
     if (shmSize !== undefined) this.#addMemory("/dev/shm", shmSize);
   }
 
-  #mount(target: string, source: object, extra: object): void {
-    this.mounts.push(this.#pod.mount(target, source, extra));
+  /** @param isEmptied a named volume does not start with the files of the image */
+  #mount(target: string, source: object, extra: object, isEmptied = false): void {
+    const mount = this.#pod.mount(target, source, extra);
+    this.mounts.push(mount);
+    if ("persistentVolumeClaim" in source && !("subPath" in extra) && !isEmptied) this.#pod.filled.add(mount.name);
   }
 
   /** @param size a Compose size, e.g. `64m` */
@@ -135,7 +138,10 @@ export class ComposeVolumes {
   #addShort(text: string, at: string): void {
     const parts = text.split(":");
     if (parts.length === 1) {
-      this.#notes.add(at, "is an anonymous volume: it becomes an emptyDir, which is removed with the pod");
+      this.#notes.add(
+        at,
+        "is an anonymous volume: it becomes an emptyDir, which is removed with the pod and hides the files of the image",
+      );
       return this.#mount(text, { emptyDir: {} }, {});
     }
     const [source = "", target = "", options = ""] = parts;
@@ -144,7 +150,8 @@ export class ComposeVolumes {
       words.find((word) => /^r?(?:shared|slave|private)$/.test(word)),
       at,
     );
-    this.#mount(target, this.#sourceOf(source), { ...(words.includes("ro") && { readOnly: true }), ...propagation });
+    const extra = { ...(words.includes("ro") && { readOnly: true }), ...propagation };
+    this.#mount(target, this.#sourceOf(source), extra, words.includes("nocopy"));
   }
 
   #add(volume: Json, at: string): void {
@@ -176,8 +183,9 @@ export class ComposeVolumes {
     } else if (type === "image") {
       const inImage = isRecord(volume.image) ? textOf(volume.image.subpath) : undefined;
       this.#mount(target, { image: { reference: source } }, inImage === undefined ? {} : { subPath: inImage });
-    } else if (type === "volume" && source !== "") this.#mount(target, this.#claimOf(source), extra);
-    else if (type === "volume") this.#addShort(target, at);
+    } else if (type === "volume" && source !== "") {
+      this.#mount(target, this.#claimOf(source), extra, isRecord(volume.volume) && volume.volume.nocopy === true);
+    } else if (type === "volume") this.#addShort(target, at);
     else this.#notes.add(at, `volumes of type ${type} are not carried over`);
   }
 

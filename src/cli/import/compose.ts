@@ -137,7 +137,7 @@ function volumeNotes(claims: ReadonlySet<string>): string[] {
   if (claims.size === 0) return [];
   const names = [...claims].join(", ");
   return [
-    `the pods use the Docker volumes ${names}: data that docker compose left there stays; one that is missing is made empty`,
+    `the pods use the Docker volumes ${names}: data that docker compose left there stays; one that is missing is made`,
   ];
 }
 
@@ -187,6 +187,7 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
     dnsSearch: textsOf(service.dns_search),
     dnsOptions: textsOf(service.dns_opt),
     volumes: volumes.volumes,
+    filledVolumes: [...volumes.filled],
   };
   const settings = members.map((member) => member.settings) as [ContainerSettings];
   return [...members.flatMap(({ documents }) => documents), ...toPodManifests(pod, settings)];
@@ -238,6 +239,7 @@ function toContainerOfService(
     ulimits: Object.entries(isRecord(service.ulimits) ? service.ulimits : {}).map(([limit, value]) =>
       isRecord(value) ? `${limit}=${textOf(value.soft)}:${textOf(value.hard)}` : `${limit}=${textOf(value)}`,
     ),
+    init: service.init === true,
     labels: [...labelsOfFiles(service, context, notes), ...pairsOf(service.labels)].map(([key, value = ""]) => [
       key,
       value,

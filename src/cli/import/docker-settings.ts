@@ -20,7 +20,6 @@ const SETTINGS: Readonly<Record<string, readonly [flag: string, alternative?: st
   CpusetMems: ["--cpuset-mems"],
   DeviceCgroupRules: ["--device-cgroup-rule", "give the devices as hostPath volumes"],
   DeviceRequests: ["--gpus", "make the GPU runtime the default of the engine and set NVIDIA_VISIBLE_DEVICES"],
-  Init: ["--init", "shareProcessNamespace: true lets the pause process reap"],
   KernelMemory: ["--kernel-memory"],
   Links: ["--link", "put both pods into one network (kubelet-ts.io/network)"],
   MemorySwappiness: ["--memory-swappiness", undefined, -1],
@@ -143,6 +142,7 @@ export const HostConfigSchema = v.looseObject({
   Tmpfs: textMap,
   /** Bytes. */
   ShmSize: whole,
+  Init: flag,
   Sysctls: textMap,
   CpuShares: whole,
   CpuPeriod: whole,

@@ -117,6 +117,8 @@ function toPod(
     dnsSearch: DnsSearch,
     dnsOptions: DnsOptions,
     volumes: volumes.volumes,
+    // They have what the engine wrote into them.
+    filledVolumes: [],
   };
   return toPodManifests(pod, [toMember(first), ...others.map(toMember)]);
 }
@@ -162,6 +164,7 @@ function toSettings(
     // `docker run --stop-signal` takes `INT` too.
     stopSignal: Config.StopSignal === ofImage?.StopSignal ? "" : Config.StopSignal.replace(/^(?!SIG|\d|$)/, "SIG"),
     ulimits: HostConfig.Ulimits.map(({ Name, Soft, Hard }) => `${Name}=${Soft}:${Hard}`),
+    init: HostConfig.Init,
     labels: Object.entries(Config.Labels).filter(
       ([key, value]) => ofImage?.Labels[key] !== value && !key.startsWith("com.docker.compose."),
     ),

@@ -1,4 +1,10 @@
-import { CONTAINER_LABELS_ANNOTATION, requiredFormat, ULIMITS_ANNOTATION } from "../../base/api/annotations.ts";
+import {
+  CONTAINER_LABELS_ANNOTATION,
+  FILL_VOLUMES_ANNOTATION,
+  INIT_ANNOTATION,
+  requiredFormat,
+  ULIMITS_ANNOTATION,
+} from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
 import { toQuantity, toSeconds } from "./compose-text.ts";
@@ -148,6 +154,8 @@ export interface ContainerSettings {
   stopSignal?: string | undefined;
   /** `nofile=1024:65536`. */
   ulimits: readonly string[];
+  /** It has an init process. */
+  init: boolean;
   /** Settings of its pod: those of all containers count. */
   labels: readonly (readonly [key: string, value: string])[];
   sysctls: readonly (readonly [name: string, value: string])[];
@@ -178,6 +186,8 @@ interface PodSettings {
   /** `ndots:2`. */
   dnsOptions: readonly string[];
   volumes: readonly object[];
+  /** Names of those that start with the files of the image. */
+  filledVolumes: readonly string[];
 }
 
 /** @returns the pod or the Deployment, preceded by the Secrets with the variables of its containers */
@@ -193,12 +203,17 @@ export function toPodManifests(
   });
   const stopSeconds = members.flatMap((member) => member.stopSeconds ?? []);
   const { labels, annotations } = splitLabels(members);
+  const filled = { [FILL_VOLUMES_ANNOTATION]: pod.filledVolumes.join(",") };
   const dnsOptions = pod.dnsOptions.map((option) => {
     const [name, value] = option.split(":");
     return { name, ...(value !== undefined && { value }) };
   });
   const manifest = {
-    metadata: present({ name: pod.name, labels, annotations: { ...annotations, ...pod.annotations } }),
+    metadata: present({
+      name: pod.name,
+      labels,
+      annotations: present({ ...annotations, ...filled, ...pod.annotations }),
+    }),
     spec: present({
       os: members.some(({ stopSignal }) => stopSignal) ? { name: "linux" } : {},
       hostNetwork: pod.network === "host" || undefined,
@@ -396,7 +411,7 @@ function probeOf({ healthcheck: check, at, notes }: ContainerSettings): object |
 const QUALIFIED_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
-/** Docker's labels, on the containers, and on the pod where Kubernetes has such labels; limits of processes. */
+/** Docker's labels, on the containers, and on the pod where Kubernetes has such labels; limits of processes; an init process. */
 function splitLabels(members: readonly ContainerSettings[]) {
   const given = members.flatMap((member) => member.labels);
   const labels = given.filter(([key, value]) => QUALIFIED_NAME.test(key) && LABEL_VALUE.test(value));
@@ -411,6 +426,7 @@ function splitLabels(members: readonly ContainerSettings[]) {
   const annotations = {
     ...(usable.length > 0 && { [CONTAINER_LABELS_ANNOTATION]: usable.join("\n") }),
     ...(ulimits.length > 0 && { [ULIMITS_ANNOTATION]: ulimits.join(",") }),
+    ...(members.some(({ init }) => init) && { [INIT_ANNOTATION]: "true" }),
   };
   return { labels: Object.fromEntries(labels), annotations };
 }
@@ -444,6 +460,8 @@ interface VolumeMount {
 /** Volumes of one pod. */
 export class PodVolumes {
   readonly volumes: object[] = [];
+  /** Names of the volumes that start with the files of the image. */
+  readonly filled = new Set<string>();
   readonly #taken = new Set<string>();
   /** Names of the volumes by their source, so that containers of one pod share them. */
   readonly #names = new Map<string, string>();

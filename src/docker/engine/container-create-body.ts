@@ -64,6 +64,7 @@ export interface HostConfig {
   MemorySwap?: number;
   /** 0 and -1 mean unlimited. */
   PidsLimit?: number;
+  Init?: boolean;
   Ulimits?: readonly { Name: string; Soft: number; Hard: number }[];
   Binds?: string[];
   Mounts?: MountPoint[];

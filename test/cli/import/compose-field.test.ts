@@ -26,7 +26,6 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
   plex: ["services.plex.environment.PLEX_CLAIM: has no value, neither here nor in the environment"],
   prometheus: ["services.cadvisor.privileged: start kubelet-ts with --allow-privileged"],
   traefik: [`services.whoami.restart: no ${LOSS}: containers of a Deployment are always restarted`],
-  vaultwarden: [`services.vaultwarden.init: ${LOSS}: shareProcessNamespace: true lets the pause process reap`],
   vote: [
     "services.redis.networks: the services name several networks, and a pod has one: all are in one network",
     "services.seed.build: images are not built: run `docker compose build` first",

@@ -235,6 +235,17 @@ test.each<[declared: Json, source: object, note: string]>([
   expect(notes).toEqual(note ? [`volumes.v: ${note}`] : []);
 });
 
+test("named volumes start with the files of the image, as Compose has it, unless nocopy is set", () => {
+  const long = (source: string, volume: object) => ({ type: "volume", source, target: `/${source}`, volume }) as Json;
+  const volumes = ["a:/a:ro", "b:/b:nocopy", "/c", "./d:/d", long("e", {}), long("f", { nocopy: true })];
+  const { manifests, read } = convert(service({ volumes, init: true }));
+  expect(read.findings).toEqual([]);
+  expect(podOf(manifests)!.metadata.annotations).toEqual({
+    "kubelet-ts.io/fill-volumes": "a,e",
+    "kubelet-ts.io/init": "true",
+  });
+});
+
 test("the propagation of a bind mount is that of its volumeMount", () => {
   const bind = { type: "bind", source: "/m", target: "/m", bind: { propagation: "rslave" } };
   const { manifests } = convert(service({ privileged: true, volumes: ["/a:/a:ro,rshared", bind] }));
@@ -411,7 +422,7 @@ test("the Docker volumes that the pods use are named, because a new one is empty
   const declared = { volumes: { db: null, shared: { external: true } } };
   const file = { ...(service({ volumes }) as object), ...declared } as Json;
   expect(convert(file).notes.filter((note) => note.includes("Docker volumes"))).toEqual([
-    "the pods use the Docker volumes shop_db, shared: data that docker compose left there stays; one that is missing is made empty",
+    "the pods use the Docker volumes shop_db, shared: data that docker compose left there stays; one that is missing is made",
   ]);
   expect(convert(service({ volumes: ["./conf:/conf"] })).notes).toEqual([]);
 });

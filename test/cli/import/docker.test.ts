@@ -317,7 +317,6 @@ describe("several containers", () => {
 
 test.each([
   ["--gpus", { DeviceRequests: [{ Count: -1 }] }],
-  ["--init", { Init: true }],
   ["--rm", { AutoRemove: true }],
   ["--cpuset-cpus", { CpusetCpus: "0" }],
   ["--runtime", { Runtime: "nvidia" }],

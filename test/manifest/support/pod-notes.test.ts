@@ -136,6 +136,8 @@ describe("annotations of kubelet-ts", () => {
     ["kubelet-ts.io/ip", "300.1.1.1", 'must be an IPv4 or IPv6 address (found "300.1.1.1")'],
     ["kubelet-ts.io/network", "container:abc", "must be the name of a Docker network"],
     ["kubelet-ts.io/ulimits", "nofile=9:8", "must be limits such as nofile=1024:65536"],
+    ["kubelet-ts.io/init", "yes", "must be true or false"],
+    ["kubelet-ts.io/fill-volumes", "a, b", "must be names of volumes of the pod, separated by commas"],
     ["kubelet-ts.io/ulimits", "files=9", "must be limits such as nofile=1024:65536"],
     ["kubelet-ts.io/container-labels", "kubelet-ts.io/node=x", "must be lines key=value"],
     ["kubelet-ts.io/network-aliases", "a,,b", "must be names of letters, digits"],
