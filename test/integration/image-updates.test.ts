@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildPauseImage } from "../../src/docker/pause-image.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
-import { list, object, podSpec, sleeper, workload } from "../support/manifests.ts";
+import { list, object, sleeper } from "../support/manifests.ts";
 import { hasRegistry, type PushedImage, TestRegistry } from "../support/registry.ts";
 import type { TestNode } from "../support/test-node.ts";
 
@@ -130,55 +130,6 @@ describeWithEngine("images of a registry with a password, and their updates", ()
     expect(await node.run("updates --undo web")).toMatchObject({ exitCode: 0 });
     await node.until("the previous image to run", async () => (await runningImage(node)) === first.id);
     expect(container).toMatchObject({ ImageID: first.id });
-  });
-
-  test.concurrent("pinning restarts nothing; a pod blocks updates by a file and by an annotation", async () => {
-    const node = testNode();
-    const first = await push("lock/app:1");
-    const volumes = [{ name: "data", hostPath: { path: node.directory } }];
-    const annotations = {
-      "kubelet-ts.io/image-update": "digest",
-      "kubelet-ts.io/image-update-lock": "data/updates.lock",
-    };
-    writeFileSync(join(node.directory, "updates.lock"), "");
-    write(node, pod(first.reference, annotations, { volumes }));
-    await node.start();
-    await isPinned(node);
-    const { Id } = await node.runningContainer("app");
-    const second = await push("lock/app:1");
-    await update(node);
-    expect((await rows(node))[0]).toMatchObject({ state: "held", message: "held by the file data/updates.lock" });
-    expect((await node.runningContainer("app")).Id).toBe(Id);
-
-    write(node, pod(first.reference, { ...annotations, "kubelet-ts.io/image-update-hold": "true" }, { volumes }));
-    await node.until("the annotation to hold", async () => (await rows(node))[0]?.message === "held by its annotation");
-    rmSync(join(node.directory, "updates.lock"));
-    expect((await rows(node))[0]).toMatchObject({ message: "held by its annotation" });
-    expect((await node.runningContainer("app")).Id).toBe(Id);
-
-    write(node, pod(first.reference, annotations, { volumes }));
-    await node.until("the new image to run", async () => (await runningImage(node)) === second.id);
-  });
-
-  test.concurrent("semver takes the highest tag of its range, for all pods of a Deployment one after the other", async () => {
-    const node = testNode();
-    for (const tag of ["1.4.1", "1.4.9", "1.5.0", "1.4.10-rc.1", "latest"]) await push(`range/app:${tag}`);
-    const newest = await push("range/app:1.4.10");
-    const annotations = { "kubelet-ts.io/image-update": "semver:~1.4" };
-    const template = podSpec(ofImage(`${registry.address}/range/app:1.4.1`), spec());
-    write(node, workload("Deployment", "web", { replicas: 2 }, template, { annotations }));
-    await node.start();
-    await isPinned(node);
-    expect(await update(node)).toBe(0);
-    await node.until("both pods to run the newest, and no other", async () => {
-      const images = (await node.running("app")).map(({ ImageID }) => ImageID);
-      return images.length === 2 && images.every((image) => image === newest.id);
-    });
-    expect(await rows(node)).toMatchObject([
-      { owner: "default/Deployment/web", state: "pinned", currentTag: "1.4.10" },
-    ]);
-    const slip = await node.run("updates --undo wob");
-    expect(slip).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("default/Deployment/web") });
   });
 
   test.concurrent("the node's default, its schedule and its window", async () => {

@@ -46,7 +46,6 @@ const DELETIONS: Deletion[] = [
   { of: "89-delete-grace-with-volumes/vpre", ends: { "a#0": KILLED }, atLeast: [graceOf("a#0", 3)] },
   // The hook takes all it may; the container still gets TERM and two seconds.
   { of: "89-delete-grace-with-volumes/vplong", ends: { "a#0": KILLED }, atLeast: [graceOf("a#0", 2)] },
-  { of: "89-delete-grace-with-volumes/vdef", ends: { "a#0": KILLED }, atLeast: [graceOf("a#0", 30)] },
 ];
 
 /** Docker counts its timeout in whole ticks: it may be some milliseconds short. */
@@ -99,7 +98,7 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
       const left = (await node.pods())
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
         .map(({ metadata }) => metadata.name!.replace(`-${node.name}`, ""));
-      return left.sort().join() === "tw2new,tw3" && !timeline.has("vdef", "die 137 a#0");
+      return left.sort().join() === "tw2new,tw3" && !timeline.has("tw1", "die 137 a#0");
     });
     node.writeManifest("tw1.yaml", read("87-edit-while-terminating/manifest-tw1-2.yaml"));
   });

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { utimesSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ContainerStatus } from "../../src/base/api/pod.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { EngineTimeline, recordedManifest } from "../support/engine-timeline.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
-import { callEngine, type PodItem } from "../support/test-node.ts";
+import type { PodItem } from "../support/test-node.ts";
 
 const LIMIT_MS = 90_000;
 /** Long enough for a wrong reaction to show; what has to happen is waited for. */
@@ -71,23 +71,6 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     expect(kubelet.log).toContain("Killing: Container a definition changed, will be restarted");
   });
 
-  test.concurrent("62-edit-label-comment-touch: nothing restarts (docs/differences.md)", async () => {
-    const folder = "62-edit-label-comment-touch";
-    write(folder, "edl");
-    const before = await untilRunning("edl");
-    write(folder, "edl", 2);
-    utimesSync(join(node.manifestDir, "edl.yaml"), new Date(), new Date());
-    write(folder, "edl", 3);
-    write(folder, "edl", 4);
-    await untilPod("edl", "to show the label", ({ metadata }) => metadata.labels?.app === "two");
-    write(folder, "edl", 5);
-    const after = await untilPod("edl", "to show the annotation", ({ metadata }) => metadata.annotations?.x === "2");
-    await Bun.sleep(WRONG_REACTION_MS);
-    expect(idOf(after)).toBe(idOf(before));
-    expect(after.metadata.uid).toBe(before.metadata.uid!);
-    expect(timeline.of("edl", ["kill", "die", "start"])).toEqual(["start POD#0", "start a#0"]);
-  });
-
   test.concurrent("66-docker-kill-container", async () => {
     const folder = "66-docker-kill-container";
     for (const pod of ["kalways", "knever", "konfail"]) write(folder, pod);
@@ -138,46 +121,6 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     expect(timeline.of("kalways", ["start", "die"])).toEqual([
       ...["start POD#0", "start a#0", "start b#0", "die 137 a#0", "start a#1", "die 137 a#1", "start a#2"],
     ]);
-  });
-
-  test.concurrent("67-docker-rm-container", async () => {
-    const folder = "67-docker-rm-container";
-    for (const pod of ["rmalw", "rmnev", "rmdone"]) write(folder, pod);
-    const [rmalw, rmnev] = [await untilRunning("rmalw"), await untilRunning("rmnev")];
-    const rmdone = await untilPod("rmdone", "to be done", ({ status }) => status.phase === "Succeeded");
-    await node.removeAll([rmalw, rmnev, rmdone].map((seen) => ({ Id: idOf(seen) })));
-    for (const [pod, before] of Object.entries({ rmalw, rmnev })) {
-      const after = await untilPod(pod, "to be back", (seen) => statusOf(seen).ready && idOf(seen) !== idOf(before));
-      expect(statusOf(after)).toMatchObject({ restartCount: 0, lastState: {} });
-      expect(after.status.phase).toBe("Running");
-      expect(timeline.of(pod, ["start"]).filter((line) => line === "start a#0")).toHaveLength(2);
-    }
-    expect(idOf(await untilRunning("rmalw"), "b")).toBe(idOf(rmalw, "b"));
-    expect((await node.pod("rmdone"))?.status).toMatchObject({
-      phase: "Succeeded",
-      containerStatuses: [{ state: { terminated: { exitCode: 0, reason: "Completed" } } }],
-    });
-    expect(timeline.of("rmdone", ["start"])).toEqual(["start POD#0", "start a#0"]);
-  });
-
-  test.concurrent("69-docker-stop-restart-pause", async () => {
-    const folder = "69-docker-stop-restart-pause";
-    for (const pod of ["stp", "rst", "pau"]) write(folder, pod);
-    const [stp, rst, pau] = [await untilRunning("stp"), await untilRunning("rst"), await untilRunning("pau")];
-    const engine = (pod: PodItem, action: string) => callEngine(`/containers/${idOf(pod)}/${action}`);
-    await Promise.all([engine(pau, "pause"), engine(rst, "restart?t=2"), engine(stp, "stop?t=2")]);
-    const isBack = (seen: PodItem) => statusOf(seen).restartCount === 1 && statusOf(seen).ready;
-    const stopped = await untilPod("stp", "to be back", isBack);
-    expect(statusOf(stopped).lastState.terminated).toMatchObject({ exitCode: 0, reason: "Completed" });
-    await Bun.sleep(WRONG_REACTION_MS);
-    await engine(pau, "unpause");
-    for (const [pod, before] of Object.entries({ rst, pau })) {
-      const after = await untilRunning(pod);
-      expect(idOf(after)).toBe(idOf(before));
-      expect(statusOf(after)).toMatchObject({ restartCount: 0, lastState: {} });
-    }
-    expect(timeline.of("rst", ["start", "die"])).toEqual(["start POD#0", "start a#0", "die 0 a#0", "start a#0"]);
-    expect(timeline.of("pau", ["start", "die"])).toEqual(["start POD#0", "start a#0"]);
   });
 
   test.concurrent("74-truncated-then-fixed: the pod stays as it was, the finding is reported (docs/differences.md)", async () => {

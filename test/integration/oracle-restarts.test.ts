@@ -3,11 +3,10 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { EngineTimeline, recordedManifest } from "../support/engine-timeline.ts";
+import { recordedManifest } from "../support/engine-timeline.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 const LIMIT_MS = 60_000;
-const WRONG_REACTION_MS = 2_000;
 
 const write = (node: TestNode, folder: string, pod: string) =>
   node.writeManifest(`${pod}.yaml`, recordedManifest(`${folder}/manifest-${pod}-1.yaml`));
@@ -24,16 +23,6 @@ async function seenOf(node: TestNode): Promise<string[]> {
     )
     .sort();
 }
-
-const untilPhases = (node: TestNode, phase: string, count: number) =>
-  node.until(
-    `${count} pods to be ${phase}`,
-    async () => {
-      const pods = await node.pods();
-      return pods.length === count && pods.every(({ status }) => status.phase === phase);
-    },
-    LIMIT_MS,
-  );
 
 describeWithEngine("our own restarts, --runonce and manifest paths as recorded (oracle 70 to 88)", () => {
   test.concurrent("70-kubelet-kill9-restart: same containers, same counts, no readiness lost", async () => {
@@ -54,35 +43,6 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     expect(exitCode).toBe(0);
     const states = (await node.listAll()).map(({ State }) => State).sort();
     expect(states).toEqual(["exited", "running", "running", "running", "running", "running"]);
-  });
-
-  test.concurrent("85-completed-pod-and-restart: what is done stays done, whatever is removed", async () => {
-    const node = testNode();
-    const folder = "85-completed-pod-and-restart";
-    for (const pod of ["cmpn", "cmpf"]) write(node, folder, pod);
-    const timeline = await EngineTimeline.of(node);
-    const first = await node.start();
-    await untilPhases(node, "Succeeded", 2);
-    for (const pod of ["cmpn", "cmpf"])
-      await node.until("the sandboxes to stop", () => timeline.has(pod, "die 0 POD#0"));
-    await first.stop("SIGTERM");
-    const second = await node.start();
-    await untilPhases(node, "Succeeded", 2);
-    await node.removeAll(await node.containers("a"));
-    await Bun.sleep(WRONG_REACTION_MS);
-    await node.removeAll(await node.sandboxes());
-    await Bun.sleep(WRONG_REACTION_MS);
-    await untilPhases(node, "Succeeded", 2);
-    await second.kill();
-    await node.start();
-    await untilPhases(node, "Succeeded", 2);
-    await Bun.sleep(WRONG_REACTION_MS);
-    expect(await node.listAll()).toEqual([]);
-    for (const pod of ["cmpn", "cmpf"]) expect(timeline.of(pod, ["start"])).toEqual(["start POD#0", "start a#0"]);
-    for (const { status } of await node.pods()) {
-      expect(status.containerStatuses?.[0]?.state.terminated).toMatchObject({ exitCode: 0, reason: "Completed" });
-    }
-    await timeline.stop();
   });
 
   test.concurrent("73-invalid-manifests: each is reported, none disturbs the others", async () => {

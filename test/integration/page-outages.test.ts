@@ -120,25 +120,6 @@ describeWithEngine("the page on other addresses, and while the engine or the API
     }
   });
 
-  test.concurrent("an engine that hangs: the node is not Ready, and the page says since when and what works", async () => {
-    const engine = await privateEngine();
-    await engine.provideImages("busybox:test");
-    const node = testNode({ socketPath: engine.socketPath });
-    node.writeManifest("web.json", POD("web"));
-    await node.start();
-    const page = await openPage(browser, node);
-    await row(page, /^web-.*Running/).waitFor();
-    engine.freeze();
-    const hangs = page.getByText(/since .*20\d\d.*: Docker GET \/_ping .* did not answer.*Containers keep running/);
-    await hangs.waitFor({ timeout: 60_000 });
-    type Node = { status: { conditions: { type: string; status: string }[] } };
-    const { status } = await node.readJson<Node>("/node");
-    expect(status.conditions.find(({ type }) => type === "Ready")?.status).toBe("False");
-    engine.thaw();
-    await untilGone(hangs);
-    await page.close();
-  });
-
   test.concurrent("engine and API server are away behind an open page, and come back: both are shown, and a log continues", async () => {
     const engine = await privateEngine();
     await engine.provideImages("busybox:test");

@@ -110,30 +110,6 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
     await node.untilPhase("livenever", "Failed");
   });
 
-  test("42: postStart hooks", async () => {
-    const hook = (postStart: object) => ({ command: ["sleep", "3600"], lifecycle: { postStart } });
-    const never = { restartPolicy: "Never" };
-    write(node, "psok", hook(exec("sh", "-c", "echo hooked > /hook")));
-    write(node, "psfailnever", hook(exec("sh", "-c", "exit 4")), never);
-    write(node, "pshttp", hook({ httpGet: { port: 8080, path: "/" } }));
-    write(node, "pstcp", hook({ tcpSocket: { port: 8080 } }), never);
-
-    await untilContainer(node, "psok", "to be ready", ({ ready }) => ready);
-    const [ok] = (await node.containers("c")).filter(({ Names }) => Names[0]?.includes("psok"));
-    expect(await node.exec(ok!.Id, "cat", "/hook")).toBe("hooked\n");
-
-    for (const name of ["psfailnever", "pstcp"]) {
-      const { status } = await untilContainer(node, name, "to end", (seen) => !!seen.state?.terminated);
-      expect(status.state?.terminated?.exitCode).toBe(137);
-    }
-    await untilContainer(node, "pshttp", "to be restarted", (seen) => seen.restartCount > 0);
-    expect(kubelet.log).toContain("failed - error: command 'sh -c exit 4' exited with 4: , message: \"\"");
-    expect(kubelet.log).toMatch(
-      /Http lifecycle hook \(\/\) for Container "c" in Pod "pshttp-[^"]+" failed - error: Get "http:\/\/([\d.]+):8080\/": dial tcp \1:8080: connect: connection refused, message: ""/,
-    );
-    expect(kubelet.log).toContain("Cannot run handler: invalid handler: tcpSocket");
-  });
-
   test("killing and restarting the kubelet flips no pod's readiness", async () => {
     const node = testNode();
     // Asked once when the startup probe succeeds, then not for minutes: only what was remembered says it is ready.

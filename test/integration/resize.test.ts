@@ -6,7 +6,7 @@ import { LABEL } from "../../src/docker/labels.ts";
 import { toCgroupPlan, toPodCgroupName } from "../../src/plan/pod-cgroup.ts";
 import { parseCgroupMounts } from "../../src/stats/cgroups/cgroup-layout.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { STOPPABLE, shell, sleeper } from "../support/manifests.ts";
+import { sleeper } from "../support/manifests.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { isRoot } from "../support/temp-dir.ts";
 import { type TestNode, toParentPath } from "../support/test-node.ts";
@@ -71,28 +71,6 @@ describeWithEngine("an edit of resources changes the running container", () => {
     await node.until("no cpu limit", async () => (await appliedTo(node, Id)).CpuQuota <= 0);
     expect(await node.containerIds()).toEqual([Id]);
     expect((await node.listAll()).length).toBe(2);
-  });
-
-  test("a limit that is raised after a kill ends the back-off, and bounds the pod before the container starts", async () => {
-    const node = testNode();
-    const eater = (memory: string) => {
-      const script = shell(`dd if=/dev/zero of=/dev/null bs=40M count=1 || exit 1; ${STOPPABLE}`);
-      node.writeManifest("pod.yaml", sleeper("eater", { ...script, resources: { limits: { memory } } }));
-    };
-    eater("16Mi");
-    await node.start();
-    const status = async () => (await node.pod("eater"))?.status.containerStatuses?.[0];
-    await node.until(
-      "a back-off of 20 s",
-      async () => (await status())?.state.waiting?.message?.includes("20s"),
-      60_000,
-    );
-    eater("128Mi");
-    await node.until("the container to be ready", async () => (await status())?.ready, 12_000);
-    const { Id } = await node.runningContainer("app");
-    const { CgroupParent, Memory } = await appliedTo(node, Id);
-    expect(Memory).toBe(128 * MI);
-    expect(readMemoryLimit(CgroupParent) ?? String(128 * MI)).toBe(String(128 * MI));
   });
 
   test("resources of the pod bound its cgroup, and an edit of them restarts nothing", async () => {

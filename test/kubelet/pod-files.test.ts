@@ -57,3 +57,10 @@ test("the termination log is made for one attempt, writable by any user of the c
   writeFileSync(path!, "bye");
   expect(readTerminationLog(path!)).toBe("bye");
 });
+
+test("what cannot be written is named", async () => {
+  writeFileSync(join(root, "pods"), "no directory");
+  const container = aContainer({ terminationMessagePath: "/dev/termination-log" });
+  const made = files.makeTerminationLog(aPod({}, { uid: "uid" }), container, 0);
+  await expect(made).rejects.toThrow(`Cannot write "${join(root, "pods", "uid", "containers", "app", "0")}": ENOTDIR`);
+});

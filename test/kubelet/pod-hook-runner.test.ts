@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import type { LifecycleHandler } from "../../src/base/api/container.ts";
 import type { ContainerAccess } from "../../src/base/model/container-access.ts";
-import { HookError, type HookTarget, runLifecycleHook } from "../../src/kubelet/pod-hook-runner.ts";
+import { HookError, type HookTarget, PodHookRunner, runLifecycleHook } from "../../src/kubelet/pod-hook-runner.ts";
+import { aContainer, aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingRecorder } from "../support/recording-logger.ts";
 import { closedPort, rawServers } from "../support/test-servers.ts";
 
 const rawServer = rawServers();
@@ -139,4 +141,17 @@ test.each([
 ])("refuses $detail", async ({ handler, detail }) => {
   const error = await failureOf(handler);
   expect(error.message).toBe(`Cannot run handler: ${detail}`);
+});
+
+test("a postStart hook that fails is an event, and its container is told", async () => {
+  const recorder = new RecordingRecorder();
+  const exec = { run: () => Promise.reject(new Error("no such command")) };
+  const node = { name: "node1", ip: "192.0.2.1", cpuCount: 1, memoryBytes: 1, bootId: "", machineId: "" };
+  const runner = new PodHookRunner({ exec, clock: new FakeClock(), version: "1.20", recorder, node });
+  const container = aContainer({ lifecycle: { postStart: { exec: { command: ["x"] } } } });
+  const started = runner.runPostStart({ pod: aPod(), container, podIps: [] }, "c1", never);
+  await expect(started).rejects.toThrow("no such command");
+  expect(recorder.events).toEqual([
+    expect.stringMatching(/ FailedPostStartHook Exec lifecycle hook .*no such command/),
+  ]);
 });

@@ -14,7 +14,6 @@ import type { Subprocess } from "bun";
 import { isConflict } from "../../src/docker/engine/docker-error.ts";
 import { TestDocker } from "./test-docker.ts";
 import { RUN_ID, unmountBelow } from "./test-node.ts";
-import { TestProxy } from "./test-proxy.ts";
 import { until } from "./until.ts";
 
 /**
@@ -30,7 +29,6 @@ export class PrivateEngine {
   /** At most 15 characters. */
   readonly #bridge = `kt${this.directory.slice(-6).toLowerCase()}`;
   readonly #subnet = `10.${200 + randomBelow(50)}.${1 + randomBelow(250)}`;
-  readonly #proxies: TestProxy[] = [];
   #child: Subprocess | undefined;
 
   readonly #flags: readonly string[];
@@ -113,13 +111,6 @@ export class PrivateEngine {
     this.#child?.kill("SIGCONT");
   }
 
-  /** A proxy to it, as slow as a test wants; closed with the engine. */
-  slowProxy(): TestProxy {
-    const proxy = new TestProxy(this.socketPath, join(this.directory, `slow${this.#proxies.length}.sock`));
-    this.#proxies.push(proxy);
-    return proxy;
-  }
-
   async provideImages(...names: string[]): Promise<void> {
     const script = join(import.meta.dir, "..", "..", "scripts", "images.mjs");
     const child = Bun.spawn({
@@ -143,7 +134,6 @@ export class PrivateEngine {
     if (this.#child && (this.#child.exitCode ?? this.#child.signalCode) !== null) await this.start();
     if (this.#child) await this.#removeContainers();
     await this.stop();
-    for (const proxy of this.#proxies.splice(0)) proxy.close();
     unmountBelow(this.directory);
     Bun.spawnSync(["ip", "link", "delete", this.#bridge], { stderr: "ignore" });
     rmSync(this.directory, { recursive: true, force: true });

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TarEntry, tarArchive } from "../../src/docker/engine/tar.ts";
@@ -178,63 +177,6 @@ export class TestRegistry {
       lines.push(`auth: {htpasswd: {realm: test, path: ${file}}}`);
     }
     writeFileSync(join(this.#directory, "config.yml"), `${lines.join("\n")}\n`);
-  }
-}
-
-/** Stands between Docker and a registry, and can be as a bad network: no byte more after half a layer, or nothing there. */
-export class BadNetwork {
-  readonly address: string;
-  doesStall = false;
-  /** Layers that were begun and not ended. */
-  stalled = 0;
-  readonly #upstream: string;
-  readonly #server: http.Server;
-
-  private constructor(registry: TestRegistry, port: number) {
-    this.#upstream = registry.address;
-    this.address = `127.0.0.1:${port}`;
-    this.#server = http.createServer((request, response) => void this.#forward(request, response));
-  }
-
-  static async before(registry: TestRegistry): Promise<BadNetwork> {
-    const [port = 0] = freePorts(1);
-    const network = new BadNetwork(registry, port);
-    await network.open();
-    return network;
-  }
-
-  /** After `close`: the same address answers again. */
-  open(): Promise<void> {
-    const [, port] = this.address.split(":");
-    return new Promise((resolve) => void this.#server.listen(Number(port), "127.0.0.1", resolve));
-  }
-
-  /** Cuts every connection; from now on nothing listens there. */
-  close(): void {
-    this.#server.closeAllConnections();
-    this.#server.close();
-  }
-
-  async #forward(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
-    const accept = request.headers.accept;
-    const answer = await fetch(`http://${this.#upstream}${request.url}`, {
-      method: request.method ?? "GET",
-      ...(accept ? { headers: { accept } } : {}),
-      decompress: false,
-    } as BunFetchRequestInit);
-    const body = Buffer.from(await answer.arrayBuffer());
-    const headers = Object.fromEntries(
-      ["content-type", "docker-content-digest", "docker-distribution-api-version"].flatMap((name) => {
-        const value = answer.headers.get(name);
-        return value === null ? [] : [[name, value]];
-      }),
-    );
-    const length = request.method === "HEAD" ? (answer.headers.get("content-length") ?? "0") : String(body.length);
-    response.writeHead(answer.status, { ...headers, "content-length": length });
-    const isLayer = request.method === "GET" && /\/blobs\//.test(request.url ?? "") && body.length > 10_000;
-    if (!isLayer || !this.doesStall) return void response.end(body);
-    this.stalled++;
-    response.write(body.subarray(0, body.length / 2));
   }
 }
 

@@ -8,12 +8,8 @@ type Address = string | number;
 const optionsOf = (address: Address) =>
   (typeof address === "string" ? { path: address } : { host: "127.0.0.1", port: address }) as TcpNetConnectOpts;
 
-/** Stands before a server: makes it slow, passes nothing on, or cuts and refuses connections. To be closed. */
+/** Stands before a server: passes nothing on, or cuts and refuses connections. To be closed. */
 export class TestProxy {
-  /** How late each piece of an answer comes. */
-  delayMs = 0;
-  /** How many bytes of an answer come in one piece, one piece each 20 ms; 0 = as they come. */
-  pieceBytes = 0;
   /** Connections so far, refused ones included. */
   connections = 0;
   readonly address: Address;
@@ -70,14 +66,6 @@ export class TestProxy {
         this.#sockets.delete(socket);
       }
     };
-    let last = Promise.resolve();
-    const inTurn = (work: () => unknown) => {
-      const dueMs = performance.now() + this.delayMs;
-      last = last.then(async () => {
-        await Bun.sleep(Math.max(0, dueMs - performance.now()));
-        await work();
-      });
-    };
     for (const socket of both) {
       this.#sockets.add(socket);
       socket.on("error", end);
@@ -85,16 +73,7 @@ export class TestProxy {
     }
     client.on("data", (bytes) => void server.write(bytes));
     client.on("close", end);
-    server.on("data", (bytes: Buffer) => inTurn(() => this.#hand(client, bytes)));
-    server.on("close", () => inTurn(end));
-  }
-
-  async #hand(client: Socket, bytes: Buffer): Promise<void> {
-    for (let rest = bytes; rest.length > 0 && !client.destroyed; ) {
-      const size = this.pieceBytes || rest.length;
-      client.write(rest.subarray(0, size));
-      rest = rest.subarray(size);
-      if (rest.length > 0) await Bun.sleep(20);
-    }
+    server.on("data", (bytes) => void client.write(bytes));
+    server.on("close", () => client.end());
   }
 }

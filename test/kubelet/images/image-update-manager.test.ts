@@ -21,6 +21,7 @@ let world: KubeletWorld;
 let stored: StoredFile<readonly ImageUpdateRecord[]>;
 let newest: string;
 let pulls: string[];
+let isLocked = false;
 let metrics: KubeletMetrics;
 
 const pod = (name: string, annotations: Record<string, string>, metadata: Partial<Pod["metadata"]> = {}): Pod =>
@@ -48,7 +49,7 @@ const create = (overrides: Partial<ImageUpdateManagerDeps> = {}) =>
             return `id of ${ref}`;
           },
           describe: async () => ({ ref: "web@sha256:a", tag: "1" }),
-          isLocked: async () => false,
+          isLocked: async () => isLocked,
         },
         metrics,
         ...overrides,
@@ -162,6 +163,24 @@ describe("updates of images", () => {
     expect(["a", "b"].map(imageOf)).toEqual(["web@sha256:b", "web@sha256:b"]);
     await world.clock.advance(9000);
     expect(report()).toEqual({ state: "pinned", current: "web@sha256:b" });
+  });
+
+  test("a file of the pod, or its annotation, blocks an update that is there", async () => {
+    const lock = { ...DIGEST, "kubelet-ts.io/image-update-lock": "data/updates.lock" };
+    isLocked = true;
+    await start(pod("web", lock));
+    newest = "web@sha256:b";
+    manager().checkNow(undefined);
+    await world.clock.advance(20_000);
+    const held = () => ({ message: manager().report()[0]?.message, image: imageOf("web") });
+    expect(held()).toEqual({ message: "held by the file data/updates.lock", image: "web@sha256:a" });
+    isLocked = false;
+    world.submit(pod("web", { ...lock, "kubelet-ts.io/image-update-hold": "true" }));
+    await world.clock.advance(20_000);
+    expect(held()).toEqual({ message: "held by its annotation", image: "web@sha256:a" });
+    world.submit(pod("web", lock));
+    await world.clock.advance(20_000);
+    expect(imageOf("web")).toBe("web@sha256:b");
   });
 
   test("the random delay of the next look-up is drawn once, also over a restart", async () => {
