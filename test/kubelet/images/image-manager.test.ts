@@ -331,6 +331,26 @@ describe("concurrent requests", () => {
     expect(events.filter((event) => event.includes("Successfully pulled"))).toHaveLength(20);
   });
 
+  test("all credentials are tried; a pod without any does not profit from the pull of one that has them", async () => {
+    const auth = (password: string) => ({ username: "puller", password, serveraddress: "127.0.0.1:5000" });
+    start({
+      credentials: { lookUp: async (_, secrets) => (secrets.length > 0 ? [auth("old"), auth("s3cret")] : []) },
+    });
+    pull = (request) => {
+      const sent = Buffer.from(request.headers.get("X-Registry-Auth") ?? "", "base64url").toString();
+      if (sent.includes("s3cret")) return pullWell(request);
+      return Response.json({ message: "unauthorized: authentication required" }, { status: 500 });
+    };
+    const container = aContainer({ image: REF, imagePullPolicy: "Always" });
+    const outcomes = await Promise.allSettled(
+      [[{ metadata: { name: "regcred" }, type: "" }], []].map((pullSecrets, index) =>
+        manager.ensureImage(aPod({}, { uid: `pod${index}` }), container, { pullSecrets }, never),
+      ),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    expect(JSON.stringify([events, logger.lines])).not.toContain("s3cret");
+  });
+
   test("the signal of the last waiting caller ends the pull", async () => {
     const { promise: gone, resolve } = Promise.withResolvers<void>();
     pull = () =>
