@@ -1,12 +1,10 @@
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { fillUp } from "../support/fill-up.ts";
 import { askApi, startWithApi } from "../support/local-api.ts";
-import { podSpec, sleeper, workload } from "../support/manifests.ts";
-import { mounting } from "../support/temp-dir.ts";
+import { podSpec, workload } from "../support/manifests.ts";
 import { until } from "../support/until.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/default/configmaps";
@@ -43,36 +41,6 @@ describeWithEngine("the local API under faults and load", () => {
       const { json } = await askApi(node, "GET", `${CONFIG_MAPS}/${name}`);
       expect(Number(json.data.value)).toBeGreaterThanOrEqual(round);
     }
-  });
-
-  test.if(mounting.ok)("a full disk refuses writes with 507 and changes nothing", async () => {
-    const node = testNode();
-    Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=16m", "none", node.rootDir]);
-    node.writeManifest("web.yaml", sleeper("web"));
-    // A full disk is a reason to evict pods.
-    await startWithApi(node, ["--eviction-hard="]);
-    const { Id } = await node.runningContainer("app");
-    await askApi(node, "POST", CONFIG_MAPS, configMap("c", "old"));
-    const file = join(node.rootDir, "manifests", "default", "configmap-c.yaml");
-    const text = readFileSync(file, "utf8");
-    const filler = join(node.rootDir, "filler");
-    fillUp(filler);
-    const large = "new".repeat(10_000);
-    const patch = (value: string) =>
-      askApi(node, "PATCH", `${CONFIG_MAPS}/c`, { data: { value } }, "application/merge-patch+json");
-    for (const answer of [await askApi(node, "POST", CONFIG_MAPS, configMap("d", large)), await patch(large)]) {
-      expect([answer.status, answer.json.kind, answer.json.reason]).toEqual([507, "Status", "InsufficientStorage"]);
-      expect(answer.json.message).toContain("disk");
-    }
-    expect(readFileSync(file, "utf8")).toBe(text);
-    expect((await askApi(node, "GET", `${CONFIG_MAPS}/c`)).json.data).toEqual({ value: "old" });
-    expect((await askApi(node, "GET", `${CONFIG_MAPS}/d`)).status).toBe(404);
-    expect((await node.runningContainer("app")).Id).toBe(Id);
-    rmSync(filler);
-    expect((await patch("new")).status).toBe(200);
-    expect((await askApi(node, "POST", CONFIG_MAPS, configMap("d", large))).status).toBe(201);
-    expect(parse(readFileSync(file, "utf8")).data).toEqual({ value: "new" });
-    expect((await node.runningContainer("app")).Id).toBe(Id);
   });
 
   test("a kill in the middle of deletions: owners and namespaces go with the last of their pods", async () => {

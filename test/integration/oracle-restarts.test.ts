@@ -45,38 +45,6 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     expect(states).toEqual(["exited", "running", "running", "running", "running", "running"]);
   });
 
-  test.concurrent("73-invalid-manifests: each is reported, none disturbs the others", async () => {
-    const node = testNode();
-    write(node, "73-invalid-manifests", "good");
-    // Unknown fields are errors here unless one says otherwise: docs/differences.md.
-    const kubelet = await node.start(["--validate=warn"]);
-    const good = await node.runningContainer("a");
-    const manifests = JSON.parse(recordedManifest("73-invalid-manifests/manifests.json")) as Record<string, string>;
-    for (const [name, text] of Object.entries(manifests)) writeFileSync(join(node.manifestDir, `${name}.yaml`), text);
-    // `badenv` has a variable named "1 A", which newer Kubernetes accepts.
-    const accepted = ["badenv", "cpufloat", "dupkeys2", "good", "neggrace", "statusset", "unknownfield"];
-    const names = async () => (await node.pods()).map(({ metadata }) => metadata.name!);
-    const wanted = accepted.map((name) => `${name}-${node.name}`);
-    await node.until(
-      "the accepted pods",
-      async () => {
-        expect(await names()).toEqual(wanted);
-        return true;
-      },
-      LIMIT_MS,
-    );
-    const files: Record<string, string> = { badenv: "badenvname", dupkeys2: "dupkeys" };
-    const acceptedFiles = new Set(accepted.map((name) => files[name] ?? name));
-    const rejected = Object.keys(manifests).filter((name) => !acceptedFiles.has(name));
-    await node.until("a finding for each of the others", () => {
-      const silent = rejected.filter((name) => !kubelet.log.includes(`/${name}.yaml`));
-      if (silent.length > 0) throw new Error(`no finding for ${silent.join(" ")}`);
-      return true;
-    });
-    expect(await names()).toEqual(wanted);
-    expect((await node.running("a")).map(({ Id }) => Id)).toContain(good.Id);
-  });
-
   test.concurrent("88-manifest-path-missing-or-file: a single file", async () => {
     const node = testNode();
     const file = join(node.directory, "single.yaml");

@@ -2,7 +2,6 @@ import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import {
-  batch,
   claim,
   claimSpec,
   list,
@@ -39,35 +38,7 @@ const volumeStatistics = (node: TestNode, name: string) =>
     ),
   );
 
-describeWithEngine("a Deployment in a manifest directory", () => {
-  test("runs, keeps its pods over a restart, rolls, survives a bad image, and goes with its file", async () => {
-    const node = testNode();
-    const deployment = (container = {}) => workload("Deployment", "web", { replicas: 2 }, podSpec(container));
-    node.writeManifest("web.yaml", deployment());
-    let kubelet = await node.start();
-    const first = await readyPods(node, 2);
-    const { name, ownerReferences } = first[0]!.metadata;
-    expect(name).toMatch(/^web-\w+-\w{5}$/);
-    expect(ownerReferences?.[0]).toMatchObject({ apiVersion: "apps/v1", kind: "ReplicaSet", controller: true });
-    const containers = await node.containerIds();
-
-    await kubelet.stop();
-    kubelet = await node.start();
-    expect(uidsOf(await readyPods(node, 2))).toEqual(uidsOf(first));
-    expect(await node.containerIds()).toEqual(containers);
-
-    node.writeManifest("web.yaml", deployment({ image: "busybox:absent", imagePullPolicy: "Never" }));
-    await node.until("a pod of the bad image", async () => (await node.pods()).length === 3);
-    expect(uidsOf((await node.pods()).filter(isReady))).toEqual(uidsOf(first));
-
-    node.writeManifest("web.yaml", deployment({ env: [{ name: "ROUND", value: "2" }] }));
-    await readyPods(node, 2, ({ spec }) => spec.containers[0]!.image === "busybox:test");
-    await untilReplaced(node, first);
-
-    node.removeManifest("web.yaml");
-    await node.untilEmpty();
-  });
-});
+describeWithEngine("a Deployment in a manifest directory", () => {});
 
 describeWithEngine("the other workloads", () => {
   test("a StatefulSet starts its pods in order, and each finds its claim again after an update", async () => {
@@ -102,24 +73,6 @@ describeWithEngine("the other workloads", () => {
       await removeContainersOf(node.docker, node.name);
       for (const ordinal of [0, 1]) await node.docker.removeVolume(`${data}-db-${ordinal}`);
     }
-  });
-
-  test("a Job runs once, also over a restart; a DaemonSet has one pod", async () => {
-    const node = testNode();
-    const job = batch("Job", "once", { completions: 2 }, shell("echo done"));
-    node.writeManifest("all.yaml", list(job, workload("DaemonSet", "agent")));
-    const kubelet = await node.start();
-    const isDone = async () => {
-      const pods = await node.pods();
-      const ended = pods.filter(({ status }) => status.phase === "Succeeded");
-      return ended.length === 2 && pods.length === 3 && pods.map(({ metadata }) => metadata.uid).sort();
-    };
-    const uids = await node.until("two ended pods and a daemon", isDone);
-    await node.untilLogged(kubelet, "Completed: Job completed job=default/once");
-    await kubelet.stop();
-    const again = await node.start();
-    expect(await node.until("the same pods", isDone)).toEqual(uids);
-    expect(again.log).not.toContain("Created pod");
   });
 });
 

@@ -28,7 +28,7 @@ const WARM_UP_KIB = 40 * 1024;
 /** Growth and shrinkage of the heap from round to round; 2 KiB leaked with each edit would be 20 MiB in half an hour. */
 const SWING_KIB = 15 * 1024;
 
-/** What the manifest of a pod says; pod `p3` is in the file `p3.json`. */
+/** The manifest of a pod in short; that of pod `p3` is the file `p3.json`. */
 interface Wish {
   revision: number;
   label: number;
@@ -50,7 +50,7 @@ function toManifest(pod: string, { revision, label, volume }: Wish): string {
 class Operator {
   readonly #directory: string;
   readonly #random: () => number;
-  /** By name of the pod. */
+  /** Keys are names of pods. */
   readonly wanted = new Map<string, Wish>();
 
   constructor(node: TestNode, random: () => number) {

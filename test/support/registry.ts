@@ -66,12 +66,11 @@ export class TestRegistry {
   static async start(options: RegistryOptions = {}): Promise<TestRegistry> {
     const registry = new TestRegistry(options, (await readEngine("/info")).includes("io.containerd.snapshotter"));
     await registry.#writeConfig();
-    await registry.start();
+    await registry.#start();
     return registry;
   }
 
-  /** Starts it again after `stop`, with what it held. */
-  async start(): Promise<void> {
+  async #start(): Promise<void> {
     const child = Bun.spawn([program ?? INSTALLED, "serve", join(this.#directory, "config.yml")], {
       stdin: "ignore",
       stdout: "ignore",
@@ -84,24 +83,19 @@ export class TestRegistry {
     });
   }
 
-  async stop(): Promise<void> {
+  async cleanUp(): Promise<void> {
     this.#child?.kill("SIGKILL");
     await this.#child?.exited;
-  }
-
-  async cleanUp(): Promise<void> {
-    await this.stop();
     rmSync(this.#directory, { recursive: true, force: true });
   }
 
   /**
-   * Puts an image of one layer into it.
+   * Puts an image of one random file into it, so that no two are the same.
    * @param name with tag, e.g. `oracle/app:1`
-   * @param layerBytes size of the one file in it; random, so that no two images are the same
    */
-  push(name: string, layerBytes = 100): Promise<PushedImage> {
+  push(name: string): Promise<PushedImage> {
     const config = { Cmd: ["/file"], Env: ["A=b"], User: "1000" };
-    return this.#push(name, [{ path: "file", mode: 0o644, data: randomBytes(layerBytes) }], config);
+    return this.#push(name, [{ path: "file", mode: 0o644, data: randomBytes(100) }], config);
   }
 
   /** Puts an image into it that runs, and ends on TERM; each one is another. */
