@@ -13,7 +13,7 @@ const PODS = 50;
 const LIMIT_MS = 240_000;
 /** Pods, Services, the Node, two ConfigMaps, and the Secret of the service account. */
 const WATCHES = 6;
-const FAULT_MS = 6_000;
+const FAULT_MS = 3_000;
 /** A lease is renewed every ten seconds. */
 const MISSED_RENEWAL_MS = 14_000;
 /** Far from a storm: there are six watches, and `--kube-api-qps` alone would allow hundreds. */
@@ -21,7 +21,7 @@ const MOST_REQUESTS = 50;
 /** Times that the network goes and comes, four seconds each. */
 const FLAPS = Number(process.env.KUBELET_TS_TEST_FLAPS ?? 4);
 /** The API server is unreachable for this time when it is killed. Unit: milliseconds. */
-const OUTAGE_MS = Number(process.env.KUBELET_TS_TEST_OUTAGE ?? 5) * 1000;
+const OUTAGE_MS = Number(process.env.KUBELET_TS_TEST_OUTAGE ?? 2) * 1000;
 
 /** Faults of the connection to the API server. */
 const FAULTS: Readonly<Record<string, Fault>> = {
