@@ -63,6 +63,12 @@ const ingress = (
     },
   }) as unknown as Ingress;
 
+/** An Ingress with one path that leads to the Service web. */
+const web = (annotations: Record<string, string> = {}, spec: object = {}, metadata: object = {}) =>
+  ingress("a", { "a.test": [["/", "Prefix", "web"]] }, annotations, spec, metadata);
+
+const tls = (secretName: string, ...hosts: string[]) => ({ tls: [{ hosts, secretName }] });
+
 const compute = (ingresses: Ingress[], others: Partial<IngressObjects> = {}) =>
   computeIngressConfig({
     ingresses,
@@ -142,7 +148,7 @@ const ROUTES: [string, Ingress[], string[]][] = [
   [
     "of two with one path the older one has it",
     [
-      ingress("a", { "a.test": [["/", "Prefix", "web"]] }, {}, {}, { creationTimestamp: "2026-01-02T00:00:00Z" }),
+      web({}, {}, { creationTimestamp: "2026-01-02T00:00:00Z" }),
       ingress("b", { "a.test": [["/", "Prefix", "api"]] }, {}, {}, { creationTimestamp: "2026-01-01T00:00:00Z" }),
     ],
     [UNKNOWN, "a.test: / -> api"],
@@ -183,7 +189,7 @@ const ROUTES: [string, Ingress[], string[]][] = [
   [
     "other classes are not ours",
     [
-      ingress("a", { "a.test": [["/", "Prefix", "web"]] }, {}, { ingressClassName: "nginx" }),
+      web({}, { ingressClassName: "nginx" }),
       ingress("b", { "b.test": [["/", "Prefix", "web"]] }, {}, { ingressClassName: "ours" }),
       ingress("c", { "c.test": [["/", "Prefix", "web"]] }, {}, { ingressClassName: "traefik" }),
     ],
@@ -209,24 +215,20 @@ const PROBLEMS: [string, Ingress, string][] = [
   ],
   [
     "a Secret of TLS that is missing",
-    ingress("a", { "a.test": [["/", "Prefix", "web"]] }, {}, { tls: [{ hosts: ["a.test"], secretName: "none" }] }),
+    web({}, tls("none", "a.test")),
     'there is no Secret "default/none": its hosts are not served by HTTPS',
   ],
   [
     "a Secret without a certificate",
-    ingress("a", { "a.test": [["/", "Prefix", "web"]] }, {}, { tls: [{ hosts: ["a.test"], secretName: "users" }] }),
+    web({}, tls("users", "a.test")),
     'Secret "default/users" has no keys tls.crt and tls.key',
   ],
   [
     "a Secret of passwords of another namespace",
-    ingress("a", { "a.test": [["/", "Prefix", "web"]] }, { "auth-type": "basic", "auth-secret": "shop/users" }),
+    web({ "auth-type": "basic", "auth-secret": "shop/users" }),
     'there is no Secret "shop/users" in its namespace: requests are answered 503',
   ],
-  [
-    "basic auth without a Secret",
-    ingress("a", { "a.test": [["/", "Prefix", "web"]] }, { "auth-type": "basic" }),
-    "needs the annotation auth-secret",
-  ],
+  ["basic auth without a Secret", web({ "auth-type": "basic" }), "needs the annotation auth-secret"],
   ["a host", ingress("a", { "a_b.test": [["/", "Prefix", "web"]] }), 'host "a_b.test" is not a DNS name'],
   ["an expression", ingress("a", { "a.test": [["/(", "Prefix", "web"]] }, { "use-regex": "true" }), "not a regular"],
 ];
@@ -270,8 +272,6 @@ const ownLines = (text: string) =>
     .split("\n")
     .map((line) => line.trim());
 
-const TLS = { tls: [{ hosts: ["a.test"], secretName: "tls" }] };
-
 test.each([
   [{ "proxy-body-size": "8m" }, "client_max_body_size 8m;"],
   [{ "proxy-body-size": "0" }, "client_max_body_size 0;"],
@@ -299,20 +299,20 @@ test("groups of a path are in the target of a rewrite", () => {
 });
 
 test("with a certificate HTTP is redirected, with the port of HTTPS, unless an annotation says otherwise", () => {
-  const given = ingress("a", { "a.test": [["/", "Prefix", "web"]] }, {}, TLS);
+  const given = web({}, tls("tls", "a.test"));
   const { text, files } = compute([given], { ports: { http: 8080, https: 8443 } });
   const [file] = files.keys();
   expect(ownLines(text)).toContain("listen 8443 ssl http2;");
   expect(ownLines(text)).toContain(`ssl_certificate_key /run/ingress/${file};`);
   expect(ownLines(text)).toContain("if ($scheme = http) { return 308 https://$host:8443$request_uri; }");
-  expect(ownLines(one({ "ssl-redirect": "false" }, "/", TLS).text).join("\n")).not.toContain("308");
+  expect(ownLines(one({ "ssl-redirect": "false" }, "/", tls("tls", "a.test")).text).join("\n")).not.toContain("308");
   expect(ownLines(one({}).text).join("\n")).not.toMatch(/308|ssl/);
 });
 
 test.each([
-  ["a host of spec.tls", { tls: [{ hosts: ["a.test"], secretName: "tls" }] }, true],
-  ["a wildcard of spec.tls", { tls: [{ hosts: ["*.test"], secretName: "tls" }] }, true],
-  ["another host", { tls: [{ hosts: ["b.test"], secretName: "tls" }] }, false],
+  ["a host of spec.tls", tls("tls", "a.test"), true],
+  ["a wildcard of spec.tls", tls("tls", "*.test"), true],
+  ["another host", tls("tls", "b.test"), false],
   ["without hosts those of the certificate", { tls: [{ secretName: "tls" }] }, true],
 ])("a certificate is for %s", (_, spec, want) => {
   expect(ownLines(one({}, "/", spec).text).some((line) => line.startsWith("ssl_certificate "))).toBe(want);
@@ -321,7 +321,7 @@ test.each([
 test("a key that is not that of the certificate is refused, and nothing of it is told", () => {
   const other = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs8", format: "pem" });
   const secrets = new Map([secret("tls", { "tls.crt": CERTIFICATE, "tls.key": String(other) })]);
-  const given = ingress("a", { "a.test": [["/", "Prefix", "web"]] }, {}, TLS);
+  const given = web({}, tls("tls", "a.test"));
   const { problems, files, text } = compute([given], { secrets });
   const message =
     'Secret "default/tls" has a key that is not that of its certificate: its hosts are not served by HTTPS';
@@ -385,7 +385,7 @@ test.each(["(?<host>a)", "(?i)a", "a**", "[z-a]", "(a", "a{2000}", "(?:a{99}){99
 test.each(["configuration-snippet", "server-snippet", "auth-url", "auth-tls-secret"])(
   "%s is refused by name, and other Ingresses stay",
   (name) => {
-    const wrong = ingress("a", { "a.test": [["/", "Prefix", "web"]] }, { [name]: "more_set_headers x;" });
+    const wrong = web({ [name]: "more_set_headers x;" });
     const { problems, text } = compute([wrong, ingress("b", { "b.test": [["/", "Prefix", "web"]] })]);
     expect(problems.get("default/a")![0]!.message).toContain(`nginx.ingress.kubernetes.io/${name} is not supported`);
     expect(routesOf(text)).toEqual([UNKNOWN, "b.test: / -> web"]);
@@ -393,10 +393,7 @@ test.each(["configuration-snippet", "server-snippet", "auth-url", "auth-tls-secr
 );
 
 test("what nginx refuses leads to its Ingress, by line or file", () => {
-  const given = [
-    ingress("a", { "a.test": [["/", "Prefix", "web"]] }),
-    ingress("b", { "b.test": [["/x", "Exact", "api"]] }, {}, { tls: [{ hosts: ["b.test"], secretName: "tls" }] }),
-  ];
+  const given = [web(), ingress("b", { "b.test": [["/x", "Exact", "api"]] }, {}, tls("tls", "b.test"))];
   const config = compute(given);
   const lines = config.text.split("\n");
   const lineOf = (part: string) => lines.findIndex((line) => line.includes(part)) + 1;
@@ -414,7 +411,7 @@ test("what nginx refuses leads to its Ingress, by line or file", () => {
 });
 
 test("the revision changes with what is served only", () => {
-  const given = [ingress("a", { "a.test": [["/", "Prefix", "web"]] })];
+  const given = [web()];
   const hash = (text: string) => createHash("sha256").update(text).digest("hex");
   expect(hash(compute(given).text)).toBe(hash(compute([...given]).text));
   const more = { pods: new ServicePods([pod("web", "10.0.0.9")]) };
