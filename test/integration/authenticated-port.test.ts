@@ -193,22 +193,6 @@ describeWithClients("the authenticated port: access to containers", () => {
       expect((await curl(port, path("containerLogs", "app", "previous=true"), as(alice))).status).toBe(400);
       expect((await curl(port, path("containerLogs", "app"), unknown)).status).toBe(401);
     });
-
-    test("/containerLogs?follow continues until the client leaves", async () => {
-      const url = `https://127.0.0.1:${port}${path("containerLogs", "app", "follow=1&tailLines=0")}`;
-      const child = Bun.spawn({ cmd: ["curl", "-sN", ...as(alice), url], stdout: "pipe" });
-      let text = "";
-      void (async () => {
-        for await (const chunk of child.stdout) text += Buffer.from(chunk).toString();
-      })();
-      await node.until("a followed line", async () => {
-        const show = path("run", "app", "cmd=dd+if=/www/index.html+of=/proc/1/fd/1");
-        await curl(port, show, [...as(alice), "-X", "POST"]);
-        return text.includes("from the pod");
-      });
-      child.kill();
-      await child.exited;
-    });
   });
 
   describe("WebSocket", () => {

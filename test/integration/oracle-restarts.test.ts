@@ -4,47 +4,8 @@ import { join } from "node:path";
 import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { recordedManifest } from "../support/engine-timeline.ts";
-import type { TestNode } from "../support/test-node.ts";
 
-const LIMIT_MS = 60_000;
-
-const write = (node: TestNode, folder: string, pod: string) =>
-  node.writeManifest(`${pod}.yaml`, recordedManifest(`${folder}/manifest-${pod}-1.yaml`));
-
-/** `kra/a id restartCount ready` of everything that /pods shows, sorted. */
-async function seenOf(node: TestNode): Promise<string[]> {
-  const pods = await node.pods();
-  return pods
-    .flatMap(({ metadata, status }) =>
-      [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map(
-        ({ name, containerID, restartCount, ready }) =>
-          `${metadata.uid} ${metadata.name}/${name} ${containerID} ${restartCount} ${ready}`,
-      ),
-    )
-    .sort();
-}
-
-describeWithEngine("our own restarts, --runonce and manifest paths as recorded (oracle 70 to 88)", () => {
-  test.concurrent("70-kubelet-kill9-restart: same containers, same counts, no readiness lost", async () => {
-    const node = testNode();
-    for (const pod of ["kra", "krb"]) write(node, "70-kubelet-kill9-restart", pod);
-    const first = await node.start();
-    const isReady = async () => {
-      const pods = await node.pods();
-      return pods.length === 2 && pods.every(({ status }) => status.containerStatuses?.every(({ ready }) => ready));
-    };
-    await node.until("both to be ready", isReady, LIMIT_MS);
-    const before = await seenOf(node);
-    await first.kill();
-    const second = await node.start();
-    await node.until("both to be ready again", isReady, LIMIT_MS);
-    expect(await seenOf(node)).toEqual(before);
-    const { exitCode } = await second.stop("SIGTERM");
-    expect(exitCode).toBe(0);
-    const states = (await node.listAll()).map(({ State }) => State).sort();
-    expect(states).toEqual(["exited", "running", "running", "running", "running", "running"]);
-  });
-
+describeWithEngine("--runonce and manifest paths as recorded (oracle 79, 88)", () => {
   test.concurrent("88-manifest-path-missing-or-file: a single file", async () => {
     const node = testNode();
     const file = join(node.directory, "single.yaml");

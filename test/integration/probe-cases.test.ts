@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from "bun:test";
 import type { ContainerStatus } from "../../src/base/api/pod.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
-import { shell, sleeper } from "../support/manifests.ts";
+import { sleeper } from "../support/manifests.ts";
 import type { PodItem, TestNode } from "../support/test-node.ts";
 
 /** A pod of the recorded cases: one container of busybox. */
@@ -82,32 +82,6 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
     await Bun.sleep(2000);
     const processes = await node.exec(timeout!.Id, "ps", "-o", "args");
     expect(processes.split("\n").filter((line) => line === "sleep 5").length).toBeLessThanOrEqual(1);
-  });
-
-  test("40: liveness that fails restarts the container, or ends a pod that never restarts", async () => {
-    const dies = {
-      ...shell("touch /ok; sleep 2; rm /ok; sleep 3600"),
-      livenessProbe: { ...exec("cat", "/ok"), periodSeconds: 1, failureThreshold: 2 },
-    };
-    write(node, "livefail", dies);
-    write(node, "livenever", dies, { restartPolicy: "Never" });
-    const httpGet = { path: "/x", port: 8080 };
-    write(node, "livehttp", {
-      command: ["sleep", "3600"],
-      livenessProbe: { httpGet, periodSeconds: 1, failureThreshold: 3 },
-    });
-
-    for (const name of ["livefail", "livehttp"]) {
-      const { status } = await untilContainer(node, name, "to be restarted", (seen) => seen.restartCount > 0);
-      expect(status.lastState?.terminated).toMatchObject({ exitCode: 137, reason: "Error" });
-    }
-    expect(kubelet.log).toContain("Container c failed liveness probe, will be restarted");
-    expect(kubelet.log).toMatch(
-      /Liveness probe failed: Get "http:\/\/([\d.]+):8080\/x": dial tcp \1:8080: connect: connection refused/,
-    );
-    const { status } = await untilContainer(node, "livenever", "to end", (seen) => !!seen.state?.terminated);
-    expect(status).toMatchObject({ restartCount: 0, ready: false, state: { terminated: { exitCode: 137 } } });
-    await node.untilPhase("livenever", "Failed");
   });
 
   test("killing and restarting the kubelet flips no pod's readiness", async () => {
