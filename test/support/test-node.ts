@@ -245,8 +245,8 @@ export class TestNode {
     );
   }
 
-  untilEmpty(limitMs = PATIENCE_MS): Promise<true> {
-    return this.until("no container", async () => (await this.listAll()).length === 0, limitMs);
+  untilEmpty(): Promise<true> {
+    return this.until("no container", async () => (await this.listAll()).length === 0);
   }
 
   async removeAll(containers: readonly { Id: string }[]): Promise<void> {
