@@ -36,7 +36,7 @@ const STEP_LIMIT_MS = 15 * 60_000;
 
 /** Which service manager runs this machine; undefined when it is none that is known. */
 export function detectManager({ destdir, isRoot }: InstallTarget): ServiceManager | undefined {
-  const exists = (path: string) => existsSync(join(destdir || "/", path));
+  const exists = (path: string) => existsSync(within(destdir, path, true));
   if (!isRoot && destdir === "") return exists("/run/systemd/system") ? "systemd-user" : undefined;
   if (exists("/sbin/openrc-run") && !exists("/run/systemd/system")) return "openrc";
   return exists("/run/systemd/system") || destdir !== "" ? "systemd" : undefined;
@@ -70,7 +70,7 @@ export async function readInstallState(
 
 const toDestination = (paths: InstallPaths, destdir: string): InstallPaths =>
   Object.fromEntries(
-    Object.entries(paths).map(([name, path]) => [name, within(destdir, path)]),
+    Object.entries(paths).map(([name, path]) => [name, within(destdir, path, true)]),
   ) as unknown as InstallPaths;
 
 const MAX_LINKS = 40;
@@ -130,7 +130,7 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
       case "move":
         return moveFile(within(destdir, step.from), within(destdir, step.to));
       case "keep":
-        return replaceFile(within(destdir, step.to), (path) => linkOrCopy(within(destdir, step.from), path), 0o755);
+        return replaceFile(within(destdir, step.to), (path) => linkOrCopy(within(destdir, step.from, true), path), 0o755);
       case "remove":
         return rmSync(within(destdir, step.path), { force: true });
       case "link": {

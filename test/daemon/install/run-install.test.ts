@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readlinkSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { runStep, within } from "../../../src/daemon/install/run-install.ts";
+import { readInstallState, runStep, within } from "../../../src/daemon/install/run-install.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -30,4 +30,22 @@ test("links below another root lead nowhere outside, and steps follow them there
   await runStep({ kind: "write", path: "/etc/file", mode: 0o600, text: "new" }, root);
   await runStep({ kind: "remove", path: "/etc/file" }, root);
   expect(readFileSync(join(outside, "victim"), "utf8")).toBe("kept");
+});
+
+test("what links below another root lead to outside is neither read nor kept", async () => {
+  const outside = tempDir();
+  const root = tempDir();
+  for (const path of ["usr/local/bin", "etc/kubernetes"]) mkdirSync(join(root, path), { recursive: true });
+  const program = join(outside, "program");
+  writeFileSync(program, "of this machine", { mode: 0o600 });
+  symlinkSync(program, join(root, "usr/local/bin/kubelet-ts"));
+  symlinkSync(outside, join(root, "etc/kubernetes/manifests"));
+  const target = { destdir: root, isRoot: true, home: "/root", user: "root" };
+  const settings = { rootDir: "/var/lib/kubelet", dockerEndpoint: "" };
+  const state = await readInstallState(target, "systemd", settings);
+  expect({ ...state, ownHash: "" }).toMatchObject({ installedHash: undefined, hasManifestDir: false });
+  const { binary, previousBinary } = state.paths;
+  const kept = runStep({ kind: "keep", from: binary, to: previousBinary }, root);
+  await expect(kept).rejects.toThrow("no such file");
+  expect(statSync(program).mode & 0o777).toBe(0o600);
 });
