@@ -288,7 +288,8 @@ export class ServiceManager {
     const { portHolder } = this.#deps;
     return (protocol, port, isOwn) =>
       proxy.holderOf(protocol, port) ??
-      (isOwn ? undefined : (hostPortHolder(pods, protocol, port) ?? portHolder(protocol, port)));
+      hostPortHolder(pods, protocol, port) ??
+      (isOwn ? undefined : portHolder(protocol, port));
   }
 
   #allocateFrom(services: readonly Service[], proxy: ServiceProxy, holderOf: PortHolder): ServiceAllocation {

@@ -150,15 +150,19 @@ test("a Service is not published while its port is held: event, condition and st
   expect(applied[1]![0]!.ports[0]!.published).toEqual([{ port: 80, sources: undefined }]);
 });
 
-test("a port that a pod has by its hostPort is named with the pod", () => {
-  const { update, events } = aManager();
-  update(
-    [aService("web", { type: "LoadBalancer" })],
-    [aServicePod("a", "172.17.0.2", { ports: [{ containerPort: 80, hostPort: 80, protocol: "TCP" }] })],
-  );
+test("a port that a pod has by its hostPort is named with the pod, also when the Service had it first", () => {
+  const { update, applied, events } = aManager();
+  const services = [aService("web", { type: "LoadBalancer" })];
+  const published = () => applied.at(-1)![0]!.ports[0]!.published.map(({ port }) => port);
+  update(services, []);
+  expect(published()).toEqual([80]);
+  update(services, [aServicePod("a", "172.17.0.2", { ports: [{ containerPort: 80, hostPort: 80, protocol: "TCP" }] })]);
   expect(events).toEqual([
     'Service web PortNotAllocated it is not published: port TCP/80 of the machine is held by the hostPort of pod "default/a"',
   ]);
+  expect(published()).toEqual([]);
+  update(services, []);
+  expect(published()).toEqual([80]);
 });
 
 test("a Service shows what it was given", () => {
