@@ -84,7 +84,7 @@ function mergeMap(original: Fields, patch: Fields, path: readonly string[]): Fie
     if (value === null) delete result[name];
     else {
       const before = Object.hasOwn(result, name) ? result[name] : undefined;
-      define(result, name, mergeValue(before, value, [...path, name]));
+      define(result, name, mergeValue(before, value, [...path, name], patch[`${ORDER}${name}`]));
     }
   }
   for (const [name, order] of Object.entries(patch)) {
@@ -97,36 +97,60 @@ function mergeMap(original: Fields, patch: Fields, path: readonly string[]): Fie
   return result;
 }
 
-function mergeValue(original: unknown, patch: unknown, path: readonly string[]): unknown {
+/** @param order of a list: all items that are wanted, by their merge key alone */
+function mergeValue(original: unknown, patch: unknown, path: readonly string[], order?: unknown): unknown {
   if (isRecord(patch)) return mergeMap(isRecord(original) ? original : {}, patch, path);
   if (!Array.isArray(patch)) return patch;
   const before = Array.isArray(original) ? original : [];
   const merge = listMergeAt(path);
-  if (merge && patch.every(isRecord)) return mergeList(before as Fields[], patch as Fields[], merge, path);
+  if (merge && patch.every(isRecord)) return mergeList(before as Fields[], patch as Fields[], merge, path, order);
   if (isScalarSet(path)) return [...before, ...patch.filter((item) => !before.includes(item))];
   return structuredClone(patch);
 }
 
-function mergeList(original: readonly Fields[], patch: readonly Fields[], merge: ListMerge, path: readonly string[]) {
+function mergeList(
+  original: readonly Fields[],
+  patch: readonly Fields[],
+  merge: ListMerge,
+  path: readonly string[],
+  order: unknown,
+): Fields[] {
   if (patch.some((item) => item.$patch === "replace")) {
     return patch.filter((item) => item.$patch !== "replace").map(withoutDirectives);
   }
-  const result = [...original];
-  const indexOf = (item: Fields) => result.findIndex((candidate) => isSameItem(candidate, item, merge));
+  const keyOf = (item: unknown) => (isRecord(item) ? item[merge.patchKey] : undefined);
+  const result: (Fields | undefined)[] = [...original];
+  const places = Map.groupBy(result.keys(), (index) => keyOf(result[index]));
+  const wanted = Array.isArray(order) ? Map.groupBy(order, keyOf) : undefined;
+  const placeOf = (item: Fields, key: unknown): number | undefined => {
+    const found = places.get(key) ?? [];
+    const place = found.find((index) => isSameItem(result[index]!, item, merge));
+    // One port of this number is there and one is wanted: its protocol changes.
+    const isChange = found.length === 1 && wanted?.get(key)?.length === 1;
+    return place ?? (isChange ? found[0] : undefined);
+  };
   for (const item of patch) {
-    const key = item[merge.patchKey];
+    const key = keyOf(item);
     if (key === undefined) {
       throw new PatchError(
         `map: ${JSON.stringify(Object.keys(item))} does not contain declared merge key: ${merge.patchKey}`,
       );
     }
-    const index = indexOf(item);
+    const place = placeOf(item, key);
     if (item.$patch === "delete") {
-      if (index >= 0) result.splice(index, 1);
-    } else if (index >= 0) result[index] = mergeMap(result[index]!, item, path);
-    else result.push(mergeMap({}, item, path));
+      if (place === undefined) continue;
+      result[place] = undefined;
+      places.set(
+        key,
+        places.get(key)!.filter((index) => index !== place),
+      );
+    } else if (place !== undefined) result[place] = mergeMap(result[place]!, item, path);
+    else {
+      places.set(key, [...(places.get(key) ?? []), result.length]);
+      result.push(mergeMap({}, item, path));
+    }
   }
-  return result;
+  return result.filter((item) => item !== undefined);
 }
 
 /** Items of one port number may differ in their protocol. */
@@ -140,13 +164,17 @@ function isSameItem(candidate: Fields, item: Fields, { patchKey, mapKeys, defaul
 
 /** Items that `order` names come in its order; the others stay behind the one they followed. */
 function inOrder(list: readonly unknown[], order: readonly unknown[], merge: ListMerge | undefined): unknown[] {
+  const keyOf = (item: unknown) => (merge && isRecord(item) ? item[merge.patchKey] : item);
+  const wanted = Map.groupBy(order.keys(), (index) => keyOf(order[index]));
   const rankOf = (item: unknown) =>
-    order.findIndex((wanted) =>
-      merge && isRecord(item) && isRecord(wanted) ? isSameItem(item, wanted, merge) : wanted === item,
-    );
-  const named = list.filter((item) => rankOf(item) >= 0).sort((a, b) => rankOf(a) - rankOf(b));
+    wanted.get(keyOf(item))?.find((index) => {
+      const other = order[index];
+      return !merge || !isRecord(item) || !isRecord(other) || isSameItem(item, other, merge);
+    });
+  const ranks = list.map(rankOf);
+  const named = [...list.keys()].filter((index) => ranks[index] !== undefined).sort((a, b) => ranks[a]! - ranks[b]!);
   const result: unknown[] = [];
-  for (const item of list) result.push(rankOf(item) >= 0 ? named.shift() : item);
+  for (const [index, item] of list.entries()) result.push(ranks[index] !== undefined ? list[named.shift()!] : item);
   return result;
 }
 

@@ -119,6 +119,18 @@ describe("a strategic merge patch", () => {
       "{containers: [{name: a, ports: [{containerPort: 53, protocol: TCP}, {containerPort: 53, protocol: UDP, hostPort: 53}]}]}",
     ],
     [
+      "changes the protocol of a port, as kubectl apply asks for it",
+      "{containers: [{name: a, ports: [{containerPort: 53, protocol: TCP}]}]}",
+      "{containers: [{name: a, ports: [{containerPort: 53, protocol: UDP}], $setElementOrder/ports: [{containerPort: 53}]}]}",
+      "{containers: [{name: a, ports: [{containerPort: 53, protocol: UDP}]}]}",
+    ],
+    [
+      "adds a port of another protocol, as kubectl apply asks for it",
+      "{containers: [{name: a, ports: [{containerPort: 53, protocol: TCP}]}]}",
+      "{containers: [{name: a, ports: [{containerPort: 53, protocol: UDP}], $setElementOrder/ports: [{containerPort: 53}, {containerPort: 53}]}]}",
+      "{containers: [{name: a, ports: [{containerPort: 53, protocol: TCP}, {containerPort: 53, protocol: UDP}]}]}",
+    ],
+    [
       "keeps only what $retainKeys names, so that the source of a volume can change",
       "{volumes: [{name: v, emptyDir: {}}]}",
       "{volumes: [{name: v, $retainKeys: [name, hostPath], hostPath: {path: /x}, emptyDir: null}]}",
@@ -137,6 +149,14 @@ describe("a strategic merge patch", () => {
       "{finalizers: [b, c]}",
     ],
   ])("%s", (_, doc, patch, want) => expectPatched(applyStrategicPatch, doc, patch, want));
+
+  test("long lists are merged and ordered in linear time", () => {
+    const env = Array.from({ length: 40_000 }, (_, index) => ({ name: `N${index}` }));
+    const startMs = performance.now();
+    const patch = { env, "$setElementOrder/env": env.toReversed() };
+    expect(applyStrategicPatch({ env: [{ name: "X" }] }, patch)).toEqual({ env: [{ name: "X" }, ...env.toReversed()] });
+    expect(performance.now() - startMs).toBeLessThan(2000);
+  });
 
   test("an item without its merge key is refused", () => {
     const patch = () => applyStrategicPatch({ containers: [{ name: "a" }] }, { containers: [{ image: "x" }] });

@@ -130,7 +130,11 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
       case "move":
         return moveFile(within(destdir, step.from), within(destdir, step.to));
       case "keep":
-        return replaceFile(within(destdir, step.to), (path) => linkOrCopy(within(destdir, step.from, true), path), 0o755);
+        return replaceFile(
+          within(destdir, step.to),
+          (path) => linkOrCopy(within(destdir, step.from, true), path),
+          0o755,
+        );
       case "remove":
         return rmSync(within(destdir, step.path), { force: true });
       case "link": {
