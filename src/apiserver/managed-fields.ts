@@ -60,6 +60,9 @@ export function listMergeAt(path: readonly string[]): ListMerge | undefined {
 /** Lists of scalars that are sets: a strategic patch adds to them. */
 export const isScalarSet = (path: readonly string[]): boolean => path.at(-1) === "finalizers";
 
+/** Maps of which a strategic patch removes the fields that it does not name. Source: patchStrategy=retainKeys. */
+export const isRetainingMap = (path: readonly string[]): boolean => path.at(-1) === "strategy";
+
 /** Maps that are replaced as a whole by server-side apply. Source: structType=atomic. */
 export const isAtomicMap = (path: readonly string[]): boolean =>
   ["selector", "nodeSelector", "secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef"].includes(

@@ -12,7 +12,7 @@ import * as service from "../../base/api/service.ts";
 import * as volume from "../../base/api/volume.ts";
 import * as workload from "../../base/api/workload.ts";
 import { isRecord } from "../../base/text/json.ts";
-import { listMergeAt } from "../managed-fields.ts";
+import { isRetainingMap, listMergeAt } from "../managed-fields.ts";
 import { apiVersionOf, type Schema as KindSchema, type ResourceDefinition } from "../resource-definition.ts";
 
 /** A JSON schema as OpenAPI has it; `$ref` names a definition, without its prefix. */
@@ -181,7 +181,11 @@ function toOpenApi(schema: Schema, path: readonly string[]): Schema {
   }
   if (isRecord(properties)) {
     result.properties = Object.fromEntries(
-      Object.entries(properties).map(([name, member]) => [name, toOpenApi(member as Schema, [...path, name])]),
+      Object.entries(properties).map(([name, member]) => {
+        const at = [...path, name];
+        const found = toOpenApi(member as Schema, at);
+        return [name, isRetainingMap(at) ? { ...found, "x-kubernetes-patch-strategy": "retainKeys" } : found];
+      }),
     );
   }
   if (isRecord(items)) {

@@ -241,8 +241,11 @@ function encodeOperation({ operationId, description, parameters, action, groupVe
 
 function encodeSchema(schema: Schema): Buffer[] {
   const { $ref, format, description, required, enum: values, additionalProperties, type, items, properties } = schema;
+  const extensions = Object.entries(schema)
+    .filter(([name]) => name.startsWith("x-"))
+    .map(([name, value]) => extension(31, name, value));
   if (typeof $ref === "string") {
-    return [text(1, $ref), ...(typeof description === "string" ? [text(4, description)] : [])];
+    return [text(1, $ref), ...(typeof description === "string" ? [text(4, description)] : []), ...extensions];
   }
   const parts: Buffer[] = [];
   if (typeof format === "string") parts.push(text(2, format));
@@ -256,8 +259,7 @@ function encodeSchema(schema: Schema): Buffer[] {
     const members = Object.entries(properties).map(([name, member]) => named(1, name, encodeSchema(member as Schema)));
     parts.push(message(25, members));
   }
-  for (const [name, value] of Object.entries(schema)) if (name.startsWith("x-")) parts.push(extension(31, name, value));
-  return parts;
+  return [...parts, ...extensions];
 }
 
 /** A NamedAny; JSON is YAML. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-
+import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
 import { openApiDefinitions } from "../../../src/apiserver/openapi/definitions.ts";
 import descriptions from "../../../src/apiserver/openapi/descriptions.json" with { type: "json" };
 import { encodeOpenApiV2, openApiV2, openApiV3 } from "../../../src/apiserver/openapi/documents.ts";
@@ -26,6 +26,17 @@ describe("OpenAPI", () => {
       properties: { kind: { type: "string" }, spec: { $ref: "io.k8s.api.core.v1.PodSpec" } },
       "x-kubernetes-group-version-kind": [{ group: "", kind: "Pod", version: "v1" }],
     });
+  });
+
+  test("the strategy of a Deployment is one whose other fields go, also where it is a reference, in each form", () => {
+    const served = buildRegistry().all();
+    const keeps = { "x-kubernetes-patch-strategy": "retainKeys" };
+    const definitions = openApiDefinitions(served, descriptions);
+    const spec = definitions["io.k8s.api.apps.v1.DeploymentSpec"] as { properties: Record<string, object> };
+    expect(spec.properties.strategy).toMatchObject(keeps);
+    expect(JSON.stringify(openApiV3("apps", "v1", served, descriptions))).toContain(JSON.stringify(keeps).slice(1, -1));
+    const bytes = Buffer.from(encodeOpenApiV2(openApiV2(served, descriptions)));
+    expect(bytes.includes('"retainKeys"')).toBe(true);
   });
 
   test("every reference leads somewhere", () => {
