@@ -128,9 +128,13 @@ function checkNodeName({ name, last, machine }: MachineFacts["node"]): CheckResu
   return warn("node name", `the node is ${name}, and this machine is called ${machine}`, fix);
 }
 
-function checkDisk({ name, path, capacity }: MachineFacts["disks"][number]): CheckResult {
+function checkDisk({ name, path, capacity, isReadOnly }: MachineFacts["disks"][number]): CheckResult {
   const label = `disk of ${name}`;
   if (!capacity) return fail(label, `${path} cannot be examined`, `mkdir -p ${path}`);
+  if (isReadOnly) {
+    const fix = `mount -o remount,rw "$(findmnt -no TARGET -T ${path})", or another directory`;
+    return fail(label, `${path} is on a read-only file system: new pods cannot start`, fix);
+  }
   const { capacityBytes, availableBytes: freeBytes, inodes, inodesFree } = capacity;
   if (capacityBytes === 0) return fail(label, `the file system of ${path} holds no files`, "choose another directory");
   const percentFree = (freeBytes / capacityBytes) * 100;

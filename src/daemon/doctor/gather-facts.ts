@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { existsSync, readdirSync, readlinkSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
@@ -211,7 +211,20 @@ const numberIn = (path: string): number => Number(read(path).trim() || Number.Na
 function readDisks(places: readonly (readonly [string, string])[]) {
   return places
     .filter(([, path]) => path !== "")
-    .map(([name, path]) => ({ name, path, capacity: readCapacityNow(existing(path)) }));
+    .map(([name, path]) => {
+      const at = existing(path);
+      return { name, path, capacity: readCapacityNow(at), isReadOnly: isOnReadOnly(at) };
+    });
+}
+
+/** Whether the file system is mounted read-only; permissions do not count. */
+function isOnReadOnly(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EROFS";
+  }
 }
 
 /** The directory, or the nearest one above it that exists. */
