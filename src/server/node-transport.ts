@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import http, { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -74,6 +73,7 @@ export class NodeTransport implements Transport {
   readonly #http: http.Server;
   readonly #queues = new WeakMap<Duplex, Queue>();
   readonly #running = new Set<Promise<void>>();
+  readonly #pace = new StreamPace();
   #unsentBytes = 0;
   /** Requests in {@link #running} that are to become something else than HTTP. */
   #sessions = 0;
@@ -249,7 +249,7 @@ export class NodeTransport implements Transport {
       const { response, isBodyCut } = await this.#respond(message, "", gone.signal);
       if (gone.signal.aborted) return;
       if ("run" in response || "takeOver" in response) throw new Error("an upgrade for a request that asked for none");
-      if ("chunks" in response) await stream(written, response, gone.signal);
+      if ("chunks" in response) await stream(written, response, gone.signal, this.#pace);
       else await this.#send(written, response, message);
       // The unread rest of a body must not be parsed as the next request.
       if (isBodyCut) socket.destroy();
@@ -364,7 +364,7 @@ function watchClose(socket: Duplex) {
 const bytesOf = memoized(({ body }: HttpResponse): Uint8Array => (typeof body === "string" ? Buffer.from(body) : body));
 
 /** A client that reads nothing holds one part of a stream, not a whole chunk. In bytes, or characters. */
-const PART_LENGTH = 64 * 1024;
+const PART_LENGTH = 16 * 1024;
 
 /** A chunk in parts that are made one by one; a character of two code units stays whole. */
 function* partsOf(chunk: Uint8Array | string): Generator<Uint8Array | string> {
@@ -379,13 +379,63 @@ function* partsOf(chunk: Uint8Array | string): Generator<Uint8Array | string> {
   }
 }
 
-async function stream(written: ServerResponse, response: StreamedResponse, gone: AbortSignal): Promise<void> {
+/** What all streams of a transport write in one turn of the loop: what is on its way to the kernel takes memory. */
+const TURN_LENGTH = 512 * 1024;
+
+/** Spreads the parts of all streams over turns of the loop, first come first served. */
+class StreamPace {
+  #length = 0;
+  #isTurnPlanned = false;
+  readonly #waiting: (() => void)[] = [];
+
+  /** Resolves when a part of this length may be written; undefined: now. */
+  enter(length: number): Promise<void> | undefined {
+    if (!this.#isTurnPlanned) this.#planTurn();
+    if (this.#waiting.length === 0 && this.#length < TURN_LENGTH) {
+      this.#length += length;
+      return undefined;
+    }
+    return new Promise((resolve) => {
+      this.#waiting.push(() => {
+        this.#length += length;
+        resolve();
+      });
+    });
+  }
+
+  #planTurn(): void {
+    this.#isTurnPlanned = true;
+    setImmediate(() => {
+      this.#isTurnPlanned = false;
+      this.#length = 0;
+      let begun = 0;
+      while (begun < this.#waiting.length && this.#length < TURN_LENGTH) this.#waiting[begun++]!();
+      this.#waiting.splice(0, begun);
+      if (begun > 0) this.#planTurn();
+    });
+  }
+}
+
+async function stream(
+  written: ServerResponse,
+  response: StreamedResponse,
+  gone: AbortSignal,
+  pace: StreamPace,
+): Promise<void> {
   written.writeHead(response.status, response.headers);
   written.flushHeaders();
+  let goOn = () => {};
+  const onDrain = () => goOn();
+  written.on("drain", onDrain);
+  gone.addEventListener("abort", onDrain);
   for await (const chunk of response.chunks) {
     for (const part of partsOf(chunk)) {
+      await pace.enter(part.length);
       if (gone.aborted) return;
-      if (!written.write(part)) await once(written, "drain", { signal: gone }).catch(() => {});
+      if (written.write(part)) continue;
+      await new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
     }
   }
   if (!gone.aborted) await new Promise<void>((resolve) => written.end(resolve));

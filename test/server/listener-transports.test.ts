@@ -276,6 +276,33 @@ describe.each(["Bun.serve", "node:http"] as const)("%s", (transport) => {
   });
 });
 
+describe("node:http", () => {
+  test("what many streams have at the same moment is written in several turns of the loop", async () => {
+    const event = Promise.withResolvers<void>();
+    let streams = 0;
+    let written = 0;
+    const { port } = await started("node:http", () =>
+      streamed(async function* () {
+        streams++;
+        await event.promise;
+        yield Buffer.alloc(16 * 1024);
+        written++;
+      }),
+    );
+    const clients = Array.from({ length: 200 }, () => client(port, GET));
+    await until("the streams", () => streams === 200);
+    const inTurns: number[] = [];
+    event.resolve();
+    while (written < 200) {
+      const before = written;
+      await new Promise((resolve) => setImmediate(resolve));
+      inTurns.push(written - before);
+    }
+    expect(Math.max(...inTurns)).toBeLessThan(80);
+    for (const { socket } of clients) socket.destroy();
+  });
+});
+
 describe("Bun.serve", () => {
   test("more streams than requests may be answered at a time leave room for requests", async () => {
     let streams = 0;
