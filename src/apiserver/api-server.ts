@@ -5,6 +5,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
 import type { HttpResponse } from "../server/http-response.ts";
+import { FairShare } from "../server/request-handler.ts";
 import {
   ApiError,
   badRequest,
@@ -12,6 +13,7 @@ import {
   methodNotSupported,
   notFound,
   type Status,
+  tooManyRequests,
   unauthorized,
   unknownPath,
 } from "./api-error.ts";
@@ -63,10 +65,15 @@ interface ApiServerDeps {
   ) => ApiResponse | undefined | Promise<ApiResponse | undefined>;
 }
 
+/** Watches open at a time: each takes 50 kB, and as much again while a change is on its way to all of them. */
+const MAX_WATCHES = 400;
+
 /** The Kubernetes API over one store: a function of the request. Never rejects. */
 export class ApiServer {
   readonly #deps: ApiServerDeps;
   readonly #served: ServedResources;
+  /** By name of the user: one who opens watches without end does not keep others from theirs. */
+  readonly #watches = new FairShare(MAX_WATCHES);
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
@@ -145,7 +152,13 @@ export class ApiServer {
       case "watch": {
         const { clock, random } = this.#deps;
         const selection = parseSelection(target, request.query);
-        return watchResponse({ store, clock, random, selection, presentation }, request.query, request.signal);
+        const response = watchResponse(
+          { store, clock, random, selection, presentation },
+          request.query,
+          request.signal,
+        );
+        this.#enterWatch(request);
+        return response;
       }
       case "get": {
         const found = store.get(resourceId(target.definition), target.namespace, target.name);
@@ -171,6 +184,14 @@ export class ApiServer {
       case "deletecollection":
         return this.#deleteCollection(call, await readOptionalBody(request));
     }
+  }
+
+  /** @throws ApiError 429 */
+  #enterWatch({ user, signal }: ApiRequest): void {
+    const leave = this.#watches.enter(user.name);
+    if (!leave) throw tooManyRequests(`${MAX_WATCHES} watches are open: end some of them first`);
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { once: true });
   }
 
   /** Options of a write whose body was read. @throws ApiError 400 */
