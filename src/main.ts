@@ -3,7 +3,7 @@ import { writeStderr } from "./base/host/write-all.ts";
 import { RELAY_ARGUMENT } from "./base/model/pod-dialer.ts";
 import { COMPLETE_ARGUMENT } from "./cli/arguments.ts";
 import { COMMANDS, flagTakesValue, readCommandLine } from "./cli/command-line.ts";
-import { raiseFetchLimit, takePrivateArguments } from "./daemon/private-arguments.ts";
+import { setRuntimeVariables, takePrivateArguments } from "./daemon/private-arguments.ts";
 import { handleUnexpectedErrors } from "./daemon/unexpected-errors.ts";
 import { CERTIFICATES_ARGUMENT } from "./server/certificates/certificate-process.ts";
 
@@ -43,7 +43,7 @@ async function main(argv: readonly string[]): Promise<void> {
       return writeAll(1, renderFlagsHelp());
     }
     case "kubelet": {
-      raiseFetchLimit(argv);
+      setRuntimeVariables(argv);
       const { runKubelet } = await import("./cli/kubelet-command.ts");
       return process.exit(await runKubelet(invocation.argv, COMMANDS));
     }

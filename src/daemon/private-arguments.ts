@@ -18,9 +18,18 @@ export function maskArguments(argv: readonly string[]): string[] {
   });
 }
 
-/** Bun reads it when the process starts, and only then: the fetches that may be open at a time, 256 by default. */
-const FETCH_LIMIT_VARIABLE = "BUN_CONFIG_MAX_HTTP_REQUESTS";
-const FETCH_LIMIT = "65535";
+/**
+ * Settings of the runtime that it reads when the process starts, and only then. Those of the user stay.
+ *
+ * - Fetches that may be open at a time, 256 by default. A followed log, an exec and a stop that waits are a fetch each, and
+ *   every further one, even a list of the containers, waits until one of them ends.
+ * - Memory of the machine for which the garbage collector plans: with that of a real one it lets 60 MB of garbage gather
+ *   in a burst of requests before it collects, with 128 MiB a third of it. It is no limit.
+ */
+const RUNTIME_VARIABLES = {
+  BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
+  BUN_JSC_forceRAMSize: String(128 * 1024 * 1024),
+};
 
 /**
  * Keeps secrets in arguments from ps, and from the report that the runtime prints when it crashes: where there are any,
@@ -38,13 +47,10 @@ export function takePrivateArguments(argv: readonly string[]): readonly string[]
   return argv;
 }
 
-/**
- * Lets as many fetches be open as the kubelet needs: a followed log, an exec and a stop that waits are a fetch each, and in
- * Bun every further one, even a list of the containers, waits until one of 256 ends. A limit that the user has set stays.
- * Costs a start of the runtime, 5 ms.
- */
-export function raiseFetchLimit(argv: readonly string[]): void {
-  if (process.env[FETCH_LIMIT_VARIABLE] === undefined) replaceProcess(maskArguments(argv), argv);
+/** Replaces the process by one with {@link RUNTIME_VARIABLES}, where one is not set. Costs a start of the runtime, 5 ms. */
+export function setRuntimeVariables(argv: readonly string[]): void {
+  const isSet = Object.keys(RUNTIME_VARIABLES).every((name) => process.env[name] !== undefined);
+  if (!isSet) replaceProcess(maskArguments(argv), argv);
 }
 
 /** Starts the program again as this process. Returns where that is not possible. */
@@ -53,7 +59,7 @@ function replaceProcess(masked: readonly string[], argv: readonly string[]): voi
   if (!Bun.isStandaloneExecutable || process.execve === undefined) return;
   try {
     process.execve(process.execPath, [process.argv0, ...masked], {
-      [FETCH_LIMIT_VARIABLE]: FETCH_LIMIT,
+      ...RUNTIME_VARIABLES,
       ...(process.env as Record<string, string>),
       [VARIABLE]: JSON.stringify(argv),
     });

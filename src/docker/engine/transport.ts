@@ -73,7 +73,7 @@ const DEFAULT_TIMEOUT_MS = 120_000;
 
 /**
  * HTTP to one engine, by `fetch` on pooled connections (measured in bench/docker-by-fetch.md). Bun lets 256 fetches be
- * open at a time, so the kubelet raises that limit (`raiseFetchLimit`). A hijacked call uses `node:http`: `fetch` can
+ * open at a time, so the kubelet raises that limit (`setRuntimeVariables`). A hijacked call uses `node:http`: `fetch` can
  * read after a 101, but not write. A POST whose pooled connection closes fails as `connection-lost`; GET and DELETE are
  * sent again once.
  */
