@@ -68,7 +68,7 @@ const KUSTOMIZE =
   "this is a Kustomization, not a manifest: run `kustomize build DIR` (or `kubectl kustomize DIR`), and give the output to kubelet-ts";
 
 /** The first line of a unit of systemd, comments aside. */
-const UNIT = /^(?:\s*[#;].*\n|\s*\n)*\[(?:Unit|Container|Pod|Kube|Volume|Network|Service)\]\s*\n\w+=/;
+const UNIT = /^(?:[ \t\r]*(?:[#;][^\n]*)?\n)*[ \t]*\[(?:Unit|Container|Pod|Kube|Volume|Network|Service)\]\s*\n\w+=/;
 const MARKUP = /^\s*<(?:!doctype|html|\?xml)/i;
 /** After blank lines and comments. */
 const RUN_COMMAND =

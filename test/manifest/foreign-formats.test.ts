@@ -75,11 +75,14 @@ describe("a text of another format is named as what it is, with the next step", 
     ["import docker", "docker run -d \\\n  -p 8080:80 nginx:1.22\n"],
     ["import docker", "$ sudo podman run -d nginx\n"],
     ["unit of systemd", "[Unit]\nDescription=x\n\n[Container]\nImage=y\n"],
+    ["unit of systemd", "\n; by hand\r\n \n# of the web server\n  [Service]\nExecStart=x\n"],
     ["HTML", "<!DOCTYPE html>\n<html><body>Log in: a</body></html>\n"],
     ["(found name, version, scripts)", '{"name": "web", "version": "1.0.0", "scripts": {}}'],
     ["empty", ""],
     ["empty", "# later\n---\n# more\n"],
     ["a manifest is an object with apiVersion, kind, metadata and spec (found a string)", "nginx\n"],
+    // A pattern that can split blank lines in many ways would try them all.
+    ["(found a string)", `${"\n".repeat(60)}nginx\n`],
     ["import docker", `${"# comment\n".repeat(100_000)}docker run x\n${"RUN a\n".repeat(100_000)}`],
   ])("%s", (next, text) => {
     const { findings, pods } = read(text);
