@@ -183,13 +183,29 @@ function readJson(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
   return value;
 }
 
-/** Strings before a colon are keys. @throws ApiError 413 when they are too many */
+/** Strings before a colon are keys. @param json valid JSON. @throws ApiError 413 when they are too many */
 function countWrittenKeys(json: string): number {
   let count = 0;
-  for (const [string] of json.matchAll(/"(?:[^"\\]|\\.)*"(?:\s*:)?/g)) {
-    if (string.endsWith(":") && ++count > MAX_VALUES) throw tooManyValues(MAX_VALUES);
+  const colon = /\s*:/y;
+  for (let start = json.indexOf('"'); start >= 0; start = json.indexOf('"', colon.lastIndex)) {
+    const end = endOfString(json, start);
+    colon.lastIndex = end;
+    if (!colon.test(json)) colon.lastIndex = end;
+    else if (++count > MAX_VALUES) throw tooManyValues(MAX_VALUES);
   }
   return count;
+}
+
+/**
+ * Index after a string of JSON. A pattern that repeats alternatives would remember every character: 108 MB for a string
+ * of 1 MB. @param start index of its first quote
+ */
+function endOfString(json: string, start: number): number {
+  for (let quote = json.indexOf('"', start + 1); ; quote = json.indexOf('"', quote + 1)) {
+    let first = quote;
+    while (json[first - 1] === "\\") first--;
+    if ((quote - first) % 2 === 0) return quote + 1;
+  }
 }
 
 function countKeys(value: unknown): number {

@@ -72,7 +72,7 @@ const MAX_WATCHES = 400;
 export class ApiServer {
   readonly #deps: ApiServerDeps;
   readonly #served: ServedResources;
-  /** By name of the user: one who opens watches without end does not keep others from theirs. */
+  /** Open watches by the name of the user: a client that opens them without end does not keep others from theirs. */
   readonly #watches = new FairShare(MAX_WATCHES);
 
   constructor(deps: ApiServerDeps) {

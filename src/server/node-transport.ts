@@ -379,7 +379,7 @@ function* partsOf(chunk: Uint8Array | string): Generator<Uint8Array | string> {
   }
 }
 
-/** What all streams of a transport write in one turn of the loop: what is on its way to the kernel takes memory. */
+/** Length of the parts that all streams write in one turn of the loop: bytes on their way to the kernel take memory. */
 const TURN_LENGTH = 512 * 1024;
 
 /** Spreads the parts of all streams over turns of the loop, first come first served. */

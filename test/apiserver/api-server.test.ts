@@ -498,6 +498,8 @@ describe("get and list", () => {
     ["Ignore", twice, 201, undefined, undefined],
     ["Strict", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: x, a: z}\n", 400, undefined, refusal],
     ["Strict", aMap('{"a":"1","b":"\\":,\\""}'), 201, undefined, undefined],
+    ["Strict", aMap('{"a":"\\\\","b":"\\\\\\":" , "a" : "2"}'), 400, undefined, refusal],
+    ["Strict", aMap('{"a":"1","d":"\\\\","b":"\\\\\\":" , "c" : "\\":"}'), 201, undefined, undefined],
   ])("a field that occurs twice under %s: %s: %i", async (validation, body, status, warning, message) => {
     const { call } = anApiServer();
     const path = `${CONFIG_MAPS}?dryRun=All&fieldValidation=${validation}`;
