@@ -221,6 +221,16 @@ export const apiAttacks: readonly Attack[] = [
     },
   },
   {
+    name: "blank-lines",
+    about: "a manifest of 60 blank lines and one word",
+    maxGrowthMegabytes: 64,
+    run: async ({ node }) => {
+      node.writeManifest("blank.yaml", `${"\n".repeat(60)}nginx\n`);
+      await Bun.sleep(5_000);
+      return [];
+    },
+  },
+  {
     name: "many-execs",
     about: "400 commands in a container, 20 at a time; a moment later their sockets are closed",
     flags: withApi,

@@ -25,7 +25,7 @@ export const serverAttacks: readonly Attack[] = [
   {
     name: "stats-pipelined",
     about: "200 connections, each with 16 pipelined requests for every cgroup of the machine",
-    maxGrowthMegabytes: 200,
+    maxGrowthMegabytes: 64,
     run: async ({ node }) => {
       const bytes = get("/stats/container?containerName=/&subcontainers=true").repeat(16);
       await flood(node.readOnlyPort, bytes, { count: 200, seconds: 15 });
@@ -35,7 +35,7 @@ export const serverAttacks: readonly Attack[] = [
   {
     name: "stats-different",
     about: "100 connections with 16 pipelined requests each, no two of them for the same cgroup",
-    maxGrowthMegabytes: 200,
+    maxGrowthMegabytes: 64,
     run: async ({ node }) => {
       const paths = Array.from(
         { length: 1_600 },
@@ -66,7 +66,7 @@ export const serverAttacks: readonly Attack[] = [
   {
     name: "metrics-unread",
     about: "50 connections that pipeline gzip requests for /metrics and read nothing",
-    maxGrowthMegabytes: 200,
+    maxGrowthMegabytes: 64,
     run: async ({ node }) => {
       const bytes = get("/metrics", "Accept-Encoding: gzip\r\n").repeat(500);
       await flood(node.readOnlyPort, bytes, { count: 50, seconds: 12, reads: false });
@@ -76,7 +76,7 @@ export const serverAttacks: readonly Attack[] = [
   {
     name: "slow-readers",
     about: "300 connections that ask for the largest answers and read nothing; others are answered meanwhile",
-    maxGrowthMegabytes: 250,
+    maxGrowthMegabytes: 64,
     run: async ({ node }) => {
       const done = flood(node.readOnlyPort, get("/metrics/cadvisor"), { count: 300, seconds: 15, reads: false });
       await Bun.sleep(7_000);
@@ -92,7 +92,7 @@ export const serverAttacks: readonly Attack[] = [
   {
     name: "foreign-cgroups",
     about: "48 requests for every cgroup of the machine leave no descriptor open",
-    maxGrowthMegabytes: 150,
+    maxGrowthMegabytes: 64,
     run: async ({ node, pid }) => {
       const ask = async () => {
         const response = await fetch(`http://127.0.0.1:${node.cadvisorPort}/api/v1.3/subcontainers/`);
@@ -111,7 +111,7 @@ export const serverAttacks: readonly Attack[] = [
   {
     name: "cadvisor-unread",
     about: "50 connections to the cAdvisor port that pipeline requests for its metrics and read nothing",
-    maxGrowthMegabytes: 200,
+    maxGrowthMegabytes: 64,
     run: async ({ node }) => {
       await flood(node.cadvisorPort, get("/metrics").repeat(500), { count: 50, seconds: 12, reads: false });
       return [];
@@ -120,7 +120,7 @@ export const serverAttacks: readonly Attack[] = [
   {
     name: "leaks",
     about: "1,000 requests to each path leave neither descriptors nor threads nor memory behind",
-    maxGrowthMegabytes: 250,
+    maxGrowthMegabytes: 64,
     run: async ({ node, pid }) => {
       const { name, namespace = "default", uid } = (await node.pods())[0]!.metadata;
       const paths = [
