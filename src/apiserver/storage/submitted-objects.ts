@@ -80,6 +80,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   /** Duration of the last read of the directory and of the last set. */
   #readMs = 0;
   #emitMs = 0;
+  #emittedAtMs = Number.NEGATIVE_INFINITY;
   #isComplete = false;
   #reads = 0;
   #isStopped = false;
@@ -325,19 +326,21 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     this.#cancelRead = this.#deps.clock.schedule(pauseAfterMs(this.#readMs), () => this.#readDirectory());
   }
 
-  /** Several changes of one moment are one set. */
+  /** Several changes of one moment are one set. One that comes alone is handed on at once. */
   #planEmit(): void {
     if (this.#isEmitPlanned) return;
     this.#isEmitPlanned = true;
+    const { clock } = this.#deps;
     const emit = () => {
       this.#isEmitPlanned = false;
       if (this.#isStopped) return;
-      const beganAtMs = this.#deps.clock.monotonicMs();
+      const beganAtMs = clock.monotonicMs();
       this.#emit?.(this.#assemble());
-      this.#emitMs = this.#deps.clock.monotonicMs() - beganAtMs;
+      this.#emittedAtMs = clock.monotonicMs();
+      this.#emitMs = this.#emittedAtMs - beganAtMs;
     };
     if (this.#emitMs < QUICK_MS) queueMicrotask(emit);
-    else this.#deps.clock.schedule(pauseAfterMs(this.#emitMs), emit);
+    else clock.schedule(Math.max(0, this.#emittedAtMs + pauseAfterMs(this.#emitMs) - clock.monotonicMs()), emit);
   }
 }
 

@@ -5,7 +5,7 @@ import type { ObjectMeta } from "../../base/api/meta.ts";
 import { PersistentVolumeSchema } from "../../base/api/persistent-volume.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { matchesSelector } from "../../base/api/selectors.ts";
-import { ServiceSchema } from "../../base/api/service.ts";
+import { type Service, ServiceSchema } from "../../base/api/service.ts";
 import {
   type DaemonSet,
   DaemonSetSchema,
@@ -137,6 +137,7 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
   Service: {
     versions: ["v1"],
     schema: ServiceSchema,
+    applyDefaults: applyServiceDefaults,
     validate: validateService,
     findNotes: findServiceNotes,
     isRenamed: true,
@@ -269,6 +270,11 @@ function applyDeploymentDefaults(deployment: Deployment, apiVersion: string): vo
   const historyLimit = isExtensions ? NO_LIMIT : apiVersion === "apps/v1beta1" ? 2 : 10;
   spec.revisionHistoryLimit ??= historyLimit;
   spec.progressDeadlineSeconds ??= isExtensions ? NO_LIMIT : 600;
+}
+
+/** Without affinity its settings mean nothing: a client that switches it off need not remove them. */
+function applyServiceDefaults({ spec }: Service): void {
+  if (spec.sessionAffinity !== "ClientIP") delete spec.sessionAffinityConfig;
 }
 
 function applyReplicationControllerDefaults(controller: ReplicationController): void {

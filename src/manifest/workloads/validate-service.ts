@@ -62,13 +62,9 @@ function validateAddresses(spec: Field<Service["spec"]>): void {
 }
 
 function validateAffinity(spec: Field<Service["spec"]>): void {
-  const { sessionAffinity = "", sessionAffinityConfig } = spec.value;
+  const { sessionAffinity = "" } = spec.value;
   if (sessionAffinity !== "") spec.field("sessionAffinity").oneOf(["ClientIP", "None"]);
-  const config = spec.field("sessionAffinityConfig");
-  if (sessionAffinityConfig && sessionAffinity === "None") {
-    config.forbidden("must be absent when sessionAffinity is None");
-  }
-  config.field("clientIP").field("timeoutSeconds").between(1, MAX_AFFINITY_SECONDS);
+  spec.field("sessionAffinityConfig").field("clientIP").field("timeoutSeconds").between(1, MAX_AFFINITY_SECONDS);
 }
 
 /** Fields that only types which publish on the node have. */

@@ -110,6 +110,14 @@ describe("a Service that is changed", () => {
     expect(json.spec.clusterIP).toBe(spec.clusterIP);
   });
 
+  test("switches session affinity off in a write of what was read", async () => {
+    const { api } = await created({ sessionAffinity: "ClientIP" });
+    const read = (await api.get(`${PATH}/web`)).json;
+    const { status, json } = await api.put(`${PATH}/web`, { ...read, spec: { ...read.spec, sessionAffinity: "None" } });
+    expect(status).toBe(200);
+    expect(json.spec.sessionAffinityConfig).toBeUndefined();
+  });
+
   test("is named when it claims node ports that its type has not", async () => {
     const { api } = await created({});
     const { status, json } = await api.patch(`${PATH}/web`, { spec: { ports: [{ port: 80, nodePort: 30080 }] } });

@@ -18,10 +18,9 @@ import { memoryMark, READ_OPTIONS } from "../support.ts";
 const tempDir = tempDirs();
 
 /** The parts of a process that starts in a root directory. */
-function aStart(rootDir: string) {
+function aStart(rootDir: string, clock = new FakeClock()) {
   const registry = buildRegistry();
   const logger = new RecordingLogger();
-  const clock = new FakeClock();
   const store = new ObjectStore(new RevisionClock(memoryMark()));
   const directory = new ManifestDirectory({ rootDir, registry, readOptions: READ_OPTIONS, logger });
   const submitted = new SubmittedObjects({ store, registry, directory, clock, logger });
@@ -42,6 +41,42 @@ test("a namespace that was submitted is itself after a restart, with its labels,
   expect([found.metadata.uid, found.metadata.labels?.team]).toEqual(["u", "a"]);
   expect(submitted.isOwn(namespaces, found)).toBe(true);
   expect(store.get("configmaps", "lab", "c")?.metadata.uid).toBe("c");
+  await submitted.stop();
+});
+
+/** Work takes time that no timer shows. */
+class BusyClock extends FakeClock {
+  busyMs = 0;
+
+  override monotonicMs() {
+    return super.monotonicMs() + this.busyMs;
+  }
+}
+
+test("a set that takes long is made at once after a rest, and then in a tenth of the time", async () => {
+  const clock = new BusyClock();
+  const { registry, submitted, store } = aStart(tempDir(), clock);
+  let sets = 0;
+  submitted.start(() => {
+    clock.busyMs += 50;
+    sets++;
+  });
+  const configMaps = registry.get("configmaps")!;
+  const write = async (name: string) => {
+    const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: "default", uid: name } };
+    submitted.save(configMaps, object);
+    store.put("configmaps", object);
+    await clock.advance(0);
+    return sets;
+  };
+  expect(await write("a")).toBe(2);
+  await clock.advance(500);
+  expect(await write("b")).toBe(3);
+  expect(await write("c")).toBe(3);
+  await clock.advance(499);
+  expect(await write("d")).toBe(3);
+  await clock.advance(1);
+  expect(sets).toBe(4);
   await submitted.stop();
 });
 
