@@ -112,8 +112,9 @@ export async function removePods(input: RemovePodsInput): Promise<string[]> {
 
 /** No pod is left that the Services of this root directory could lead to. */
 async function removeServiceRules({ options, logger }: RemovePodsInput, clock: Clock): Promise<void> {
-  const prefix = chainPrefix(computeRootHash(options.rootDir));
-  const rules = new KernelRules({ clock, logger, prefix, nodePortAddresses: [], sandboxes: () => [] });
+  const { rootDir } = options;
+  const prefix = chainPrefix(computeRootHash(rootDir));
+  const rules = new KernelRules({ clock, logger, prefix, rootDir, nodePortAddresses: [], sandboxes: () => [] });
   await rules.remove();
 }
 

@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { readRuleGeneration } from "../base/host/rule-generation.ts";
@@ -31,6 +31,7 @@ interface KernelRulesDeps {
   logger: Logger;
   /** Start of the names of our chains. */
   prefix: string;
+  rootDir: string;
   nodePortAddresses: readonly string[];
   /** The sandboxes of all pods. */
   sandboxes: () => Iterable<SandboxSnapshot>;
@@ -117,10 +118,15 @@ export class KernelRules {
     }
   }
 
-  /** Networks that the machine has an address in or a route to, and cluster IPs of others. */
+  /** Networks that the machine has an address in or a route to, and cluster IPs of others whose root directory is there. */
   networks(): Ipv4Range[] {
-    const others = (this.#kernel?.saved.otherRanges ?? []).flatMap((text) => rangeOfAddress(text) ?? []);
-    return [...this.#deps.host.networks(), ...others];
+    const { host } = this.#deps;
+    const { otherRanges = new Map<string, string>(), rootDirs } = this.#kernel?.saved ?? {};
+    const others = [...otherRanges].flatMap(([prefix, text]) => {
+      const rootDir = rootDirs?.get(prefix);
+      return rootDir === undefined || host.exists(rootDir) ? (rangeOfAddress(text) ?? []) : [];
+    });
+    return [...host.networks(), ...others];
   }
 
   /** The other kubelet-ts that has a port of the machine, also one that this node has. */
@@ -184,7 +190,7 @@ export class KernelRules {
   }
 
   async #write(): Promise<void> {
-    const { prefix, nodePortAddresses, host } = this.#deps;
+    const { prefix, rootDir, nodePortAddresses, host } = this.#deps;
     const { range } = this.#wanted;
     if (this.#wanted.services.length === 0) {
       const { jumps } = this.#kernel?.saved ?? (await this.#read());
@@ -210,6 +216,7 @@ export class KernelRules {
     for (const { name } of opened) this.#loopbackBridges.add(name);
     const tables = computeServiceRules(services, {
       prefix,
+      rootDir,
       range,
       nodePortAddresses,
       hasDockerUser: saved.hasDockerUser,
@@ -384,6 +391,10 @@ export class Host {
         it?.family === "IPv4" && (ranges.length === 0 || wanted.some((range) => isInRange(it.address, range)));
       return isWanted ? [it.address] : [];
     });
+  }
+
+  exists(path: string): boolean {
+    return existsSync(path);
   }
 
   /** As {@link readRuleGeneration}. */

@@ -4,12 +4,16 @@ import { hex32 } from "../base/text/canonical-json.ts";
 import { type Ipv4Range, isInRange, isOverlapping, numberToIpv4, parseIpv4Range } from "../base/text/ipv4-range.ts";
 import { FIRST_NODE_PORT, NODE_PORTS, nodePortOf } from "./pod-network.ts";
 
+/** Those of kubeadm are 10.96.0.0/12. */
+const FIRST_OF_KUBEADM = 96;
+const RANGES_OF_KUBEADM = 16;
+
 /**
  * Ranges of cluster IPs, best first: that of kubeadm, so that addresses in manifests of clusters fit, its neighbors, that of
  * k3s, one that no network has (RFC 2544).
  */
-const RANGES = ["10.96.0.0/16", "10.97.0.0/16", "10.98.0.0/16", "10.99.0.0/16", "10.100.0.0/16", "10.43.0.0/16"]
-  .concat("172.29.0.0/16", "198.18.0.0/16")
+const RANGES = Array.from({ length: RANGES_OF_KUBEADM }, (_, index) => `10.${FIRST_OF_KUBEADM + index}.0.0/16`)
+  .concat("10.43.0.0/16", "172.29.0.0/16", "198.18.0.0/16")
   .map((text) => parseIpv4Range(text)!);
 
 /** The first range that overlaps none of these networks. Pure. */

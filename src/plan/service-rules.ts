@@ -34,6 +34,8 @@ export interface RuledService {
 export interface RuleFacts {
   /** Start of the names of our chains: `KTS-1a2b3c`. */
   prefix: string;
+  /** It is written into the rules: they are of no use once it is gone. */
+  rootDir: string;
   /** Range of all cluster IPs. */
   range: string;
   /** Bridges whose own traffic passes no rules: an answer inside of one would not find its way back. */
@@ -122,7 +124,7 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
   nat.set(chains.addresses, addresses);
   nat.set(chains.published, published);
   nat.set(chains.masquerade, [
-    `-m mark --mark ${MASQUERADE} -j MASQUERADE`,
+    `-m mark --mark ${MASQUERADE}${rootComment(facts.rootDir)} -j MASQUERADE`,
     `-s 127.0.0.0/8 ! -o lo -m mark --mark ${PUBLISHED} -j MASQUERADE`,
   ]);
   // A connection that was not sent to a pod by then has none: an answer at once instead of a timeout.
@@ -137,6 +139,10 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
   ]);
   return { nat, filter };
 }
+
+/** The kernel takes comments of 255 bytes; a path that iptables-save would write in another form is left out. */
+const rootComment = (rootDir: string): string =>
+  /^[\w/.-]{1,200}$/.test(rootDir) ? ` -m comment --comment "root directory ${rootDir}"` : "";
 
 /** Rules of one Service. */
 interface ServiceRules {
@@ -308,8 +314,10 @@ export interface SavedRules {
   hasDockerUser: boolean;
   /** As {@link RuleFacts.loopbackBridges}, when they were written. */
   loopbackBridges: readonly string[];
-  /** Ranges of cluster IPs of other kubelet-ts on this machine. */
-  otherRanges: readonly string[];
+  /** Ranges of cluster IPs of other kubelet-ts on this machine, by the starts of their names. */
+  otherRanges: ReadonlyMap<string, string>;
+  /** Root directories of those that say it, by the starts of their names. */
+  rootDirs: ReadonlyMap<string, string>;
   /** Starts of the names of chains, ours among them, that publish a port of the machine, by `TCP/80`. */
   publishers: ReadonlyMap<string, ReadonlySet<string>>;
 }
@@ -322,7 +330,8 @@ export function parseSavedRules(text: string, prefix: string): SavedRules {
   const own = { nat: new Map<string, number>(), filter: new Map<string, number>() };
   const jumps: SavedJump[] = [];
   const publishers = new Map<string, Set<string>>();
-  const otherRanges: string[] = [];
+  const otherRanges = new Map<string, string>();
+  const rootDirs = new Map<string, string>();
   const loopbackBridges: string[] = [];
   let hasDockerUser = false;
   let table = "";
@@ -344,13 +353,15 @@ export function parseSavedRules(text: string, prefix: string): SavedRules {
       publishers.set(key, (publishers.get(key) ?? new Set()).add(port[1]!));
     }
     const range = /^-A (KTS-\w+)-SERVICES -d (\S+) -j \1-ADDRESSES/.exec(line);
-    if (range && range[1] !== prefix) otherRanges.push(range[2]!);
+    if (range && range[1] !== prefix) otherRanges.set(range[1]!, range[2]!);
+    const root = /^-A (KTS-\w+)-MASQ .*--comment "root directory ([^"]+)"/.exec(line);
+    if (root) rootDirs.set(root[1]!, root[2]!);
     const bridge = line.startsWith(`-A ${prefix}-INPUT `) && / -i (\S+) /.exec(line)?.[1];
     if (bridge) loopbackBridges.push(bridge);
     if (line.includes(` -j ${prefix}-`) && !line.startsWith(`-A ${prefix}-`))
       jumps.push({ table, rule: line, isLate: isLate && line.startsWith("-A FORWARD ") });
   }
-  return { own, jumps, hasDockerUser, loopbackBridges, otherRanges, publishers };
+  return { own, jumps, hasDockerUser, loopbackBridges, otherRanges, rootDirs, publishers };
 }
 
 /** Those of our jumps that are not where they belong. Pure. */

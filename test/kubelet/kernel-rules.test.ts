@@ -89,6 +89,12 @@ class FakeHost extends Host {
     return this.iptables.generation;
   }
 
+  readonly gone = new Set<string>();
+
+  override exists(path: string) {
+    return !this.gone.has(path);
+  }
+
   override networks() {
     return [rangeOfAddress("172.17.0.1/16")!];
   }
@@ -138,6 +144,7 @@ function aKernel(iptables = new FakeIptables(), prefix = "KTS-1a2b3c") {
     clock,
     logger,
     prefix,
+    rootDir: `/var/lib/${prefix}`,
     nodePortAddresses: [],
     sandboxes: () => sandboxes as never,
     run: iptables.run as never,
@@ -280,6 +287,17 @@ test("a port that another kubelet-ts has is not published, until that one gives 
   await two.clock.advance(5_000);
   expect(two.rules.holderOf("TCP", 30080)).toBeUndefined();
   expect(iptables.tables.get("nat")!.get("KTS-1a2b3c-PUBLISHED")).toHaveLength(2);
+});
+
+test("the range of a kubelet-ts whose root directory is gone is free", async () => {
+  const iptables = new FakeIptables();
+  const [one, two] = [aKernel(iptables, "KTS-ffffff"), aKernel(iptables)];
+  await one.apply(web());
+  await two.rules.prepare();
+  const rangesOf = () => two.rules.networks().map(({ text }) => text);
+  expect(rangesOf()).toContain("10.96.0.0/16");
+  two.host.gone.add("/var/lib/KTS-ffffff");
+  expect(rangesOf()).toEqual(["172.17.0.0/16"]);
 });
 
 test("a kernel that refuses for a moment at the start takes rules", async () => {

@@ -17,6 +17,7 @@ import {
 
 const FACTS: RuleFacts = {
   prefix: "KTS-1a2b3c",
+  rootDir: "/var/lib/a b",
   range: "10.96.0.0/16",
   unfilteredBridges: [],
   nodePortAddresses: [],
@@ -182,6 +183,14 @@ describe("a write", () => {
   });
 });
 
+test("the root directory is in a rule, unless iptables-save would write it in another form", () => {
+  const only = /0x4000 .*-j MASQUERADE/;
+  expect(linesOf([service()], { rootDir: "/var/lib/kubelet-ts" }, only)).toEqual([
+    'MASQ -m mark --mark 0x4000/0x4000 -m comment --comment "root directory /var/lib/kubelet-ts" -j MASQUERADE',
+  ]);
+  expect(linesOf([service()], {}, only)).toEqual(["MASQ -m mark --mark 0x4000/0x4000 -j MASQUERADE"]);
+});
+
 describe("what iptables-save shows", () => {
   const SAVED = `*filter
 :INPUT ACCEPT [0:0]
@@ -198,6 +207,7 @@ COMMIT
 -A OUTPUT -j KTS-1a2b3c-SERVICES
 -A KTS-1a2b3c-SERVICES -d 10.96.0.0/16 -j KTS-1a2b3c-ADDRESSES
 -A KTS-ffffff-SERVICES -d 10.97.0.0/16 -j KTS-ffffff-ADDRESSES
+-A KTS-ffffff-MASQ -m mark --mark 0x4000/0x4000 -m comment --comment "root directory /srv/two" -j MASQUERADE
 COMMIT
 `;
   const saved = parseSavedRules(SAVED, FACTS.prefix);
@@ -210,11 +220,9 @@ COMMIT
         ["KTS-1a2b3c-INPUT", 1],
       ]),
     });
-    expect([saved.otherRanges, saved.hasDockerUser, saved.loopbackBridges]).toEqual([
-      ["10.97.0.0/16"],
-      true,
-      ["docker0"],
-    ]);
+    expect([saved.hasDockerUser, saved.loopbackBridges]).toEqual([true, ["docker0"]]);
+    expect(saved.otherRanges).toEqual(new Map([["KTS-ffffff", "10.97.0.0/16"]]));
+    expect(saved.rootDirs).toEqual(new Map([["KTS-ffffff", "/srv/two"]]));
     expect(missingJumps(FACTS.prefix, saved).map(({ table, chain }) => `${table} ${chain}`)).toEqual([
       "nat PREROUTING",
       "nat POSTROUTING",

@@ -323,6 +323,7 @@ async function removeServiceRules(rootDir: string): Promise<void> {
     clock: new SystemClock(),
     logger,
     prefix,
+    rootDir,
     nodePortAddresses: [],
     sandboxes: () => [],
   });

@@ -140,7 +140,7 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
   const { options: given, errors } = await resolveOptions(flags);
   if (errors.length > 0) throw new UsageError(errors.join("\n"));
   const options = { ...given, ...readRemovalSettings(rootDir) };
-  const isAll = request.isOn("all") && request.value("selector") === undefined && existsSync(rootDir);
+  const isAll = request.isOn("all") && request.value("selector") === undefined;
   const { namespace } = scopeOf(request);
   const problems: string[] = [];
   // Read before the removal, which drops the pods from the checkpoints.

@@ -226,8 +226,9 @@ async function buildServiceProxy(
   sandboxes: () => readonly SandboxSnapshot[],
 ): Promise<KernelRules | undefined> {
   if (options.kubeconfig !== "" || options.runOnce || options.serviceClusterIpRange === "none") return undefined;
-  const { nodePortAddresses } = options;
-  const rules = new KernelRules({ clock, logger, prefix: chainPrefix(owner.rootHash), nodePortAddresses, sandboxes });
+  const { nodePortAddresses, rootDir } = options;
+  const prefix = chainPrefix(owner.rootHash);
+  const rules = new KernelRules({ clock, logger, prefix, rootDir, nodePortAddresses, sandboxes });
   await rules.prepare();
   if (rules.problem === undefined) return rules;
   logger.info(`Services have no addresses, their names lead to pods: ${rules.problem}`);

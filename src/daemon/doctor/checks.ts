@@ -104,6 +104,13 @@ function checkKernel(facts: MachineFacts): CheckResult[] {
     facts.serviceProblem === undefined
       ? ok("services", "have addresses, by rules of iptables")
       : warn("services", `have no addresses, their names lead to pods: ${facts.serviceProblem}`, SERVICE_RULES),
+    ...facts.staleRules.map((rootDir) =>
+      warn(
+        "services",
+        `there are rules of a kubelet-ts whose root directory ${rootDir} is gone`,
+        `kubelet-ts down --all --root-dir=${rootDir}`,
+      ),
+    ),
     facts.mayLowerOomScores
       ? ok("OOM scores", "may be lowered")
       : warn("OOM scores", noScores, facts.isRoot ? asRoot : "run as root"),

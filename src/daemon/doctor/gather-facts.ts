@@ -11,6 +11,7 @@ import type { KubeletOptions } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
 import { parseEndpoint } from "../../docker/engine/endpoint.ts";
+import { parseSavedRules } from "../../plan/service-rules.ts";
 import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
 import { readCapacityNow } from "../../stats/disk-usage.ts";
@@ -58,6 +59,7 @@ export async function gatherFacts(input: GatherInput) {
     options.podManifestPaths.length + options.manifestUrls.length > 0 ? undefined : runningManifestPaths(options);
   const manifests = await readManifestFiles({ ...options, ...(paths && { podManifestPaths: paths }) }, input.decrypt);
   const service = findService();
+  const rules = await readServiceRules();
   return {
     configuration: input.configuration,
     isRoot: process.getuid?.() === 0,
@@ -76,7 +78,9 @@ export async function gatherFacts(input: GatherInput) {
       ? numberIn("/proc/sys/net/bridge/bridge-nf-call-iptables") === 1
       : undefined,
     /** Why Services cannot have addresses; undefined where they can. */
-    serviceProblem: await findServiceProblem(),
+    serviceProblem: rules.problem,
+    /** Root directories that are gone and whose rules for Services are still there. */
+    staleRules: [...rules.rootDirs].filter((path) => !existsSync(path)),
     mayLowerOomScores: readMayLowerOomScores(),
     /** Flags of the first CPU; empty where they cannot be read. */
     cpuFlags: /^flags\s*:\s*(.*)$/m.exec(read("/proc/cpuinfo"))?.[1]?.split(" ") ?? [],
@@ -234,13 +238,14 @@ function existing(path: string): string {
   return at;
 }
 
-async function findServiceProblem(): Promise<string | undefined> {
+async function readServiceRules(): Promise<{ problem: string | undefined; rootDirs: readonly string[] }> {
   try {
     const argv = ["iptables-save", "-t", "nat"];
-    const { exitCode, stderr } = await runProgram(argv, { timeoutMs: 5000, maxBytes: 64 * 1024 * 1024 });
-    return exitCode === 0 ? undefined : stderr.trim().split("\n")[0];
+    const { exitCode, stdout, stderr } = await runProgram(argv, { timeoutMs: 5000, maxBytes: 64 * 1024 * 1024 });
+    if (exitCode !== 0) return { problem: stderr.trim().split("\n")[0], rootDirs: [] };
+    return { problem: undefined, rootDirs: [...parseSavedRules(stdout, "").rootDirs.values()] };
   } catch (error) {
-    return (error as Error).message;
+    return { problem: (error as Error).message, rootDirs: [] };
   }
 }
 

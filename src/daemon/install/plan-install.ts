@@ -153,7 +153,7 @@ export function planUninstall(state: InstallState, withPods: boolean): InstallPl
   const notes = [`Kept: ${paths.config}, ${paths.manifestDir} and the root directory`];
   if (!withPods && state.canStart) {
     notes.unshift(
-      "Pods keep running without supervision; any copy of kubelet-ts stops them: ./kubelet-ts uninstall --pods",
+      "Pods keep running without supervision, and Services lead to them; any copy of kubelet-ts ends both: ./kubelet-ts uninstall --pods",
     );
   }
   return { steps, notes };
