@@ -52,6 +52,11 @@ describeWithEngine("an engine that is full or away", () => {
     await engine.stop();
     await node.until("the outage to be reported", async () => linesWith(kubelet.log, "No Docker engine").length > 0);
     expect((await node.pods()).length).toBe(3);
+    const { stdout, exitCode } = await node.run("explain node");
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(
+      /^node "\S+" is not ready: pods may not run\n\nReady is False: [^\n]*\n {2}Fix: kubelet-ts doctor/,
+    );
     await engine.start();
     await allRun();
 

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
 import { object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
-import { isReady, type TestNode } from "../support/test-node.ts";
+import { freePorts, isReady, type TestNode } from "../support/test-node.ts";
 
 /** Fields of a pod that differ from those of `sleeper`. */
 interface Fields {
@@ -213,16 +213,28 @@ const job = (name: string, spec: object, ...first: string[]) =>
   });
 const service = (name: string, spec: object) => object("Service", name, { spec: { ports: [{ port: 80 }], ...spec } });
 const named = { ports: [{ containerPort: 80, name: "http" }] };
-const cronJob = (name: string, suspend: boolean) =>
+const cronJob = (name: string, { schedule = "0 3 1 1 *", suspend = false, command = "true" }) =>
   object("CronJob", name, {
     spec: {
       suspend,
-      schedule: "0 3 1 1 *",
-      jobTemplate: { spec: { template: template(name, shell("true"), { restartPolicy: "Never" }) } },
+      schedule,
+      jobTemplate: { spec: { backoffLimit: 0, template: template(name, shell(command), { restartPolicy: "Never" }) } },
     },
   });
+const nodePort = (nodePort: number) => ({
+  type: "NodePort",
+  selector: { app: "target" },
+  ports: [{ port: 80, targetPort: "http", nodePort }],
+});
+const [HELD, FREE] = freePorts(2) as [number, number];
+const twice = { ports: [{ containerPort: 80, hostPort: 45_872 }] };
+const ingress = (name: string, more: object, to = "target") => {
+  const backend = { service: { name: to, port: { number: 80 } } };
+  const rules = [{ host: `${name}.test`, http: { paths: [{ path: "/", pathType: "Prefix", backend }] } }];
+  return object("Ingress", name, { apiVersion: "networking.k8s.io/v1", spec: { rules, ...more } });
+};
 
-/** Workloads, Jobs and Services, by their kind and name: the true cause, a fix for it, and the object with that fix. */
+/** Workloads, Jobs, Services and Ingresses, by their kind and name: the true cause, a fix for it, and the object with that fix. */
 const BROKEN_OBJECTS: Readonly<Record<string, [problem: string, fix: string, broken: object, fixed: object]>> = {
   "deployment/zero": [
     "no pods are wanted",
@@ -266,7 +278,31 @@ const BROKEN_OBJECTS: Readonly<Record<string, [problem: string, fix: string, bro
     job("asleep", { suspend: true }, "true"),
     job("asleep", { suspend: false }, "true"),
   ],
-  "cronjob/asleep": ["suspended", "spec.suspend", cronJob("asleep", true), cronJob("asleep", false)],
+  "job/trying": [
+    "1 pod has failed",
+    "spec.backoffLimit",
+    job("trying", { backoffLimit: 9 }, "exit 3"),
+    job("trying", { backoffLimit: 9 }, "true"),
+  ],
+  "cronjob/asleep": ["suspended", "spec.suspend", cronJob("asleep", { suspend: true }), cronJob("asleep", {})],
+  "cronjob/never": [
+    'no day is in its schedule "0 0 31 2 *"',
+    "spec.schedule",
+    cronJob("never", { schedule: "0 0 31 2 *" }),
+    cronJob("never", { schedule: "0 0 28 2 *" }),
+  ],
+  "cronjob/failing": [
+    "failed: BackoffLimitExceeded",
+    "spec.jobTemplate",
+    cronJob("failing", { schedule: "@every 2s", command: "false" }),
+    cronJob("failing", { schedule: "@every 2s" }),
+  ],
+  "deployment/twice": [
+    "all its pods ask for port 45872",
+    "spec.replicas to 1",
+    workload("Deployment", "twice", { replicas: 2 }, twice),
+    workload("Deployment", "twice", { replicas: 1 }, twice),
+  ],
   "service/alone": [
     "matches no pod",
     "spec.selector",
@@ -278,6 +314,37 @@ const BROKEN_OBJECTS: Readonly<Record<string, [problem: string, fix: string, bro
     "targetPort",
     service("port", { selector: { app: "target" }, ports: [{ port: 80, targetPort: "web" }] }),
     service("port", { selector: { app: "target" }, ports: [{ port: 80, targetPort: "http" }] }),
+  ],
+  "service/published": [
+    "PortNotAllocated",
+    "another nodePort",
+    service("published", nodePort(HELD)),
+    service("published", nodePort(FREE)),
+  ],
+  "service/nowhere": [
+    "none of its pods is Ready",
+    "what its pods say",
+    service("nowhere", { selector: { app: "unready" } }),
+    service("nowhere", { selector: { app: "target" } }),
+  ],
+  "ingress/backend": [
+    'no Service "default/nope"',
+    "name and the port",
+    ingress("backend", {}, "nope"),
+    ingress("backend", {}),
+  ],
+  "ingress/certificate": [
+    'no Secret "default/nope"',
+    "kubernetes.io/tls",
+    ingress("certificate", { tls: [{ secretName: "nope" }] }),
+    ingress("certificate", {}),
+  ],
+  "ingress/pods": ["no pod of Service", "explain service", ingress("pods", {}, "idle"), ingress("pods", {})],
+  "ingress/class": [
+    "no server on this node",
+    "ingressClassName",
+    ingress("class", { ingressClassName: "nope" }),
+    ingress("class", { ingressClassName: "nginx" }),
   ],
 };
 
@@ -338,8 +405,15 @@ describeWithEngine("explain", () => {
     const names = Object.keys(BROKEN_OBJECTS);
     const fileOf = (name: string) => `${name.replace("/", "-")}.json`;
     node.writeManifest("target.json", workload("Deployment", "target", {}, named));
+    node.writeManifest("unready.json", workload("Deployment", "unready", {}, { readinessProbe: closed }));
+    node.writeManifest("service.json", service("target", { selector: { app: "target" } }));
+    // The first by name has the port.
+    node.writeManifest("owner.json", service("owner", nodePort(HELD)));
+    node.writeManifest("idle.json", service("idle", { selector: { app: "unready" } }));
     for (const [name, [, , broken]] of Object.entries(BROKEN_OBJECTS)) node.writeManifest(fileOf(name), broken);
-    await node.start();
+    const ports = `--ingress-ports=${node.kubeletPort},${node.cadvisorPort}`;
+    const flags = ["--port=0", "--cadvisor-port=0", "--ingress-image=nginx:1.22", ports];
+    const kubelet = await node.start(flags);
     const explain = async (name: string) => {
       const { stdout, exitCode } = await node.run(`explain ${name} -o json`);
       const [first] = stdout.startsWith("[") ? (JSON.parse(stdout) as (Explanation & { isReady: boolean })[]) : [];
@@ -376,5 +450,16 @@ describeWithEngine("explain", () => {
     for (const name of names) {
       await node.until(`${name} to be ready`, async () => (await explain(name)).isReady === true, 60_000);
     }
-  }, 180_000);
+    await kubelet.stop();
+    // Every disk is fuller than this.
+    const full = await node.start([...flags, "--eviction-hard=nodefs.available<99%"]);
+    await node.until("the node to say that its disk is full", async () => (await explain("node")).causes.length > 0);
+    expect(await explain("node")).toMatchObject({
+      exitCode: 1,
+      causes: [{ problem: expect.stringContaining("DiskPressure"), fix: expect.stringContaining("--eviction-hard") }],
+    });
+    await full.stop();
+    await node.start([...flags, "--eviction-pressure-transition-period=0s"]);
+    await node.until("the node to be ready", async () => (await explain("node")).isReady === true);
+  }, 300_000);
 });

@@ -1,6 +1,8 @@
 import { hasCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
+import type { PodTemplateSpec } from "../../base/api/workload.ts";
+import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { neverComes } from "../../base/text/cron-schedule.ts";
 import type { IngressProblem } from "../ingress-config.ts";
 import type { Cause } from "./explain-container.ts";
@@ -49,6 +51,7 @@ export interface ObjectExplanation {
 
 interface Spec {
   replicas?: number;
+  template?: PodTemplateSpec;
   suspend?: boolean;
   schedule?: string;
   timeZone?: string;
@@ -94,6 +97,16 @@ const cause = (problem: string, fix: string, facts: string[] = []): Cause => ({
   fix,
 });
 
+/** Pods of one template cannot have one port of the machine. */
+function explainHostPort({ spec }: PodTemplateSpec): Cause[] {
+  const [port] = spec.hostNetwork ? [] : hostPortsOf(spec);
+  const fix =
+    "set spec.replicas to 1, or replace hostPort in the template by a Service of type LoadBalancer with that port";
+  return port === undefined
+    ? []
+    : [cause(`all its pods ask for port ${port} of the machine: one of them gets it`, fix)];
+}
+
 const judgeReplicas = (ready = 0, wanted = 1, spec: Spec = {}): Judgment => ({
   isReady: ready >= wanted && wanted > 0,
   state: `${ready} of ${wanted} pods are Ready`,
@@ -107,8 +120,11 @@ const judgeReplicas = (ready = 0, wanted = 1, spec: Spec = {}): Judgment => ({
   ],
 });
 
-const byReplicas = ({ replicas, paused }: Spec, { readyReplicas }: Status): Judgment =>
-  judgeReplicas(readyReplicas, replicas, paused ? { paused } : {});
+function byReplicas({ replicas = 1, paused, template }: Spec, { readyReplicas = 0 }: Status): Judgment {
+  const judgment = judgeReplicas(readyReplicas, replicas, paused ? { paused } : {});
+  const ofPorts = template && replicas > 1 && readyReplicas < replicas ? explainHostPort(template) : [];
+  return { ...judgment, causes: [...(judgment.causes ?? []), ...ofPorts] };
+}
 
 type Judge = (spec: Spec, status: Status, pods: readonly Pod[], context: ObjectContext) => Judgment;
 
@@ -174,6 +190,10 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
       pods.length > 0
         ? missingPorts(ports, pods)
         : [cause("its selector matches no pod", "compare spec.selector with: kubelet-ts get pods --show-labels")];
+    if (pods.length > 0 && ready === 0)
+      causes.push(
+        cause("none of its pods is Ready: it leads nowhere", "correct what its pods say: kubelet-ts explain"),
+      );
     return {
       isReady: ready > 0 && causes.length === 0,
       state: `${ready} of its ${pods.length} pods are Ready`,
@@ -260,6 +280,9 @@ const CONDITION_FIXES: Readonly<Record<string, string>> = {
   BackoffLimitExceeded: "its pods failed too often: correct what its pods say, then delete the Job and apply it again",
   DeadlineExceeded: "raise spec.activeDeadlineSeconds, or give the Job less work; then delete it and apply it again",
   PodFailurePolicy: "a rule of spec.podFailurePolicy ended it: correct the pod, then delete the Job and apply it again",
+  PortNotAllocated:
+    "set another nodePort or port in one of the two, or stop what holds it; without nodePort a free one is chosen",
+  ClusterIPNotAllocated: "remove spec.clusterIP, or set a free address of --service-cluster-ip-range",
   ProgressDeadlineExceeded:
     "its newest pods do not become Ready: correct what its pods say, or raise spec.progressDeadlineSeconds",
 };

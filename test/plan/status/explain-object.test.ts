@@ -7,6 +7,7 @@ const replicaFailure = { type: "ReplicaFailure", status: "True", reason: "Failed
 const isReady = { type: "Ready", status: "True" };
 const isDown = { ...isReady, status: "False", message: "docker is down" };
 const isFull = { ...isReady, type: "DiskPressure" };
+const unpublished = { type: "PortNotAllocated", status: "True", reason: "PortNotAllocated", message: "held by a" };
 const complete = { type: "Complete", status: "True" };
 const stuck = { type: "Progressing", status: "False", reason: "ProgressDeadlineExceeded" };
 const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded", message: "three times" };
@@ -14,6 +15,20 @@ const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded",
 test.each<[string, object, object, number, string]>([
   ["Deployment", { replicas: 2 }, { readyReplicas: 2 }, 0, 'x "web" is ready: 2 of 2 pods are Ready'],
   ["Deployment", {}, {}, 0, 'x "web" is not ready: 0 of 1 pods are Ready'],
+  [
+    "Deployment",
+    { replicas: 2, template: { spec: { containers: [{ ports: [{ containerPort: 1, hostPort: 80 }] }] } } },
+    { readyReplicas: 1 },
+    0,
+    "all its pods ask for port 80 of the machine: one of them gets it\n  Fix: set spec.replicas to 1",
+  ],
+  [
+    "Service",
+    { selector: {} },
+    { conditions: [unpublished] },
+    1,
+    "PortNotAllocated\n  held by a\n  Fix: set another nodePort",
+  ],
   ["StatefulSet", { replicas: 0 }, {}, 0, "no pods are wanted\n  Fix: set spec.replicas"],
   ["Deployment", { paused: true }, {}, 0, "its rollout is paused\n  Fix: set spec.paused to false"],
   ["ReplicaSet", {}, { conditions: [replicaFailure] }, 0, "ReplicaFailure is True: FailedCreate\n  no room"],
