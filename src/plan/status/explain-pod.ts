@@ -196,7 +196,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
 
 /** The pod waits for another one, is not assigned to the node, or it is not its turn yet. */
 function explainNotBegun({ status = {} }: Pod): Cause | undefined {
-  if (status.phase !== "Pending" || status.containerStatuses) return undefined;
+  if (status.phase !== "Pending" || (status.containerStatuses ?? []).length > 0) return undefined;
   const cause = { subject: "pod", facts: [], fix: "" };
   const unscheduled = status.conditions?.find(({ type, status: is }) => type === "PodScheduled" && is === "False");
   if (unscheduled) {

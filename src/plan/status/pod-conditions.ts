@@ -73,6 +73,8 @@ function judgeInitialized({ spec, phase, initStatuses, statuses }: ConditionsInp
 function judgeContainersReady({ spec, phase, initStatuses, statuses }: ConditionsInput): Verdict {
   if (phase === "Succeeded") return { status: "False", reason: "PodCompleted" };
   const containers = [...(spec.initContainers ?? []).filter(isSidecar), ...spec.containers];
+  // A pod that is known by its containers alone, and has none yet.
+  if (containers.length === 0) return { status: "False", reason: "UnknownContainerStatuses" };
   const message = describeOthers(containers, [...initStatuses, ...statuses], (_, { ready }) => ready, "unready");
   if (message !== "") return { status: "False", reason: "ContainersNotReady", message };
   // Its containers may be running still, for the rest of their grace period.

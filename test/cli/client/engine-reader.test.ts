@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { summarizePod } from "../../../src/apiserver/printers/pod-row.ts";
 import type { PodSnapshot } from "../../../src/base/model/pod-snapshot.ts";
 import { toPod, toPodOfLabels } from "../../../src/cli/client/engine-reader.ts";
+import { explainPod } from "../../../src/plan/status/explain-pod.ts";
 import { aContainer, anExited, aPod, aRunning, aSandbox, aSnapshot, EPOCH } from "../../support/builders.ts";
 
 const owner = { nodeName: "node1", rootHash: "0" };
@@ -39,6 +40,13 @@ describe("a pod by its containers alone", () => {
     const pod = ofLabels(snapshot);
     expect(pod.spec.containers.map(({ name }) => name)).toEqual(["app"]);
     expect(summarizePod(pod)).toMatchObject({ ready: 2, total: 2, status: "Running" });
+  });
+
+  test("is not Ready while none of its containers exists", () => {
+    const pod = ofLabels(aSnapshot([], [aSandbox({ labels })]));
+    const { isReady, causes } = explainPod({ pod, events: [], logs: new Map(), pods: [pod], now: EPOCH });
+    expect(isReady).toBe(false);
+    expect(causes.map(({ problem }) => problem)).toEqual(["the kubelet has not started it yet"]);
   });
 
   test("has the manifest of its checkpoint", () => {
