@@ -35,7 +35,7 @@ test("examples/compose-import.yaml is the import of examples/compose/compose.yam
     directory,
     environment: new Map(),
     readFile: () => undefined,
-    deviceType: () => undefined,
+    findDevices: () => [],
   });
   const withoutComment = readFileSync(join(EXAMPLES, "compose-import.yaml"), "utf8").replace(/^(?:#.*\n)+/, "");
   expect(manifests.map(writeYaml).join("---\n")).toBe(withoutComment);

@@ -78,7 +78,7 @@ const compose: FuzzTarget = {
         directory: "/d",
         environment,
         readFile: () => undefined,
-        deviceType: () => undefined,
+        findDevices: () => [],
       });
     } catch (error) {
       if (!(error instanceof ComposeError)) throw error;
@@ -119,7 +119,7 @@ const dockerInspect: FuzzTarget = {
       return;
     }
     const parsed = v.safeParse(InspectedContainerSchema, value);
-    if (parsed.success) importDocker([{ container: parsed.output }], () => undefined);
+    if (parsed.success) importDocker([{ container: parsed.output }], () => []);
   },
 };
 

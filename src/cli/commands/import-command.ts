@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { readdirSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import * as v from "valibot";
 import { readBoundedBytes, readTextIfReadable } from "../../base/files/bounded-read.ts";
@@ -11,7 +11,7 @@ import { importCompose } from "../import/compose.ts";
 import { ComposeError, parseCompose, parseEnvFile } from "../import/compose-text.ts";
 import { type DockerContainer, importDocker } from "../import/docker.ts";
 import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-settings.ts";
-import type { Imported } from "../import/pod-parts.ts";
+import type { HostDevice, Imported } from "../import/pod-parts.ts";
 import { CommandError, type CommandIo, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
 
 /** Names that `docker compose` looks for. */
@@ -32,7 +32,7 @@ async function importContainers(request: CommandRequest): Promise<Imported> {
   const names = request.positionals.slice(1);
   if (names.length === 0) throw new UsageError("import docker needs the names of CONTAINERs: docker ps shows them");
   if (request.value("project-name") !== undefined) throw new UsageError("--project-name is for import compose");
-  return importDocker(await readContainers(engineClient(request), names), deviceType);
+  return importDocker(await readContainers(engineClient(request), names), findDevices);
 }
 
 const INSPECT_TIMEOUT_MS = 15_000;
@@ -67,10 +67,27 @@ async function readContainer(client: DockerClient, name: string, signal: AbortSi
   return { container, ...(image && { image }), ...(current && { currentImageId: current.Id }) };
 }
 
-function deviceType(path: string): "CharDevice" | "BlockDevice" | undefined {
+/** Devices of one directory that are given to a container. */
+const MAX_DEVICES = 256;
+
+/** The device of that path, or those below a directory as Docker gives them. */
+function findDevices(path: string): HostDevice[] {
+  const typeOf = (
+    facts: Pick<Stats, "isCharacterDevice" | "isBlockDevice"> | undefined,
+  ): HostDevice["type"] | undefined =>
+    facts?.isCharacterDevice() ? "CharDevice" : facts?.isBlockDevice() ? "BlockDevice" : undefined;
   const facts = statSync(path, { throwIfNoEntry: false });
-  if (facts?.isCharacterDevice()) return "CharDevice";
-  return facts?.isBlockDevice() ? "BlockDevice" : undefined;
+  if (!facts?.isDirectory()) {
+    const type = typeOf(facts);
+    return type === undefined ? [] : [{ path, type }];
+  }
+  const entries = readdirSync(path, { recursive: true, withFileTypes: true });
+  return entries
+    .flatMap((entry) => {
+      const type = typeOf(entry);
+      return type === undefined ? [] : [{ path: join(entry.parentPath, entry.name), type }];
+    })
+    .slice(0, MAX_DEVICES);
 }
 
 function importComposeFile({ positionals, value }: CommandRequest): Imported {
@@ -102,7 +119,7 @@ function importFile(path: string, project: string | undefined): Imported {
       .replace(/[^a-z0-9_-]/g, "");
   try {
     const file = parseCompose(Buffer.from(bytes).toString("utf8"));
-    const imported = importCompose({ file, project: name, directory, environment, readFile: readText, deviceType });
+    const imported = importCompose({ file, project: name, directory, environment, readFile: readText, findDevices });
     const overrides = COMPOSE_FILES.map((name) => name.replace(/(?=\.ya?ml$)/, ".override")).filter(
       (name) => statSync(join(directory, name), { throwIfNoEntry: false }) !== undefined,
     );

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { toQuantity } from "./compose-text.ts";
-import { type DeviceType, type ImportNotes, type PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
+import { type FindDevices, type ImportNotes, type PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
 
 export type JsonMap = { readonly [name: string]: Json };
 
@@ -16,7 +16,7 @@ export interface ComposeInput {
   environment: ReadonlyMap<string, string>;
   /** @returns undefined when the file cannot be read */
   readFile(path: string): string | undefined;
-  deviceType: DeviceType;
+  findDevices: FindDevices;
 }
 
 /** All that services refer to. */
@@ -64,9 +64,13 @@ export class ComposeVolumes {
     }
     for (const [index, device] of listOf(service.devices).entries()) {
       const words = isRecord(device) ? [device.source, device.target, device.permissions] : textOf(device)?.split(":");
-      const [source = "", target = source, permissions = "rwm"] = (words ?? []).map(textOf);
-      const type = context.deviceType(source) ?? "CharDevice";
-      if (source.startsWith("/dev/")) this.mounts.push(this.#pod.device(target, source, type, permissions));
+      const [source = "", target = source, permissions = "rwm"] = (words ?? []).map((word) =>
+        textOf(word)?.replace(/(?<=.)\/+$/, ""),
+      );
+      const found = context.findDevices(source);
+      // A file may be imported on another machine.
+      const devices = found.length > 0 ? found : [{ path: source, type: "CharDevice" } as const];
+      if (source.startsWith("/dev/")) this.mounts.push(...this.#pod.devices(target, source, devices, permissions));
       else notes.add(`devices[${index}]`, "is not a device file and is not carried over");
     }
     this.#addFiles("configs", listOf(service.configs));

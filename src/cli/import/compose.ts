@@ -32,7 +32,7 @@ export function importCompose(input: ComposeInput): Imported {
   const content = interpolateAll(file, environment, (name) => missing.add(name)) as JsonMap;
   for (const name of missing)
     notes.add(`\${${name}}`, "has no value, neither in .env nor in the environment: it is empty");
-  const services = content.services as JsonMap;
+  const services = servicesOf(content.services as JsonMap, environment, notes);
   const project = typeof content.name === "string" ? content.name : input.project;
   const names = Object.keys(services);
   const networks = mapAt(content, "networks");
@@ -52,7 +52,7 @@ export function importCompose(input: ComposeInput): Imported {
   );
   const shared = { services, volumes, configs, secrets, claims, network, networkKey, podNames, notes };
   const context = { ...input, project, ...shared };
-  noteKeys(content, notes);
+  noteKeys({ ...content, services }, notes);
   const manifests = groups.flatMap((members) => toPodOfServices(members as [string], context));
   const first = network === undefined ? [] : [networkNote(network, networks[networkKey ?? ""])];
   for (const key of used.size > 1 ? used : []) {
@@ -62,6 +62,19 @@ export function importCompose(input: ComposeInput): Imported {
   }
   const { isIncomplete } = notes;
   return { manifests, notes: [...first, ...volumeNotes(claims), ...notes.lines], isIncomplete };
+}
+
+/** Those that compose runs: without a profile, or with one of COMPOSE_PROFILES. */
+function servicesOf(all: JsonMap, environment: ComposeInput["environment"], notes: ImportNotes): JsonMap {
+  const active = (environment.get("COMPOSE_PROFILES") ?? "").split(",").map((name) => name.trim());
+  const chosen = Object.entries(all).filter(([name, service]) => {
+    const profiles = isRecord(service) ? textsOf(service.profiles) : [];
+    if (profiles.length === 0 || [...profiles, "*"].some((profile) => active.includes(profile))) return true;
+    const message = `compose runs it only with the profile ${profiles.join(" or ")}: it is left out; COMPOSE_PROFILES=${profiles[0]} takes it`;
+    notes.add(`services.${name}.profiles`, message);
+    return false;
+  });
+  return Object.fromEntries(chosen);
 }
 
 /** Lists of services, each with the one first whose network the others have (`network_mode: service:NAME`). */
@@ -208,10 +221,6 @@ function toContainerOfService(
   const notes = context.notes.of(`services.${name}.`);
   const service = serviceAt(context.services, name);
   const containerName = toDnsLabel(name);
-  if (textsOf(service.profiles).length > 0) {
-    const profiles = textsOf(service.profiles).join(", ");
-    notes.add("profiles", `compose runs it only with the profile ${profiles}: leave out the pod if it is not wanted`);
-  }
   const volumes = new ComposeVolumes(containerName, service, podVolumes, context, notes);
   const ports = service.network_mode === "host" ? [] : portsOf(service, replicas !== undefined, notes);
   const settings: ContainerSettings = {

@@ -2,7 +2,7 @@ import { formatBytes } from "../../base/api/quantity.ts";
 import { type InspectedContainer, type InspectedImage, noteSettings } from "./docker-settings.ts";
 import {
   type ContainerSettings,
-  type DeviceType,
+  type FindDevices,
   FLAGS,
   type Imported,
   type ImportedPort,
@@ -41,12 +41,12 @@ const PROPAGATIONS: Readonly<Record<string, string>> = {
  * Writes a pod for each container; containers that share the network of another one given become containers of its pod.
  * Only differences from the image are written.
  */
-export function importDocker(given: readonly DockerContainer[], deviceType: DeviceType): Imported {
+export function importDocker(given: readonly DockerContainer[], findDevices: FindDevices): Imported {
   const notes = new ImportNotes();
   const pods = groupByNetwork(given, notes);
   const names = new Set<string>();
   const manifests = pods.flatMap((members) =>
-    toPod(uniqueName(podNameOf(members[0]!.container), names), members as [DockerContainer], deviceType, notes),
+    toPod(uniqueName(podNameOf(members[0]!.container), names), members as [DockerContainer], findDevices, notes),
   );
   const containers = given.map(({ container }) => container.Name.replace(/^\//, "")).join(" ");
   const first = [
@@ -84,12 +84,12 @@ const at: SettingName = (key, detail) => `${FLAGS[key]}${detail === undefined ? 
 function toPod(
   name: string,
   members: readonly [DockerContainer, ...DockerContainer[]],
-  deviceType: DeviceType,
+  findDevices: FindDevices,
   all: ImportNotes,
 ): object[] {
   const notes = all.of(`${name}: `);
   const volumes = new PodVolumes();
-  const toMember = (member: DockerContainer) => toSettings(member, volumes, deviceType, all);
+  const toMember = (member: DockerContainer) => toSettings(member, volumes, findDevices, all);
   const [first, ...others] = members;
   const { container: main } = first;
   const { NetworkMode, PidMode, IpcMode, Dns, DnsSearch, DnsOptions, ExtraHosts } = main.HostConfig;
@@ -127,7 +127,7 @@ function toPod(
 function toSettings(
   { container, image, currentImageId }: DockerContainer,
   volumes: PodVolumes,
-  deviceType: DeviceType,
+  findDevices: FindDevices,
   all: ImportNotes,
 ): ContainerSettings {
   const { Config, HostConfig } = container;
@@ -156,7 +156,7 @@ function toSettings(
     privileged: Privileged,
     readOnly: HostConfig.ReadonlyRootfs,
     securityOptions: SecurityOpt.filter((option) => !isDisabled || option !== "label=disable"),
-    mounts: mountsOf(container, volumes, deviceType, notes),
+    mounts: mountsOf(container, volumes, findDevices, notes),
     terminal: {
       ...(Config.Tty && { tty: true }),
       ...(Config.OpenStdin && { stdin: true, ...(Config.StdinOnce && { stdinOnce: true }) }),
@@ -326,7 +326,7 @@ function toNetworkAnnotations(container: InspectedContainer, notes: ImportNotes)
 }
 
 /** Volumes, binds, tmpfs, devices and /dev/shm of a container. */
-function mountsOf(container: InspectedContainer, volumes: PodVolumes, deviceType: DeviceType, notes: ImportNotes) {
+function mountsOf(container: InspectedContainer, volumes: PodVolumes, findDevices: FindDevices, notes: ImportNotes) {
   const { Tmpfs, ShmSize, IpcMode, Devices } = container.HostConfig;
   const hasShm = ShmSize !== 0 && ShmSize !== DEFAULT_SHM_BYTES && IpcMode !== "host";
   return [
@@ -334,13 +334,9 @@ function mountsOf(container: InspectedContainer, volumes: PodVolumes, deviceType
     ...Object.entries(Tmpfs).map(([target, options]) => volumes.tmpfs(target, options, `--tmpfs ${target}`, notes)),
     ...(hasShm ? [volumes.memory("/dev/shm", formatBytes(ShmSize))] : []),
     ...Devices.flatMap(({ PathOnHost, PathInContainer, CgroupPermissions }) => {
-      const type = deviceType(PathOnHost);
-      if (type !== undefined) return [volumes.device(PathInContainer, PathOnHost, type, CgroupPermissions)];
-      notes.add(
-        `--device ${PathOnHost}`,
-        "is not a device file here: give each device of a directory as a hostPath of type CharDevice or BlockDevice",
-      );
-      return [];
+      const found = findDevices(PathOnHost);
+      if (found.length === 0) notes.add(`--device ${PathOnHost}`, "is not a device file here, and not carried over");
+      return volumes.devices(PathInContainer, PathOnHost, found, CgroupPermissions);
     }),
   ];
 }

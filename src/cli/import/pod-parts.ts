@@ -449,8 +449,13 @@ function toVariables(variables: ReadonlyMap<string, string>, secretName: string)
   return { env, secret: Object.keys(stringData).length > 0 ? secret : undefined };
 }
 
-/** The type of a file below /dev, as hostPath names it; undefined for anything else. */
-export type DeviceType = (path: string) => "CharDevice" | "BlockDevice" | undefined;
+/** A device of the machine, with its type as hostPath names it. */
+export interface HostDevice {
+  path: string;
+  type: "CharDevice" | "BlockDevice";
+}
+/** The device of that path, or those below a directory; none for anything else. */
+export type FindDevices = (path: string) => readonly HostDevice[];
 
 interface VolumeMount {
   name: string;
@@ -491,8 +496,12 @@ export class PodVolumes {
     return this.memory(mountPath, size === undefined ? undefined : toQuantity(size));
   }
 
-  /** @param permissions of the container: letters of `rwm` */
-  device(mountPath: string, path: string, type: NonNullable<ReturnType<DeviceType>>, permissions: string): VolumeMount {
-    return this.mount(mountPath, { hostPath: { path, type } }, permissions.includes("w") ? {} : { readOnly: true });
+  /**
+   * @param path of the device, or of a directory of devices, which is at `mountPath` in the container
+   * @param permissions of the container: letters of `rwm`
+   */
+  devices(mountPath: string, path: string, found: readonly HostDevice[], permissions: string): VolumeMount[] {
+    const extra = permissions.includes("w") ? {} : { readOnly: true };
+    return found.map((hostPath) => this.mount(mountPath + hostPath.path.slice(path.length), { hostPath }, extra));
   }
 }

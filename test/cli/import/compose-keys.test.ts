@@ -20,7 +20,7 @@ function convert(file: Json) {
     directory: "/srv",
     environment: new Map([["VALUE", "v"]]),
     readFile: (path) => FILES[path],
-    deviceType: () => "CharDevice",
+    findDevices: (path) => [{ path, type: "CharDevice" }],
   });
   return { manifests, notes };
 }
@@ -156,7 +156,7 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
 };
 
 /** Keys of a service whose values decide over notes only: nothing of a pod corresponds to them. */
-const NOTES_ONLY: readonly string[] = ["depends_on.restart", "depends_on.required", "env_file.required", "profiles"];
+const NOTES_ONLY: readonly string[] = ["depends_on.restart", "depends_on.required", "env_file.required"];
 
 test.each(Object.entries(EXAMPLES))("%s is carried over", (path, example) => {
   const isOfService = path.startsWith("services.");

@@ -21,7 +21,11 @@ function convert(file: Json, environment: Readonly<Record<string, string>> = {})
     directory: "/srv/shop",
     environment: new Map(Object.entries(environment)),
     readFile: (path) => FILES[path],
-    deviceType: (path) => (path.startsWith("/dev/loop") ? "BlockDevice" : "CharDevice"),
+    findDevices: (path) => {
+      const names = path === "/dev/dri" ? ["/card0", "/by-path/gpu"] : [""];
+      const type = path.startsWith("/dev/loop") ? "BlockDevice" : "CharDevice";
+      return names.map((name) => ({ path: path + name, type }));
+    },
   });
   const text = manifests.map((object) => JSON.stringify(object)).join("\n---\n");
   // The text begins with a comment because a stream that begins with { is one JSON value.
@@ -140,6 +144,7 @@ tty: false => restartPolicy: Never
 sysctls: {net.core.somaxconn: 1024} => securityContext: {sysctls: [{name: net.core.somaxconn, value: "1024"}]}
 group_add: ["44", video] => securityContext: {supplementalGroups: [44]}
 devices: [/dev/loop0] => volumes: [{name: dev-loop0, hostPath: {path: /dev/loop0, type: BlockDevice}}]
+devices: ["/dev/dri/:/dev/gpus"] => volumes: [{name: dev-gpus-card0, hostPath: {path: /dev/dri/card0, type: CharDevice}}, {name: dev-gpus-by-path-gpu, hostPath: {path: /dev/dri/by-path/gpu, type: CharDevice}}]
 devices: ["/dev/ttyUSB0:/dev/modem"] => volumes: [{name: dev-modem, hostPath: {path: /dev/ttyUSB0, type: CharDevice}}]
 hostname: mail.example.com => hostnameOverride: mail.example.com
 user: "root:44" => containers: [{securityContext: {runAsUser: 0, runAsGroup: 44}}]
@@ -187,7 +192,6 @@ describe("keys", () => {
       "services.web.deploy.resources.limits.pids: is not carried over: --pod-max-pids",
     ],
     [{ extends: "base" }, "services.web.extends: is not carried over: give the output of `docker compose config`"],
-    [{ profiles: ["debug"] }, "services.web.profiles: compose runs it only with the profile debug"],
     [{ privileged: true }, "services.web.privileged: start kubelet-ts with --allow-privileged"],
     [{ sysctls: { "net.core.somaxconn": 9 } }, "services.web.sysctls.net.core.somaxconn: start kubelet-ts with"],
     [{ tmpfs: "/run:size=1m,mode=1777" }, "services.web.tmpfs: mode=1777 is not carried over"],
@@ -233,6 +237,16 @@ test.each<[declared: Json, source: object, note: string]>([
   expect(read.findings).toEqual([]);
   expect(podOf(manifests)!.spec.volumes[0]).toEqual({ name: "v", ...source });
   expect(notes).toEqual(note ? [`volumes.v: ${note}`] : []);
+});
+
+test("services with a profile are left out, unless COMPOSE_PROFILES has it", () => {
+  const file: Json = { services: { a: { image: "x" }, b: { image: "x", profiles: ["debug", "dev"] } } };
+  const namesOf = (profiles: string) =>
+    convert(file, { COMPOSE_PROFILES: profiles }).manifests.map((it) => it.metadata.name);
+  expect([namesOf(""), namesOf("other, dev"), namesOf("*")]).toEqual([["a"], ["a", "b"], ["a", "b"]]);
+  expect(convert(file).notes).toContain(
+    "services.b.profiles: compose runs it only with the profile debug or dev: it is left out; COMPOSE_PROFILES=debug takes it",
+  );
 });
 
 test("named volumes start with the files of the image, as Compose has it, unless nocopy is set", () => {

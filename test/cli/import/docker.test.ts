@@ -50,7 +50,9 @@ const image = (config: Fields = {}) =>
   });
 
 function convert(...given: DockerContainer[]) {
-  const { manifests, notes } = importDocker(given, (path) => (path === "/dev/ttyS0" ? "CharDevice" : undefined));
+  const { manifests, notes } = importDocker(given, (path) =>
+    path === "/dev/ttyS0" ? [{ path, type: "CharDevice" }] : [],
+  );
   const text = manifests.map((object) => JSON.stringify(object)).join("\n---\n");
   // The text begins with a comment because a stream that begins with { is one JSON value.
   const read = readManifest(Buffer.from(`# docker\n${text}`), { file: "f", nodeName: "n", source: "file" });
