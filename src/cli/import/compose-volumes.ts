@@ -42,10 +42,22 @@ export class ComposeVolumes {
   readonly #notes: ImportNotes;
   readonly #containerName: string;
   readonly #isPrivileged: boolean;
+  readonly #isScaled: boolean;
 
-  /** Reads `volumes`, `tmpfs`, `devices`, `configs`, `secrets` and `shm_size` of the service. */
-  constructor(containerName: string, service: JsonMap, pod: PodVolumes, context: ComposeContext, notes: ImportNotes) {
+  /**
+   * Reads `volumes`, `tmpfs`, `devices`, `configs`, `secrets` and `shm_size` of the service.
+   * @param isScaled it has several containers
+   */
+  constructor(
+    containerName: string,
+    service: JsonMap,
+    isScaled: boolean,
+    pod: PodVolumes,
+    context: ComposeContext,
+    notes: ImportNotes,
+  ) {
     this.#containerName = containerName;
+    this.#isScaled = isScaled;
     this.#pod = pod;
     this.#isPrivileged = service.privileged === true;
     this.#context = context;
@@ -142,11 +154,7 @@ export class ComposeVolumes {
   #addShort(text: string, at: string): void {
     const parts = text.split(":");
     if (parts.length === 1) {
-      this.#notes.add(
-        at,
-        "is an anonymous volume: it becomes an emptyDir, which is removed with the pod and hides the files of the image",
-      );
-      return this.#mount(text, { emptyDir: {} }, {});
+      return this.#addAnonymous(text, at);
     }
     const [source = "", target = "", options = ""] = parts;
     const words = options.split(",");
@@ -156,6 +164,18 @@ export class ComposeVolumes {
     );
     const extra = { ...(words.includes("ro") && { readOnly: true }), ...propagation };
     this.#mount(target, this.#sourceOf(source), extra, words.includes("nocopy"));
+  }
+
+  /** It starts with the files of the image and outlives the container; each container of a scaled service has its own. */
+  #addAnonymous(target: string, at: string): void {
+    if (this.#isScaled) {
+      const message = "becomes an emptyDir, which is removed with the pod and hides the files of the image";
+      this.#notes.add(at, `is an anonymous volume of several containers: it ${message}`);
+      return this.#mount(target, { emptyDir: {} }, {});
+    }
+    const claimName = `${this.#context.project}_${this.#containerName}-${toDnsLabel(target)}`;
+    this.#notes.add(at, `is an anonymous volume: it has the name ${claimName}, and stays until docker volume rm`);
+    this.#mount(target, { persistentVolumeClaim: { claimName } }, {});
   }
 
   #add(volume: Json, at: string): void {

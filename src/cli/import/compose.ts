@@ -221,7 +221,7 @@ function toContainerOfService(
   const notes = context.notes.of(`services.${name}.`);
   const service = serviceAt(context.services, name);
   const containerName = toDnsLabel(name);
-  const volumes = new ComposeVolumes(containerName, service, podVolumes, context, notes);
+  const volumes = new ComposeVolumes(containerName, service, replicas !== undefined, podVolumes, context, notes);
   const ports = service.network_mode === "host" ? [] : portsOf(service, replicas !== undefined, notes);
   const settings: ContainerSettings = {
     name: containerName,

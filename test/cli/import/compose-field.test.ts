@@ -17,6 +17,9 @@ const BUILD = "build: images are not built: run `docker compose build` first";
 /** Losses of files as projects publish them, besides that a health check reports only. */
 const LOST: Readonly<Record<string, readonly string[]>> = {
   "home-assistant": ["services.homeassistant.privileged: start kubelet-ts with --allow-privileged"],
+  guacamole: [
+    "services.guacamole.ports[0]: has no published port, which Docker would choose: set hostPort to publish it",
+  ],
   jenkins: [
     "services.docker.privileged: start kubelet-ts with --allow-privileged",
     `services.jenkins.logging: ${LOSS}: logs of pods are files, and --container-log-max-size limits all of them`,
@@ -30,7 +33,15 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     `services.open-webui.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,
   ],
   airflow: ["${AIRFLOW_UID}: has no value, neither in .env nor in the environment: it is empty"],
+  "dev-node": [
+    `services.app.${BUILD}`,
+    `services.app.depends_on.db: restart ${LOSS}: a pod that runs is left alone`,
+    `services.app.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,
+    "services.app.volumes[1]: is an anonymous volume: it has the name dev-node_app-usr-src-app-node-modules, and stays until docker volume rm",
+    `services.db.pids_limit: ${LOSS}: --pod-max-pids limits all pods`,
+  ],
   frigate: ["services.frigate.privileged: start kubelet-ts with --allow-privileged"],
+  jitsi: ["services.web.environment.AMPLITUDE_ID: has no value, neither here nor in the environment"],
   mastodon: [
     "networks.internal_network: internal: not carried over: all pods are in one network, mastodon",
     ...["db", "redis", "sidekiq", "web"].map((service) => `services.${service}.networks: ${NETWORKS}`),
@@ -68,6 +79,10 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     `services.uptime-kuma.logging: ${LOSS}: logs of pods are files, and --container-log-max-size limits all of them`,
   ],
   vpn: [`services.qbittorrent.depends_on.gluetun: ${LOSS}: the containers of a pod start together`],
+  watchtower: ["services.watchtower.restart: attempts are not limited: delays grow to five minutes"],
+  wireguard: [
+    "services.wireguard.sysctls.net.ipv4.conf.all.src_valid_mark: start kubelet-ts with --allowed-unsafe-sysctls=net.ipv4.conf.all.src_valid_mark",
+  ],
   zigbee2mqtt: ["services.zigbee2mqtt.group_add.dialout: is not a number: set supplementalGroups"],
 };
 

@@ -115,7 +115,7 @@ describe("what is written passes validation", () => {
     expect(podOf(manifests)!.spec.volumes).toEqual([
       { name: "usr-share-nginx-html", persistentVolumeClaim: { claimName: "shop_html" } },
       { name: "etc-nginx-conf-d", hostPath: { path: "/srv/shop/conf" } },
-      { name: "cache", emptyDir: {} },
+      { name: "cache", persistentVolumeClaim: { claimName: "shop_web-cache" } },
       { name: "run", emptyDir: { medium: "Memory", sizeLimit: "16Mi" } },
       { name: "etc-app-conf", configMap: { name: "web-app" } },
       { name: "run-secrets-key", secret: { secretName: "web-key" } },
@@ -255,9 +255,22 @@ test("named volumes start with the files of the image, as Compose has it, unless
   const { manifests, read } = convert(service({ volumes, init: true }));
   expect(read.findings).toEqual([]);
   expect(podOf(manifests)!.metadata.annotations).toEqual({
-    "kubelet-ts.io/fill-volumes": "a,e",
+    "kubelet-ts.io/fill-volumes": "a,c,e",
     "kubelet-ts.io/init": "true",
   });
+});
+
+test("an anonymous volume is a named one, and an emptyDir for each pod of a Deployment", () => {
+  const one = convert(service({ volumes: ["/c"] }));
+  expect(podOf(one.manifests)!.spec.volumes).toEqual([
+    { name: "c", persistentVolumeClaim: { claimName: "shop_web-c" } },
+  ]);
+  expect(one.notes).toEqual([
+    "services.web.volumes[0]: is an anonymous volume: it has the name shop_web-c, and stays until docker volume rm",
+  ]);
+  const two = convert(service({ volumes: ["/c"], scale: 2 }));
+  expect(two.manifests[0]!.spec.template.spec.volumes).toEqual([{ name: "c", emptyDir: {} }]);
+  expect(two.notes[0]).toContain("becomes an emptyDir");
 });
 
 test("the propagation of a bind mount is that of its volumeMount", () => {
