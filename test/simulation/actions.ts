@@ -326,27 +326,27 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   "hang the engine": fault(6, (scene, random) => {
     const { wire, time } = scene.world;
-    wire.faults.hangsUntilMs = time.nowMs + random.between(1_000, 300_000);
+    wire.disturb({ hangsUntilMs: time.nowMs + random.between(1_000, 300_000) });
     if (random.chance(0.5)) scene.editAny(random);
   }),
   "refuse connections": lasting(
     3,
     ({ wire }) => {
-      wire.faults.isRefusing = true;
+      wire.disturb({ isRefusing: true });
       return () => wire.repair();
     },
     10 * 60_000,
   ),
   "lose responses": lasting(6, ({ wire }, random) => {
-    wire.faults.cutShare = random.between(0.02, 0.5);
+    wire.disturb({ cutShare: random.between(0.02, 0.5) });
     return () => wire.repair();
   }),
   "answer with errors": lasting(5, ({ wire }, random) => {
-    wire.faults.errorShare = random.between(0.02, 0.4);
+    wire.disturb({ errorShare: random.between(0.02, 0.4) });
     return () => wire.repair();
   }),
   "be slow": lasting(3, ({ wire, engine }, random) => {
-    wire.faults.latencyMs = random.between(50, 8_000);
+    wire.disturb({ latencyMs: random.between(50, 8_000) });
     engine.removalMs = 10_000;
     return () => {
       wire.repair();

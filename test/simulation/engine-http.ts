@@ -16,7 +16,7 @@ export interface WireFaults {
   latencyMs: number;
 }
 
-const QUIET: WireFaults = { isRefusing: false, hangsUntilMs: 0, cutShare: 0, errorShare: 0, latencyMs: 3 };
+const QUIET: Readonly<WireFaults> = { isRefusing: false, hangsUntilMs: 0, cutShare: 0, errorShare: 0, latencyMs: 3 };
 
 interface Call {
   method: string;
@@ -31,7 +31,9 @@ export class EngineHttp {
   readonly #engine: EngineModel;
   readonly #random: SeededRandom;
   readonly #open = new Set<Call>();
-  faults: WireFaults = { ...QUIET };
+  #faults = QUIET;
+  /** Pings that wait for the next fault. */
+  readonly #heldPings = new Set<() => void>();
   requests = 0;
   onRequest: ((text: string) => void) | undefined;
 
@@ -45,24 +47,64 @@ export class EngineHttp {
     return this.#open.size;
   }
 
+  /** A fault begins. */
+  disturb(faults: Partial<WireFaults>): void {
+    this.#faults = { ...this.#faults, ...faults };
+    this.#releasePings();
+  }
+
   repair(): void {
-    this.faults = { ...QUIET };
+    this.#faults = QUIET;
+  }
+
+  /**
+   * The response to a ping of an engine that answers everything. It comes when that ends: thousands of pings in between would have
+   * had the same one.
+   * @returns undefined while there are faults
+   */
+  holdPing(signal: AbortSignal | undefined): Promise<void> | undefined {
+    if (!this.#isQuiet || signal?.aborted) return undefined;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const release = () => {
+      this.#heldPings.delete(release);
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    };
+    const onAbort = () => {
+      this.#heldPings.delete(release);
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", onAbort, { once: true });
+    this.#heldPings.add(release);
+    return promise;
+  }
+
+  get #isQuiet(): boolean {
+    const { isRefusing, hangsUntilMs, cutShare, errorShare, latencyMs } = this.#faults;
+    const isPrompt = hangsUntilMs <= this.#time.nowMs && latencyMs === QUIET.latencyMs;
+    return this.#engine.isUp && !isRefusing && isPrompt && cutShare === 0 && errorShare === 0;
+  }
+
+  #releasePings(): void {
+    for (const release of [...this.#heldPings]) release();
   }
 
   /** Every connection breaks. */
   breakConnections(): void {
     for (const call of [...this.#open]) call.reject(connectionError("ECONNRESET"));
+    this.#releasePings();
   }
 
   /** The process is gone: its connections as well. */
   forget(): void {
     this.#open.clear();
+    this.#heldPings.clear();
     this.#engine.closeStreams();
   }
 
   readonly fetch = (url: string | URL, init: RequestInit = {}): Promise<Response> => {
-    const { host, pathname, searchParams } = new URL(url);
-    if (host !== "docker") return Promise.reject(connectionError("ConnectionRefused"));
+    const text = String(url);
+    if (!text.startsWith(ORIGIN)) return Promise.reject(connectionError("ConnectionRefused"));
     try {
       this.#time.effect();
     } catch {
@@ -70,7 +112,9 @@ export class EngineHttp {
     }
     const { process } = this.#time;
     const method = init.method ?? "GET";
-    const path = pathname.replace(/^\/v\d+\.\d+/, "");
+    const queryAt = text.indexOf("?");
+    const path = text.slice(ORIGIN.length, queryAt < 0 ? undefined : queryAt).replace(/^\/v\d+\.\d+/, "");
+    const query = new URLSearchParams(queryAt < 0 ? "" : text.slice(queryAt));
     this.requests++;
     this.onRequest?.(`${method} ${path}`);
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
@@ -90,14 +134,14 @@ export class EngineHttp {
     this.#open.add(call);
     const body = init.body as unknown;
     this.#arrive(call, process, () => {
-      if (this.#random.chance(this.faults.errorShare)) {
+      if (this.#random.chance(this.#faults.errorShare)) {
         if (process !== this.#time.process) return;
         return end(() => resolve(toResponse({ status: 500, json: { message: "a simulated error" } })));
       }
-      this.#engine.handle({ method, path, query: searchParams, body }, (response) => {
+      this.#engine.handle({ method, path, query, body }, (response) => {
         // The process that asked may have died meanwhile: another one must not get its response.
         if (isOver || process !== this.#time.process) return void response.stream?.end();
-        const isCut = !response.stream && this.#random.chance(this.faults.cutShare);
+        const isCut = !response.stream && this.#random.chance(this.#faults.cutShare);
         this.#time.afterForProcess(this.#delay(), () => {
           if (isCut) return call.reject(connectionError("ECONNRESET"));
           end(() => resolve(toResponse(response)));
@@ -110,12 +154,12 @@ export class EngineHttp {
   };
 
   #delay(): number {
-    return this.#random.between(0.2, this.faults.latencyMs);
+    return this.#random.between(0.2, this.#faults.latencyMs);
   }
 
   /** The request reaches the engine, however long it hangs; the program may be gone by then. */
   #arrive(call: Call, process: number, handle: () => void): void {
-    const { faults } = this;
+    const faults = this.#faults;
     if (faults.isRefusing || !this.#engine.isUp) {
       this.#time.afterForProcess(0.1, () => call.reject(connectionError("ECONNREFUSED")));
       return;
@@ -127,6 +171,8 @@ export class EngineHttp {
     });
   }
 }
+
+const ORIGIN = "http://docker";
 
 function connectionError(code: string): Error {
   return Object.assign(new Error(`simulated ${code}`), { code });
@@ -158,6 +204,17 @@ function toBody(chunks: AsyncIterable<Uint8Array>) {
 const encoder = new TextEncoder();
 const encode = (text: string | undefined) => (text === undefined ? undefined : encoder.encode(text));
 
-async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
+/** As an async generator that yields once, at less cost. */
+function oneChunk(bytes: Uint8Array): AsyncIterable<Uint8Array> {
+  let isRead = false;
+  const next = async (): Promise<IteratorResult<Uint8Array>> => {
+    if (isRead) return { done: true, value: undefined };
+    isRead = true;
+    return { done: false, value: bytes };
+  };
+  const close = async (): Promise<IteratorResult<Uint8Array>> => {
+    isRead = true;
+    return { done: true, value: undefined };
+  };
+  return { [Symbol.asyncIterator]: () => ({ next, return: close }) };
 }

@@ -1,4 +1,5 @@
 import type { AppLogger } from "../../src/daemon/logging.ts";
+import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { EngineHttp } from "./engine-http.ts";
 import { EngineModel, type ModelContainer } from "./engine-model.ts";
 import { SeededRandom } from "./seeded-random.ts";
@@ -103,7 +104,9 @@ export class World {
     const { DEFAULT_KUBELET_OPTIONS } = await import("../../src/config/option-table.ts");
     const { keepNodeName } = await import("../../src/base/host/node-name.ts");
     const { DockerConnection } = await import("../../src/docker/engine/docker-connection.ts");
+    const { DockerClient } = await import("../../src/docker/engine/docker-client.ts");
     rememberLists(DockerConnection.prototype as unknown as ResponseParser);
+    holdPings(DockerClient.prototype, this.wire);
     this.#run = runForever;
     this.#keepNodeName = keepNodeName;
     this.#tasks = BACKGROUND_TASKS as unknown as Record<string, (...values: unknown[]) => unknown>;
@@ -297,6 +300,14 @@ export class World {
 
 export const DAY_MS = 86_400_000;
 
+/** While the engine answers everything, a ping costs nothing. */
+function holdPings(client: DockerClient, wire: EngineHttp): void {
+  const { ping } = client;
+  client.ping = async function (options) {
+    await (wire.holdPing(options?.signal) ?? ping.call(this, options));
+  };
+}
+
 interface ResponseParser {
   parse(schema: unknown, text: string, operation: string): unknown;
 }
@@ -343,6 +354,8 @@ const OPTIONS = {
   evictionHard: [],
   volumeStatsAggPeriodMs: 0,
   fileCheckFrequencyMs: 600_000,
+  // Events tell what happens; a day has faults enough for the lists to find what they missed.
+  syncFrequencyMs: 300_000,
   failSwapOn: false,
   cgroupsPerQos: false,
 };
