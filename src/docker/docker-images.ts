@@ -150,8 +150,9 @@ export class DockerImages implements ImageEngine {
       this.#client.listImages({}, { signal }),
       this.#client.listContainers({ all: true }, { signal }),
     ]);
+    const byImage = Map.groupBy(containers, ({ ImageID }) => ImageID);
     return images.map((image): EngineImage => {
-      const users = containers.filter(({ ImageID }) => ImageID === image.Id);
+      const users = byImage.get(image.Id) ?? [];
       const ours = users.filter(({ Labels }) => isOwned(Labels, this.#owner));
       const names = ours.map(({ Labels }) => Labels[LABEL.image]).filter((name) => name !== undefined);
       const keys = image.RepoTags.map(toImageKey);

@@ -94,24 +94,37 @@ export function runOf(container: ModelContainer, podName: string, wanted: Wanted
 
 /** Whether a schedule has this minute. A time that summer time skips counts as the first minute after the gap. */
 export function isScheduled({ minute, hour, timeZone }: WantedSchedule, epochMinute: number): boolean {
-  const local = localTime(timeZone, epochMinute);
-  if (hour === undefined) return local.minute === minute;
+  const now = minuteOfDay(timeZone, epochMinute);
+  if (hour === undefined) return now % 60 === minute;
   const wanted = hour * 60 + minute;
-  const now = local.hour * 60 + local.minute;
   // The first of two equal times counts: an hour ago it was not the same hour.
   if (now === wanted) return minuteOfDay(timeZone, epochMinute - 60) !== wanted;
   const before = minuteOfDay(timeZone, epochMinute - 1);
   return now > before + 1 && wanted > before && wanted < now;
 }
 
-function minuteOfDay(timeZone: string, epochMinute: number): number {
-  const { hour, minute } = localTime(timeZone, epochMinute);
-  return hour * 60 + minute;
-}
-
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-function localTime(timeZone: string, epochMinute: number): { hour: number; minute: number } {
+/** Clocks change at the quarters of an hour only. Unit: minutes. */
+const QUARTER = 15;
+const QUARTERS_KEPT = 10_000;
+/** Minute of the day at the beginning of a quarter. */
+const quarters = new Map<string, number>();
+
+/** Local time as minutes since midnight. */
+function minuteOfDay(timeZone: string, epochMinute: number): number {
+  const quarter = Math.floor(epochMinute / QUARTER);
+  const key = `${timeZone} ${quarter}`;
+  let start = quarters.get(key);
+  if (start === undefined) {
+    start = readLocalTime(timeZone, quarter * QUARTER);
+    if (quarters.size >= QUARTERS_KEPT) quarters.clear();
+    quarters.set(key, start);
+  }
+  return (start + epochMinute - quarter * QUARTER) % (24 * 60);
+}
+
+function readLocalTime(timeZone: string, epochMinute: number): number {
   const format =
     formats.get(timeZone) ??
     new Intl.DateTimeFormat("en-GB", { timeZone, hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -120,5 +133,5 @@ function localTime(timeZone: string, epochMinute: number): { hour: number; minut
     .format(epochMinute * MINUTE_MS)
     .split(":")
     .map(Number);
-  return { hour, minute };
+  return hour * 60 + minute;
 }

@@ -55,6 +55,8 @@ export class ImageGcManager {
   /** The timer and a node short of disk do not remove side by side. */
   readonly #turns = new Turns();
   #removable: ReadonlySet<string> = new Set();
+  /** Text of what was written last. */
+  #saved = "";
 
   constructor(deps: ImageGcDeps) {
     this.#deps = deps;
@@ -203,6 +205,9 @@ export class ImageGcManager {
       id,
       { names: [...names], unusedMs: nowMs - lastUsedMs },
     ]);
+    const text = JSON.stringify(entries);
+    if (text === this.#saved) return;
+    this.#saved = text;
     this.#deps.file.write(Object.fromEntries(entries));
   }
 }

@@ -130,6 +130,16 @@ test("the image of one of our containers is known without a report", async () =>
   expect(left()).toEqual([]);
 });
 
+test("at rest nothing is written", async () => {
+  const gc = using(anImage("ours", { isInUse: true }));
+  await gc.collect(stop.signal);
+  let writes = 0;
+  saved.write = () => void writes++;
+  await clock.advance(300_000);
+  await gc.collect(stop.signal);
+  expect(writes).toBe(0);
+});
+
 test("it collects after ten seconds, then every five minutes", async () => {
   const gc = using(anImage("ours"));
   const ended = gc.run(stop.signal);
