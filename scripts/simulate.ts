@@ -4,20 +4,21 @@
  *     npm run simulate -- --seed=7 --days=365 --pods=30            one machine; --trace tells its story
  *     npm run simulate -- --seeds=1-20 --days=60 --pods=8          many machines, on all cores
  *     npm run simulate -- --mutants                                plants the mistakes of test/simulation/mutants, one at a time
+ *     npm run simulate -- --mutants die-ignored cron-in-utc        only these
  *     npm run simulate -- --years=1000                             a thousand machine-years, resumed where they were broken off
  *
  * A failure prints the seed, the virtual time, the last 200 steps, and the fewest actions that still fail.
  */
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { listMutants } from "../test/simulation/simulated-modules.ts";
 import type { SimulationResult } from "../test/simulation/simulation.ts";
 
 const MAIN = join(import.meta.dir, "../test/simulation/main.ts");
 /** Seeds of `--years` that are done. */
 const PROGRESS = join(import.meta.dir, "../node_modules/.cache/simulated-years.json");
-const MUTANTS = join(import.meta.dir, "../test/simulation/mutants");
 /** Machines that look for a planted mistake. */
 const MUTANT_SEEDS = 20;
 const MUTANT_DAYS = 20;
@@ -76,9 +77,8 @@ async function shrink(life: Life, failed: Lived): Promise<Lived> {
 }
 
 /** Lives of machines with a planted mistake, until one of them shows it. @returns the exit code */
-async function plantMistakes(jobs: number): Promise<number> {
-  const names = readdirSync(MUTANTS).map((name) => name.replace(/\.patch$/, ""));
-  const waiting = names.sort();
+async function plantMistakes(jobs: number, wanted: readonly string[]): Promise<number> {
+  const waiting = listMutants().filter((name) => wanted.length === 0 || wanted.includes(name));
   let missed = 0;
   const worker = async () => {
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
@@ -119,7 +119,8 @@ async function report(life: Life, failed: Lived): Promise<void> {
   );
 }
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     seed: { type: "string" },
     seeds: { type: "string" },
@@ -144,7 +145,7 @@ if (values.trace || values.only !== undefined) {
   process.exit(await child.exited);
 }
 
-if (values.mutants) process.exit(await plantMistakes(Number(values.jobs)));
+if (values.mutants) process.exit(await plantMistakes(Number(values.jobs), positionals));
 
 const [from = 1, to = from] = (values.seeds ?? values.seed ?? `1-${values.years ?? 1}`).split("-").map(Number);
 const isResumable = values.years !== undefined;

@@ -1,5 +1,5 @@
 import * as crypto from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import * as os from "node:os";
 import { join } from "node:path";
 import { plugin } from "bun";
@@ -44,27 +44,42 @@ export interface Mutation {
   file: string;
   before: string;
   after: string;
+  /** The same without the lines around it. */
+  changed: { before: string; after: string };
 }
+
+const MUTANTS = join(HERE, "mutants");
+
+/** Names of all planted mistakes. */
+export const listMutants = (): string[] =>
+  readdirSync(MUTANTS)
+    .map((name) => name.replace(/\.patch$/, ""))
+    .sort();
 
 /** @throws Error when the patch has several hunks */
 export function readMutant(name: string): Mutation {
-  const patch = readFileSync(join(HERE, `mutants/${name}.patch`), "utf8");
+  const patch = readFileSync(join(MUTANTS, `${name}.patch`), "utf8");
   const [head = "", hunk = "", ...more] = patch.split(/^@@.*@@.*\n/m);
   const file = /^\+\+\+ b\/(.+)$/m.exec(head)?.[1];
   if (file === undefined || more.length > 0) throw new Error(`${name}.patch is not a patch of one place`);
   const lines = hunk.split("\n").filter((line) => line !== "");
-  const side = (dropped: string) =>
-    lines
+  const side = (dropped: string, from: readonly string[]) =>
+    from
       .filter((line) => !line.startsWith(dropped))
       .map((line) => line.slice(1))
       .join("\n");
-  return { file, before: side("+"), after: side("-") };
+  const isChange = (line: string) => !line.startsWith(" ");
+  const inner = lines.slice(lines.findIndex(isChange), lines.findLastIndex(isChange) + 1);
+  const changed = { before: side("+", inner), after: side("-", inner) };
+  return { file, before: side("+", lines), after: side("-", lines), changed };
 }
 
-/** @throws Error when the place is not there, or there twice */
-export function mutate(text: string, { file, before, after }: Mutation): string {
-  if (text.split(before).length !== 2) throw new Error(`the place of the mistake is not in ${file}`);
-  return text.replace(before, () => after);
+/** The lines around the place matter only where those of the place are there twice. @throws Error when it is not there */
+export function mutate(text: string, { file, before, after, changed }: Mutation): string {
+  const isOnce = (part: string) => part !== "" && text.split(part).length === 2;
+  if (isOnce(changed.before)) return text.replace(changed.before, () => changed.after);
+  if (isOnce(before)) return text.replace(before, () => after);
+  throw new Error(`the place of the mistake is not in ${file}`);
 }
 
 /** Lets every file of src import the simulated machine instead of the runtime's modules. Before the first import of src. */

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { listMutants, mutate, readMutant } from "./simulated-modules.ts";
 import type { SimulationResult } from "./simulation.ts";
 
 const MAIN = join(import.meta.dir, "main.ts");
@@ -9,6 +11,11 @@ async function live(seed: number, days: number): Promise<SimulationResult> {
   const child = Bun.spawn([process.execPath, MAIN, ...args], { stdout: "pipe", stderr: "inherit" });
   return JSON.parse(await new Response(child.stdout).text()) as SimulationResult;
 }
+
+test.each(listMutants())("the planted mistake %s has its place in src", (name) => {
+  const mutation = readMutant(name);
+  expect(() => mutate(readFileSync(join(import.meta.dir, "../..", mutation.file), "utf8"), mutation)).not.toThrow();
+});
 
 /** Machines of `npm test`; CI lives more of them. */
 const SEEDS = Array.from({ length: Number(process.env.KUBELET_TS_SIMULATE_SEEDS ?? 6) }, (_, index) => index + 1);
