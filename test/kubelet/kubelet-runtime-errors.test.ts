@@ -67,15 +67,6 @@ describe("errors of the runtime", () => {
     expect(world.kubelet.runtimeError).toBeUndefined();
   });
 
-  test("a container that died meanwhile is seen when the engine is back", async () => {
-    await world.started(named("web"));
-    world.engine.lose();
-    world.engine.exit(world.engine.idOf("web-node1", "app"), 137);
-    world.engine.back();
-    await world.clock.advance(100);
-    expect(world.engine.running()).toContain("web-node1/app");
-  });
-
   test("a failing pull is reported, then its back-off, and it is tried again after that", async () => {
     const waiting = () => world.containerOf("web")?.state.waiting;
     const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
@@ -263,14 +254,6 @@ describe("an evicted pod", () => {
     expect(world.statusOf("db")?.phase).toBe("Running");
     await world.clock.advance(600_000);
     expect(world.statusOf("web")?.phase).toBe("Failed");
-  });
-
-  test("runs again when it is admitted again", async () => {
-    await evicted(named("web"));
-    world.kubelet.readmit(["uid-web"]);
-    await world.clock.advance(1_000);
-    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
-    expect(world.statusOf("web")?.phase).toBe("Running");
   });
 
   test("admitted again while it still stops: starts when it is gone", async () => {
