@@ -4,8 +4,8 @@
  * at a time, then those of test/integration/serial, which need it for themselves. The last line is `N passed, N failed`; a
  * check that fails counts as one failed.
  *
- * `npm run test:unit -- FILE…` runs only unit tests, `npm run test:long` those of test/long: long runs of random edits, kills
- * at every step, growth over thousands of events, fuzzing.
+ * `npm run test:unit -- FILE…` runs only unit tests, `npm run test:long` those of test/long: random edits and kills,
+ * growth over thousands of events.
  */
 import { runOnEngine } from "./run-on-engine.mjs";
 import { TestRun } from "./test-run.mjs";
