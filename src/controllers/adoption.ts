@@ -1,3 +1,4 @@
+import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
 import type { LabelSelector } from "../base/api/meta.ts";
 import { matchesSelector } from "../base/api/selectors.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
@@ -180,7 +181,9 @@ export function adoptReplicaSets(
     if (!selector || !matchesSelector(selector, metadata.labels)) continue;
     const pods = own.pods.filter((pod) => pod.revision === hash);
     const replicas = pods.filter(({ leaving }) => !leaving).length;
-    record.revisions[revision.hash] = { ...revision, template: withoutHash(spec.template), replicas };
+    // One that no Deployment had is older than any of its own.
+    const number = Number(metadata.annotations?.[REVISION_ANNOTATION]) || 0;
+    record.revisions[revision.hash] = { ...revision, template: withoutHash(spec.template), replicas, revision: number };
     record.pods.push(...pods);
     uids.push(own.uid);
   }

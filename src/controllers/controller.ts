@@ -186,10 +186,10 @@ export class Draft {
   /** The revision of a template, as the newest one, also when it existed before. */
   takeUpRevision(template: PodTemplateSpec, named: "by-hash" | "as-owner"): RevisionRecord {
     const found = this.findRevision(template) ?? this.addRevision(template, named);
-    const newest = this.revisions().at(-1);
-    if (newest && newest !== found) {
+    const newest = Math.max(0, ...this.revisions().map((it) => (it === found ? 0 : it.revision)));
+    if (found.revision <= newest) {
       found.former = withFormerRevision(found);
-      found.revision = newest.revision + 1;
+      found.revision = newest + 1;
     }
     return found;
   }

@@ -215,7 +215,7 @@ export function inheritedAnnotations(annotations: Readonly<Record<string, string
 
 /** The former numbers of a revision that becomes the newest one again. */
 export const withFormerRevision = ({ former = [], revision }: RevisionRecord): number[] =>
-  [...former, revision].slice(-MAX_FORMER);
+  (revision > 0 ? [...former, revision] : former).slice(-MAX_FORMER);
 
 /** Annotations of a Deployment's ReplicaSet. Source: `SetNewReplicaSetAnnotations`, `SetReplicasAnnotations`. */
 export function replicaSetAnnotations(record: RevisionRecord): Record<string, string> {
@@ -224,7 +224,7 @@ export function replicaSetAnnotations(record: RevisionRecord): Record<string, st
     ...annotations,
     [DESIRED_REPLICAS]: String(desiredReplicas),
     [MAX_REPLICAS]: String(maxReplicas),
-    [REVISION_ANNOTATION]: String(revision),
+    ...(revision > 0 && { [REVISION_ANNOTATION]: String(revision) }),
     ...(former.length > 0 && { [REVISION_HISTORY]: former.join(",") }),
   };
 }

@@ -337,6 +337,8 @@ describe("a new Deployment adopts a ReplicaSet of a client that its selector mat
     world.set(deployment("web"), first);
     return { world, before };
   };
+  const numbers = ({ manager }: ReturnType<typeof aManager>) =>
+    manager.reader.derivedObjects().map(({ metadata }) => metadata.annotations?.["deployment.kubernetes.io/revision"]);
   const sizes = ({ manager }: ReturnType<typeof aManager>) =>
     manager.reader
       .derivedObjects()
@@ -347,6 +349,15 @@ describe("a new Deployment adopts a ReplicaSet of a client that its selector mat
     expect(sizes(world)).toEqual([["old", 1]]);
     expect(before).toEqual(expect.arrayContaining(world.uids));
     expect(world.manager.hasTakenOver("rs")).toBe(true);
+    expect(numbers(world)).toEqual(["1"]);
+  });
+
+  test.each([
+    ["no number, so that the first of the Deployment is 1", {}, [undefined, "1"]],
+    ["its number", { "deployment.kubernetes.io/revision": "4" }, ["4", "5"]],
+  ])("of another template has %s", (_, annotations, expected) => {
+    const { world } = adopting(replicaSet("busybox:2", { annotations }));
+    expect(numbers(world)).toEqual(expected);
   });
 
   test("of another template: an old revision, rolled over", () => {
