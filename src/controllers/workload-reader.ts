@@ -2,7 +2,7 @@ import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Service } from "../base/api/service.ts";
 import { type DesiredObject, objectKey, type WorkloadKind, type WorkloadObject } from "../base/model/desired-object.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
+import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
 import type { ClaimBinder } from "./claims.ts";
 import type { PodFacts, PodObserver } from "./controller.ts";
 import type { IngressManager } from "./ingress-manager.ts";
@@ -171,9 +171,18 @@ function toControllerRevision({ desired, record }: DerivedFrom, revision: Revisi
       ...(Object.keys(annotations).length > 0 && { annotations }),
       ownerReferences: [controllerReference(desired.kind, name, record.uid)],
     },
-    data: { spec: { template: { ...template, $patch: "replace" } } },
+    data: toTemplatePatch(template),
     revision: revision.revision,
   };
+}
+
+/**
+ * Clients compare these bytes with the patch that they make of the workload's template, as `kubectl rollout undo` does for
+ * "skipped rollback": names in order, and the zero time that Go writes. Source: `getPatch` of daemon/update.go.
+ */
+function toTemplatePatch(template: RevisionRecord["template"]): object {
+  const metadata = { ...template.metadata, creationTimestamp: null };
+  return JSON.parse(canonicalJson({ spec: { template: { ...template, metadata, $patch: "replace" } } }));
 }
 
 /** Inputs of a workload's status. */

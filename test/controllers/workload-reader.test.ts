@@ -37,6 +37,9 @@ test.each(["StatefulSet", "DaemonSet"])("the revisions of a %s are what kubectl 
     { metadata: { name: "db-x2" }, revision: 3 },
   ]);
   expect(new Set(objects.map(({ metadata }) => metadata.uid)).size).toBe(2);
+  // As Go writes it, byte for byte.
+  const text = '{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null,"labels":{"app":"web"}},';
+  expect(JSON.stringify((objects[0] as { data?: object }).data)).toStartWith(text);
 });
 
 const pod = (uid: string, revision: string, more: Partial<PodRecord> = {}): PodRecord => ({
