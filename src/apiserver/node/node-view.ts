@@ -419,17 +419,20 @@ export class NodeObjects implements ObjectRules {
     if (user)
       return `${what} is of a StatefulSet, and pod "${user}" uses it: scale the StatefulSet down, or delete it, first`;
     const origin = this.#originOf(definition.kind, object.metadata);
+    const owner = object.metadata.ownerReferences?.find(({ controller }) => controller);
+    if (origin === undefined && owner) return `${what} is made by ${owner.kind} "${owner.name}": edit that`;
     if (origin === undefined) return `${what} comes from a manifest of this node: edit that`;
     return `${what} comes from ${origin}: edit that ${/^https?:/.test(origin) ? "manifest" : "file"}`;
   }
 
-  /** Where an object was found, for users: `file:line` where that is known. */
+  /** Where an object was found, for users: `file:line` where that is known; undefined: a client submitted it. */
   #originOf(kind: string, metadata: ObjectMeta): string | undefined {
     if (!this.node) return undefined;
     const { kubelet, desired } = this.node;
     const pod = kubelet.desiredPods.find((it) => kind === "Pod" && it.pod.metadata.uid === metadata.uid);
     const { file, line } = pod?.location ?? desired.locations?.[objectKey(kind, metadata)] ?? {};
-    return file !== undefined && line !== undefined ? `${file}:${line}` : pod?.origin;
+    if (file !== undefined && line !== undefined) return `${file}:${line}`;
+    return pod?.source === "api" ? undefined : pod?.origin;
   }
 
   assign(definition: ResourceDefinition, object: ApiObject): ApiObject {

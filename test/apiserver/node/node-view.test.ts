@@ -10,10 +10,10 @@ import { FakeClock } from "../../support/fake-clock.ts";
 import { anApiServer, memoryMark } from "../support.ts";
 
 /** A store with a mirror of these pods, and what brings it up to date. */
-function aMirror(pods: readonly Pod[], { isOfWorkload = false, isOwn = false } = {}) {
+function aMirror(pods: readonly Pod[], { isOfWorkload = false, isOwn = false, found = {} } = {}) {
   const { store } = anApiServer();
   const node = {
-    kubelet: { pods: () => pods, worker: () => undefined },
+    kubelet: { pods: () => pods, worker: () => undefined, desiredPods: pods.map((pod) => ({ pod, ...found })) },
     desired: { configMaps: new Map(), secrets: new Map() },
     workloads: { hasPod: () => isOfWorkload, reader: { derivedObjects: () => [] } },
   } as unknown as NodeView;
@@ -23,7 +23,8 @@ function aMirror(pods: readonly Pod[], { isOfWorkload = false, isOwn = false } =
   const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone: () => {} });
   objects.node = node;
   objects.sync();
-  return { store, sync: () => objects.sync() };
+  const refusalOf = (name: string) => objects.refusalOf(definition, store.get("pods", "default", name)!);
+  return { store, sync: () => objects.sync(), refusalOf };
 }
 
 const annotations = { "kubernetes.io/config.hash": "h1" };
@@ -38,6 +39,19 @@ test("a static pod is a mirror pod of its UID, under which kubectl describe look
 test("the pod of a workload is no mirror pod", () => {
   const { store } = aMirror([aStatic], { isOfWorkload: true });
   expect(store.get("pods", "default", "web")?.metadata.annotations).toEqual(annotations);
+});
+
+const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-1", uid: "rs", controller: true }];
+test.each([
+  [
+    "a file",
+    { source: "file", origin: "/m/web.yaml", location: { file: "/m/web.yaml", line: 3 } },
+    "comes from /m/web.yaml:3",
+  ],
+  ["a client", { source: "api", origin: "/root/manifests" }, 'is made by ReplicaSet "web-1": edit that'],
+])("a write to the pod of a workload of %s is refused with what to edit", (_, found, expected) => {
+  const owned = { ...aStatic, metadata: { ...aStatic.metadata, ownerReferences } };
+  expect(aMirror([owned], { isOfWorkload: true, found }).refusalOf("web")).toContain(expected);
 });
 
 test.each([false, true])(
