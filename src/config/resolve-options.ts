@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { readBoundedStream } from "../base/files/bounded-stream.ts";
+import { isPipe, openPipe } from "../base/files/pipe.ts";
 import type { Configuration, ConfigurationFile } from "../base/model/configuration.ts";
 import type { EvictionThreshold } from "../base/model/option-values.ts";
 import { isManifestUrl } from "../base/text/url.ts";
@@ -112,7 +114,7 @@ async function readConfiguration(
     const path = resolve(cwd, given);
     try {
       const isDirectory = statSync(path).isDirectory();
-      const text = isDirectory ? "" : readText(path);
+      const text = isDirectory ? "" : isPipe(path) ? await readPipe(path) : readText(path);
       const kind = isDirectory ? "manifest" : detectKind(text);
       if (kind === "configuration") read.push({ path, text });
       else if (kind === "unknown") {
@@ -157,11 +159,15 @@ const hashOf = (files: readonly ConfigurationFile[]): string =>
     .digest("hex")
     .slice(0, 16);
 
+/** @throws Error also at more than {@link MAX_CONFIG_BYTES} */
+const readPipe = async (path: string): Promise<string> => readBoundedStream(await openPipe(path), MAX_CONFIG_BYTES);
+
 /**
- * Reads a file or a pipe such as `<(generate)`.
- * @throws Error also at more than {@link MAX_CONFIG_BYTES}
+ * Reads a file, or a device such as `/dev/null`.
+ * @throws Error also for a pipe, and at more than {@link MAX_CONFIG_BYTES}
  */
 function readText(path: string): string {
+  if (isPipe(path)) throw new Error("it is a pipe");
   const fd = openSync(path, "r");
   try {
     const chunks: Uint8Array[] = [];

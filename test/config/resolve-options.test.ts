@@ -260,3 +260,18 @@ describe("unknown fields of a configuration file", () => {
     { argv: ["--validate=ignore"], k, warnings: [] },
   ]);
 });
+
+test("a configuration may come from a pipe, and one in --config-dir is refused", async () => {
+  const dir = tempDir();
+  mkdirSync(join(dir, "conf.d"));
+  const pipes = ["k.yaml", "conf.d/k.conf"].map((name) => join(dir, name));
+  for (const pipe of pipes) expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+  const writer = Bun.spawn(["sh", "-c", 'printf "$1" > "$2"', "sh", `${HEAD}maxPods: 7\\n`, pipes[0]!]);
+  const words = ["--config=k.yaml", "--config-dir=conf.d"];
+  const { options, errors } = await resolveOptions(words, dir, "run", {});
+  expect({ maxPods: options.maxPods, errors: errors.map(String) }).toEqual({
+    maxPods: 7,
+    errors: [expect.stringContaining("it is a pipe")],
+  });
+  await writer.exited;
+});

@@ -1,5 +1,6 @@
-import { createReadStream, readdirSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
+import { isPipe, openPipe } from "../../base/files/pipe.ts";
 import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
 import { isManifestUrl, maskUrl } from "../../base/text/url.ts";
 import { readPlainObjects } from "../../manifest/plain-objects.ts";
@@ -18,7 +19,6 @@ import { fetchManifest, type UrlFetchDeps } from "../../sources/url-fetch.ts";
 import { CommandError, UsageError } from "../sub-command.ts";
 import type { ApiObject } from "./api-client.ts";
 
-const PIPE_OPEN_TIMEOUT_MS = 10_000;
 /** Message about an input that reaches the limit of manifests. */
 export const TOO_LONG = "is 10 MiB or longer";
 const FETCH: UrlFetchDeps = {
@@ -58,23 +58,12 @@ export async function readInputs(
   return inputs;
 }
 
-/** Whether the path is a pipe, e.g. from `<(generate)`. */
-function isPipe(path: string): boolean {
-  try {
-    return statSync(path).isFIFO();
-  } catch {
-    return false;
-  }
-}
-
-/** A pipe that nothing writes to: opening it waits for a writer. */
 async function readPipe(file: string): Promise<ManifestInput> {
-  const stream = createReadStream(file);
-  const reading = readStream(file, stream);
-  const { promise: opened, resolve } = Promise.withResolvers<true>();
-  stream.once("open", () => resolve(true));
-  const isOpen = await Promise.race([opened, Bun.sleep(PIPE_OPEN_TIMEOUT_MS).then(() => false)]);
-  return isOpen ? reading : { file, problem: `is a pipe that no program opened for ${PIPE_OPEN_TIMEOUT_MS / 1000} s` };
+  try {
+    return await readStream(file, await openPipe(file));
+  } catch (error) {
+    return { file, problem: (error as Error).message };
+  }
 }
 
 /** Reads up to the size limit. */
