@@ -23,8 +23,8 @@ import { admitPods } from "../plan/admission.ts";
 import { isServedHere } from "../plan/ingress-config.ts";
 import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
-import { findNetworkMistake } from "../plan/pod-network.ts";
-import { allocateServices, serviceName } from "../plan/service-addresses.ts";
+import { computeHostPorts, findNetworkMistake } from "../plan/pod-network.ts";
+import { allocateServices, serviceName, toPortKey } from "../plan/service-addresses.ts";
 import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../plan/sysctls.ts";
 import { type ManifestInput, TOO_LONG } from "./client/manifest-inputs.ts";
 
@@ -165,16 +165,23 @@ function reportServices(results: readonly ObjectResult[]): void {
   }
 }
 
-/** Warns of Services that want a port of the machine that another one of the input has. */
+/** Warns of Services that want a port of the machine that another one, or a pod, of the input has. */
 function reportPublished(results: readonly ObjectResult[]): void {
   const services = results.flatMap((result) =>
     result.ok && result.desired?.kind === "Service" ? [{ result, service: result.desired.object }] : [],
   );
   const known = { range: "", clusterIps: {}, ports: {}, nodePorts: {} };
+  const hostPorts = new Map(
+    results.flatMap((result) => {
+      const pod = result.ok ? candidateOf(result, "")?.pod : undefined;
+      const name = `the hostPort of ${result.kind} "${result.namespace}/${result.name}"`;
+      return pod ? computeHostPorts(pod).map((it) => [toPortKey(it.protocol, it.hostPort), name] as const) : [];
+    }),
+  );
   const { problems } = allocateServices(
     services.map(({ service }) => service),
     known,
-    () => undefined,
+    (protocol, port) => hostPorts.get(toPortKey(protocol, port)),
   );
   for (const { result, service } of services) {
     const problem = problems.get(serviceName(service));

@@ -47,15 +47,25 @@ test.each([
   expect(warningsOf(...of)).toEqual([...want]),
 );
 
-test("two Services that publish the same port of the machine", () => {
+describe("a port of the machine that a Service publishes", () => {
   const published = (name: string) => {
     const ports = [{ port: 80, targetPort: 8080 }];
     const spec = { type: "LoadBalancer", selector: { app: "web" }, ports };
     return { apiVersion: "v1", kind: "Service", metadata: { name }, spec };
   };
-  expect(warningsOf(published("one"), published("two"))).toEqual([
-    'spec.ports it is not published: port TCP/80 of the machine is held by Service "default/one"',
-  ]);
+  const held = (holder: string) => [
+    `spec.ports it is not published: port TCP/80 of the machine is held by ${holder} "default/one"`,
+  ];
+
+  test("is that of another Service", () =>
+    expect(warningsOf(published("one"), published("two"))).toEqual(held("Service")));
+
+  test("is the hostPort of a pod", () => {
+    const containers = [{ name: "a", image: "b:1", ports: [{ containerPort: 8080, hostPort: 80 }] }];
+    const metadata = { name: "one", labels: { app: "web" } };
+    const pod = { apiVersion: "v1", kind: "Pod", metadata, spec: { containers } };
+    expect(warningsOf(published("two"), pod)).toEqual(held("the hostPort of Pod"));
+  });
 });
 
 describe("an image name that no engine can read", () => {
