@@ -185,9 +185,6 @@ export class ObjectWriter {
       if ("conflicts" in result) throw new Error("an object that does not exist cannot have conflicts");
       return { object: this.create(target, result.object, request, manager), created: true };
     }
-    if (wanted.metadata.resourceVersion && wanted.metadata.resourceVersion !== live.metadata.resourceVersion) {
-      throw conflict(definition, name, STALE);
-    }
     const result = applyConfiguration(live, wanted, manager, options);
     if ("conflicts" in result) {
       const message = conflictMessage(result.conflicts);

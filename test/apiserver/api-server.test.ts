@@ -110,16 +110,22 @@ describe("create", () => {
 
 describe("update and patch", () => {
   test("a stale resourceVersion is a conflict", async () => {
-    const { post, put } = anApiServer();
+    const { post, put, patch } = anApiServer();
     const { json: first } = await post(CONFIG_MAPS, aConfigMap("c"));
     const { status, json } = await put(`${CONFIG_MAPS}/c`, { ...first, data: { a: "2" } });
     expect([status, json.data]).toEqual([200, { a: "2" }]);
-    const again = await put(`${CONFIG_MAPS}/c`, { ...first, data: { a: "3" } });
-    expect([again.status, again.json.reason, again.json.message]).toEqual([
-      409,
-      "Conflict",
-      'Operation cannot be fulfilled on configmaps "c": the object has been modified; please apply your changes to the latest version and try again',
-    ]);
+    const { resourceVersion } = first.metadata;
+    const stale = { ...aConfigMap("c"), metadata: { name: "c", resourceVersion }, data: { a: "3" } };
+    for (const again of [
+      await put(`${CONFIG_MAPS}/c`, { ...first, data: { a: "3" } }),
+      await patch(`${CONFIG_MAPS}/c?fieldManager=m&force=true`, stale, "apply-patch+yaml"),
+    ]) {
+      expect([again.status, again.json.reason, again.json.message]).toEqual([
+        409,
+        "Conflict",
+        'Operation cannot be fulfilled on configmaps "c": the object has been modified; please apply your changes to the latest version and try again',
+      ]);
+    }
   });
 
   test("the image of a pod can be changed, which grows its generation; uid and creation stay", async () => {
