@@ -1,18 +1,8 @@
 import { createHash } from "node:crypto";
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
 import { readBoundedBytes } from "../../base/files/bounded-read.ts";
+import { prepareFile } from "../../base/files/replace-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
@@ -138,7 +128,8 @@ export class ManifestDirectory {
 
   /** Whether a file is as it was read or written last, so that an event about it brings no news. */
   isKnown(path: string): boolean {
-    if (basename(path).startsWith(".")) return true;
+    // Hidden files, and those that are not complete.
+    if (basename(path).startsWith(".") || path.endsWith(".tmp")) return true;
     const known = this.#known.get(path);
     return known !== undefined && known.fileVersion === fileVersionOf(path);
   }
@@ -314,9 +305,6 @@ function parseManifestObject(bytes: Uint8Array): { object: ApiObject } | { probl
   return { object: object as ApiObject };
 }
 
-/** Prefix of files being written; readers of the directory skip them. */
-const SCRATCH_PREFIX = ".new-";
-
 /** A file and its whole new content. */
 type FileChange = [path: string, text: string];
 
@@ -326,28 +314,12 @@ type FileChange = [path: string, text: string];
  * @throws Error of the file system
  */
 function writeFilesAtomically(changes: readonly FileChange[]): void {
-  const scratchOf = (path: string) => join(dirname(path), `${SCRATCH_PREFIX}${basename(path)}`);
+  const prepared: ReturnType<typeof prepareFile>[] = [];
   try {
-    for (const [path, text] of changes) {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      const file = openSync(scratchOf(path), "w", 0o600);
-      try {
-        // Unlike writeSync, this fails when the disk has room for a part alone.
-        writeFileSync(file, text);
-        fsyncSync(file);
-      } finally {
-        closeSync(file);
-      }
-    }
-    for (const [path] of changes) renameSync(scratchOf(path), path);
+    for (const [path, text] of changes) prepared.push(prepareFile(path, text, { durable: true, directoryMode: 0o700 }));
+    for (const file of prepared) file.commit();
   } catch (error) {
-    for (const [path] of changes) {
-      try {
-        rmSync(scratchOf(path), { force: true });
-      } catch {
-        // The failure to write is what counts; the next write replaces it.
-      }
-    }
+    for (const file of prepared) file.discard();
     throw error;
   }
 }

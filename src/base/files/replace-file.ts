@@ -1,4 +1,4 @@
-import { closeSync, fchmodSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 interface ReplaceOptions {
@@ -13,39 +13,63 @@ interface ReplaceOptions {
 /** {@link replaceFile}, in this thread or another one. */
 export type ReplaceFile = (path: string, content: string | Uint8Array, options: ReplaceOptions) => void | Promise<void>;
 
-/** Replaces a file as a whole: readers see the old content or the new. @throws the system's error. */
-export function replaceFile(path: string, content: string | Uint8Array, options: ReplaceOptions): void {
-  const temporary = `${path}.tmp`;
+/** The new content of a file, complete beside it. */
+interface PreparedFile {
+  /** Puts it in the place of the file. */
+  commit(): void;
+  discard(): void;
+}
+
+/**
+ * Writes the new content of a file beside it.
+ * @param content or what writes it to the path that it is given
+ * @throws the system's error
+ */
+export function prepareFile(
+  path: string,
+  content: string | Uint8Array | ((scratch: string) => void),
+  options: ReplaceOptions,
+): PreparedFile {
+  const scratch = `${path}.tmp`;
   mkdirSync(dirname(path), { recursive: true, mode: options.directoryMode ?? 0o750 });
+  // A partial file uses space on a full disk.
+  const discard = () => rmSync(scratch, { force: true });
   try {
     // An older file might have another mode.
-    rmSync(temporary, { force: true });
-    const file = openSync(temporary, "wx", 0o600);
-    try {
-      // Not writeSync: on a nearly full disk it writes a part and reports success.
-      writeFileSync(file, content);
-      // Not when it is opened: the umask takes bits away.
-      if (options.mode !== undefined) fchmodSync(file, options.mode);
-      if (options.durable) fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    renameSync(temporary, path);
-    if (options.durable) syncDirectory(dirname(path));
+    discard();
+    if (typeof content === "function") content(scratch);
+    // Not writeSync: on a nearly full disk it writes a part and reports success.
+    else writeFileSync(scratch, content, { flag: "wx", mode: 0o600 });
+    // Not when it is opened: the umask takes bits away.
+    if (options.mode !== undefined) chmodSync(scratch, options.mode);
+    if (options.durable) sync(scratch);
   } catch (error) {
-    // A partial file uses space on a full disk.
-    rmSync(temporary, { force: true });
+    discard();
+    throw error;
+  }
+  return { commit: () => renameSync(scratch, path), discard };
+}
+
+/** Replaces a file as a whole: readers see the old content or the new. @throws the system's error. */
+export function replaceFile(...file: Parameters<typeof prepareFile>): void {
+  const [path, , { durable }] = file;
+  const prepared = prepareFile(...file);
+  try {
+    prepared.commit();
+    // The name, too, survives a power cut: a file system may keep a rename in memory for seconds.
+    if (durable) sync(dirname(path));
+  } catch (error) {
+    prepared.discard();
     throw error;
   }
 }
 
-/** The names in a directory survive a power cut: a file system may keep a rename in memory for seconds. */
-function syncDirectory(path: string): void {
-  const directory = openSync(path, "r");
+function sync(path: string): void {
+  const descriptor = openSync(path, "r");
   try {
-    fsyncSync(directory);
+    fsyncSync(descriptor);
   } finally {
-    closeSync(directory);
+    closeSync(descriptor);
   }
 }
 

@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
+import { replaceFile } from "../../base/files/replace-file.ts";
 import { readDocument } from "../../manifest/yaml/parse-stream.ts";
 import { findApiSocket } from "../client/api-client.ts";
 import { CommandError, type CommandIo, type CommandRequest } from "../sub-command.ts";
@@ -34,11 +34,7 @@ export async function runKubeconfig(request: CommandRequest, io: CommandIo): Pro
   const read = (contents: string, file: string) => readDocument(Buffer.from(contents), file) as Kubeconfig | undefined;
   const merged = mergeKubeconfig(read(before ?? "", target) ?? {}, read(text, path) ?? {});
   const { writeYaml } = await import("../../base/text/write-yaml.ts");
-  mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-  const temporary = `${target}.${process.pid}.tmp`;
-  writeFileSync(temporary, writeYaml(merged), { mode: 0o600 });
-  chmodSync(temporary, 0o600);
-  renameSync(temporary, target);
+  replaceFile(target, writeYaml(merged), { durable: false, directoryMode: 0o700 });
   io.stdout(`context "${merged["current-context"]}" is in ${target}, and is the current one\n`);
   return 0;
 }

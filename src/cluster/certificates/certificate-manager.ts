@@ -1,7 +1,8 @@
 import { X509Certificate } from "node:crypto";
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { renameSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { readTextIfExists } from "../../base/files/bounded-read.ts";
+import { replaceFile } from "../../base/files/replace-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { isNotFound } from "../client/api-error.ts";
@@ -164,11 +165,7 @@ function readValidity(pem: string | undefined): Validity | undefined {
 function storeCertificate(certDir: string, usage: CertificateUsage, pem: string, now: Date): void {
   const timestamp = now.toISOString().slice(0, 19).replaceAll(":", "-");
   const name = `${PREFIX[usage]}-${timestamp}.pem`;
-  mkdirSync(certDir, { recursive: true, mode: 0o755 });
-  const scratch = join(certDir, `${name}.new`);
-  writeFileSync(scratch, pem, { mode: 0o600 });
-  chmodSync(scratch, 0o600);
-  renameSync(scratch, join(certDir, name));
+  replaceFile(join(certDir, name), pem, { durable: false, directoryMode: 0o755 });
   const link = `${currentPath(certDir, usage)}.new`;
   rmSync(link, { force: true });
   symlinkSync(name, link);
@@ -261,8 +258,6 @@ export function writeKubeconfig({ kubeconfig, bootstrapKubeconfig }: BootstrapOp
     ],
     "current-context": "default-context",
   };
-  mkdirSync(dirname(kubeconfig), { recursive: true });
   // JSON is YAML.
-  writeFileSync(`${kubeconfig}.new`, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
-  renameSync(`${kubeconfig}.new`, kubeconfig);
+  replaceFile(kubeconfig, `${JSON.stringify(config, null, 2)}\n`, { durable: false, directoryMode: 0o755 });
 }

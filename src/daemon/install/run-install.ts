@@ -1,22 +1,18 @@
 import { createHash } from "node:crypto";
 import {
-  chmodSync,
-  closeSync,
   copyFileSync,
   createReadStream,
   existsSync,
-  fsyncSync,
   linkSync,
   mkdirSync,
-  openSync,
   readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
-  writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { readTextIfExists } from "../../base/files/bounded-read.ts";
+import { replaceFile } from "../../base/files/replace-file.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { type InstallPaths, installPaths, MAX_UNIT_BYTES, type ServiceManager } from "./install-files.ts";
 import type { InstallState, InstallStep } from "./plan-install.ts";
@@ -120,21 +116,13 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
       case "directory":
         return void mkdirSync(within(destdir, step.path, true), { recursive: true, mode: 0o755 });
       case "write":
-        return replaceFile(
-          within(destdir, step.path),
-          (path) => writeFileSync(path, step.text, { mode: step.mode }),
-          step.mode,
-        );
+        return replace(within(destdir, step.path), step.text, step.mode);
       case "copy-self":
-        return replaceFile(within(destdir, step.path), (path) => copyFileSync(process.execPath, path), 0o755);
+        return replace(within(destdir, step.path), (path) => copyFileSync(process.execPath, path), 0o755);
       case "move":
         return moveFile(within(destdir, step.from), within(destdir, step.to));
       case "keep":
-        return replaceFile(
-          within(destdir, step.to),
-          (path) => linkOrCopy(within(destdir, step.from, true), path),
-          0o755,
-        );
+        return replace(within(destdir, step.to), (path) => linkOrCopy(within(destdir, step.from, true), path), 0o755);
       case "remove":
         return rmSync(within(destdir, step.path), { force: true });
       case "link": {
@@ -155,7 +143,8 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
 
 function explain(error: NodeJS.ErrnoException & { dest?: string }): string {
   const { code, message } = error;
-  const path = (error.dest ?? error.path ?? "").replace(SCRATCH, "");
+  // The new content is written beside the file.
+  const path = (error.dest ?? error.path ?? "").replace(/\.tmp$/, "");
   switch (code) {
     case "EROFS":
       return `"${path}" is on a read-only file system: mount it writable while kubelet-ts is installed`;
@@ -169,30 +158,9 @@ function explain(error: NodeJS.ErrnoException & { dest?: string }): string {
   }
 }
 
-const SCRATCH = /\.tmp-\d+$/;
-
 /** The file is whole or absent at every moment, also after a power cut; a program that runs from it keeps running. */
-function replaceFile(path: string, write: (scratch: string) => void, mode: number): void {
-  const scratch = `${path}.tmp-${process.pid}`;
-  try {
-    write(scratch);
-    chmodSync(scratch, mode);
-    flush(scratch);
-    renameSync(scratch, path);
-    flush(dirname(path));
-  } finally {
-    rmSync(scratch, { force: true });
-  }
-}
-
-function flush(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
+const replace = (path: string, content: string | ((scratch: string) => void), mode: number): void =>
+  replaceFile(path, content, { durable: true, mode });
 
 /** A link takes no space; other file systems get a copy. */
 function linkOrCopy(from: string, to: string): void {
@@ -209,7 +177,7 @@ function moveFile(from: string, to: string): void {
   } catch (error) {
     // Another file system.
     if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
-    replaceFile(to, (path) => copyFileSync(from, path), 0o755);
+    replace(to, (path) => copyFileSync(from, path), 0o755);
     rmSync(from);
   }
 }

@@ -21,6 +21,7 @@ import type { Threaded } from "../../base/concurrency/worker-pool.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
 import { readBoundedText, readDescriptor, readTextIfExists } from "../../base/files/bounded-read.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
+import { replaceFile } from "../../base/files/replace-file.ts";
 import { messageOf, unlessCode } from "../../base/text/error-message.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../../plan/environment.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../../plan/pod-dns.ts";
@@ -163,9 +164,7 @@ interface ImageVolumeState {
 }
 
 function writeImageState({ stateDirectory }: VolumePaths, state: ImageVolumeState): void {
-  mkdirSync(stateDirectory, { recursive: true, mode: 0o750 });
-  writeFileSync(join(stateDirectory, "image.new"), JSON.stringify(state));
-  renameSync(join(stateDirectory, "image.new"), join(stateDirectory, "image"));
+  replaceFile(join(stateDirectory, "image"), JSON.stringify(state), { durable: false });
 }
 
 /** undefined for a volume that has not been set up. */
@@ -273,6 +272,7 @@ function writeInPlace(path: string, text: string): void {
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
   }
+  // Not replaceFile, which makes the directory: that of a pod that is gone stays gone.
   const fresh = `${path}.new`;
   rmSync(fresh, { recursive: true, force: true });
   writeFileSync(fresh, text, { flag: "wx" });

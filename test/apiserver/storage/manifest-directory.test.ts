@@ -30,7 +30,7 @@ test("an object whose state file cannot be written leaves its manifest as it was
   const path = join(rootDir, "manifests/default/configmap-c.yaml");
   const old = readFileSync(path, "utf8");
   // A directory in the place of the scratch file cannot be opened for writing.
-  const scratch = join(rootDir, "state/api/configmaps/.new-default_c.json");
+  const scratch = join(rootDir, "state/api/configmaps/default_c.json.tmp");
   mkdirSync(scratch);
   writeFileSync(join(scratch, "x"), "");
   expect(() => directory.save(definition, aConfigMap("new", 2))).toThrow();
@@ -42,7 +42,7 @@ test("an object whose state file cannot be written leaves its manifest as it was
 test("an object whose manifest cannot be written keeps its old manifest and state file", () => {
   const { rootDir, directory, definition } = aDirectory();
   directory.save(definition, aConfigMap("old", 1));
-  const scratch = join(rootDir, "manifests/default/.new-configmap-c.yaml");
+  const scratch = join(rootDir, "manifests/default/configmap-c.yaml.tmp");
   mkdirSync(scratch);
   writeFileSync(join(scratch, "x"), "");
   expect(() => directory.save(definition, aConfigMap("new", 2))).toThrow();
