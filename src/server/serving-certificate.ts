@@ -39,12 +39,12 @@ interface ServedNames {
   nodeIp: string;
 }
 
-const DAY_MS = 24 * 3_600_000;
-const VALID_MS = 365 * DAY_MS;
-/** It is renewed this long before it ends. */
-const RENEWAL_MS = 30 * DAY_MS;
+export const DAY_MS = 24 * 3_600_000;
+export const LEAF_VALID_MS = 365 * DAY_MS;
+/** A certificate is replaced this time before it expires. */
+export const RENEWAL_MS = 30 * DAY_MS;
 /** Clocks of clients may be behind ours. */
-const BACKDATED_MS = DAY_MS;
+export const BACKDATED_MS = DAY_MS;
 /** X.520 allows no longer common name. */
 const MAX_COMMON_NAME = 64;
 
@@ -86,11 +86,11 @@ async function keptOrMade(store: CertificateStore, certDir: string, names: Serve
     const [there, missing] = cert === undefined ? [keyFile, certFile] : [certFile, keyFile];
     throw new TlsFileError(`--cert-dir: there is "${there}" but no "${missing}": remove the one or add the other`);
   }
-  const problem = problemOfPair(cert, key);
   // Another program's files are used as they are and never overwritten.
   if (!isOurs(cert)) {
+    const problem = problemOfPair(cert, key);
     if (problem) throw new TlsFileError(`--cert-dir: "${certFile}", "${keyFile}": ${problem}`);
-  } else if (problem || !isStillGood(new X509Certificate(cert), names, now)) {
+  } else if (!isGood({ cert, key }, now.getTime(), RENEWAL_MS) || !hasNames(cert, alternativeNames(names))) {
     return await make(store, certFile, keyFile, names, now);
   }
   return { cert, key };
@@ -107,7 +107,7 @@ async function make(
     commonName: `${names.nodeName.slice(0, MAX_COMMON_NAME - 12)}@${Math.floor(now.getTime() / 1000)}`,
     names: alternativeNames(names),
     notBefore: now.getTime() - BACKDATED_MS,
-    notAfter: now.getTime() + VALID_MS,
+    notAfter: now.getTime() + LEAF_VALID_MS,
   });
   try {
     // The certificate first: with it a later start knows that a key which does not fit is ours.
@@ -133,12 +133,26 @@ function isOurs(cert: string): boolean {
   }
 }
 
-function isStillGood(certificate: X509Certificate, names: ServedNames, now: Date): boolean {
-  const endsAt = Date.parse(certificate.validTo);
-  // Made by a clock that was ahead, it may also lie in the future.
-  if (endsAt - now.getTime() < RENEWAL_MS || Date.parse(certificate.validFrom) > now.getTime()) return false;
-  return alternativeNames(names).every((name) =>
-    isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name),
+/** Life of a certificate. Unit: milliseconds since 1970. @throws Error when it is none */
+export function periodOf(cert: string): { from: number; until: number } {
+  const { validFrom, validTo } = new X509Certificate(cert);
+  return { from: Date.parse(validFrom), until: Date.parse(validTo) };
+}
+
+/**
+ * Whether a pair that this program made can be kept: certificate and key match, it does not expire within `renewalMs`, and
+ * does not begin in the future, as one that was made by a clock that was ahead.
+ */
+export function isGood({ cert, key }: CertificatePair, now: number, renewalMs: number): boolean {
+  if (problemOfPair(cert, key)) return false;
+  const { from, until } = periodOf(cert);
+  return from <= now && until - now > renewalMs;
+}
+
+export function hasNames(cert: string, names: readonly string[]): boolean {
+  const certificate = new X509Certificate(cert);
+  return names.every((name) =>
+    isIP(name) ? certificate.checkIP(name) !== undefined : certificate.checkHost(name) !== undefined,
   );
 }
 

@@ -1,5 +1,4 @@
-import { createPrivateKey, X509Certificate } from "node:crypto";
-import { isIP } from "node:net";
+import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import type { TextFiles } from "../../base/files/text-files.ts";
@@ -14,6 +13,15 @@ import type {
   LeafRequest,
 } from "../../server/certificates/certificate-process.ts";
 import { toLocalHost } from "../../server/host-header.ts";
+import {
+  BACKDATED_MS,
+  DAY_MS,
+  hasNames,
+  isGood,
+  LEAF_VALID_MS,
+  periodOf,
+  RENEWAL_MS,
+} from "../../server/serving-certificate.ts";
 
 interface LocalAuthorityDeps {
   options: Pick<KubeletOptions, "rootDir" | "localApiAddress" | "localApiPort" | "cadvisorBindAddress">;
@@ -35,15 +43,9 @@ export interface LocalCertificates {
   goodUntil: number;
 }
 
-const DAY_MS = 24 * 3_600_000;
 const AUTHORITY_VALID_MS = 10 * 365 * DAY_MS;
-const LEAF_VALID_MS = 365 * DAY_MS;
-/** Certificates are replaced this time before they expire. */
-const RENEWAL_MS = 30 * DAY_MS;
 /** The authority is replaced while it still outlives every certificate that it has signed. */
 const AUTHORITY_RENEWAL_MS = LEAF_VALID_MS + RENEWAL_MS;
-/** Clocks of clients may be behind ours. */
-const BACKDATED_MS = DAY_MS;
 
 /**
  * The authority of this node and its certificates in `<root-dir>/apiserver`: made at the first start, renewed before they
@@ -66,7 +68,7 @@ export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<Loc
   const keep = async (name: string, wanted: readonly string[]) => {
     const pair = await readPair(files, directory, name);
     const isKept = pair && isGood(pair, now, RENEWAL_MS) && trusted.some((it) => isSignedBy(pair, it));
-    return isKept && hasNames(pair, wanted) ? pair : undefined;
+    return isKept && hasNames(pair.cert, wanted) ? pair : undefined;
   };
   const server = await keep("server", names);
   const admin = await keep("admin", []);
@@ -112,9 +114,9 @@ function toCertificates(
   now: number,
 ): LocalCertificates {
   const periods = [
-    { ...periodOf(authority), renewalMs: AUTHORITY_RENEWAL_MS },
-    { ...periodOf(server), renewalMs: RENEWAL_MS },
-    { ...periodOf(admin), renewalMs: RENEWAL_MS },
+    { ...periodOf(authority.cert), renewalMs: AUTHORITY_RENEWAL_MS },
+    { ...periodOf(server.cert), renewalMs: RENEWAL_MS },
+    { ...periodOf(admin.cert), renewalMs: RENEWAL_MS },
   ];
   const isTrusted = previous !== undefined && previous.cert !== authority.cert && isValid(previous, now);
   return {
@@ -124,7 +126,7 @@ function toCertificates(
     goodFrom: Math.max(...periods.map(({ from }) => from)),
     goodUntil: Math.min(
       ...periods.map(({ until, renewalMs }) => until - renewalMs),
-      ...(isTrusted ? [periodOf(previous).until] : []),
+      ...(isTrusted ? [periodOf(previous.cert).until] : []),
     ),
   };
 }
@@ -153,16 +155,10 @@ async function writePair(files: TextFiles, directory: string, name: string, { ce
   await files.replaceFile(join(directory, `${name}.crt`), cert, { ...options, mode: 0o644 });
 }
 
-/** Unit: milliseconds since 1970. @throws Error when it is no certificate */
-function periodOf({ cert }: KeyPair): { from: number; until: number } {
-  const { validFrom, validTo } = new X509Certificate(cert);
-  return { from: Date.parse(validFrom), until: Date.parse(validTo) };
-}
-
 /** undefined for a text that is no certificate. */
 function readable(pair: KeyPair | undefined): KeyPair | undefined {
   try {
-    if (pair) periodOf(pair);
+    if (pair) periodOf(pair.cert);
     return pair;
   } catch {
     return undefined;
@@ -170,32 +166,14 @@ function readable(pair: KeyPair | undefined): KeyPair | undefined {
 }
 
 function isValid(pair: KeyPair, now: number): boolean {
-  const period = readable(pair) && periodOf(pair);
+  const period = readable(pair) && periodOf(pair.cert);
   return period !== undefined && period.from <= now && now < period.until;
-}
-
-/** Whether a key pair can be kept: readable, certificate and key match, and it does not expire within `renewalMs`. */
-function isGood(pair: KeyPair, now: number, renewalMs: number): boolean {
-  try {
-    const { from, until } = periodOf(pair);
-    const certificate = new X509Certificate(pair.cert);
-    return from <= now && until - now > renewalMs && certificate.checkPrivateKey(createPrivateKey(pair.key));
-  } catch {
-    return false;
-  }
 }
 
 function isSignedBy({ cert }: KeyPair, authority: KeyPair): boolean {
   const issuer = new X509Certificate(authority.cert);
   const certificate = new X509Certificate(cert);
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
-}
-
-function hasNames({ cert }: KeyPair, names: readonly string[]): boolean {
-  const certificate = new X509Certificate(cert);
-  return names.every((name) =>
-    isIP(name) ? certificate.checkIP(name) !== undefined : certificate.checkHost(name) !== undefined,
-  );
 }
 
 /** `admin.conf`: a kubeconfig for kubectl. Source: clientcmd/v1 `Config`. */
