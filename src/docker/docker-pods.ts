@@ -1,6 +1,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import type { Pod } from "../base/api/pod.ts";
 import { timed } from "../base/concurrency/timed.ts";
+import { parseMounts } from "../base/files/mount-points.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type {
   ContainerRequest,
@@ -15,7 +16,6 @@ import type {
 import type { PodNetworks } from "../base/model/pod-networks.ts";
 import type { ContainerId, ContainerLimits } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { describeNetwork } from "../plan/pod-network.ts";
 import { PodStepError } from "../plan/waiting-reasons.ts";
 import { toContainerCreateBody, toSandboxCreateBody, toUpdateBody } from "./create-bodies.ts";
@@ -286,7 +286,6 @@ function readStart(path: string): string {
 
 /** `upperdir` of the overlay a process has for its root; "" when that is none. Source: proc(5), overlayfs's options. */
 export function parseUpperDir(mountinfo: string): string {
-  const root = mountinfo.split("\n").findLast((line) => line.split(" ", 5)[4] === "/") ?? "";
-  const [type, , options = ""] = root.slice(root.indexOf(" - ") + 3).split(" ");
-  return type === "overlay" ? unescapeMountPath(/(?:^|,)upperdir=([^,]*)/.exec(options)?.[1] ?? "") : "";
+  const root = parseMounts(mountinfo).findLast(({ mountPoint }) => mountPoint === "/");
+  return root?.type === "overlay" ? (/(?:^|,)upperdir=([^,]*)/.exec(root.options)?.[1] ?? "") : "";
 }

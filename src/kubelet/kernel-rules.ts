@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { parseRoutes } from "../base/host/proc.ts";
 import { readRuleGeneration } from "../base/host/rule-generation.ts";
 import { type RunProgramOptions, runProgram } from "../base/host/run-program.ts";
 import { removeUdpFlows, type UdpFlow } from "../base/host/udp-flows.ts";
@@ -9,7 +10,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { SandboxSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { type Ipv4Range, isInRange, numberToIpv4, rangeOfAddress } from "../base/text/ipv4-range.ts";
+import { type Ipv4Range, isInRange, rangeOfAddress } from "../base/text/ipv4-range.ts";
 import {
   computeServiceRules,
   findPublisher,
@@ -379,7 +380,8 @@ export class Host {
   networks(): Ipv4Range[] {
     const own = Object.values(networkInterfaces()).flat();
     const addresses = own.flatMap((it) => (it?.family === "IPv4" && it.cidr ? (rangeOfAddress(it.cidr) ?? []) : []));
-    return [...addresses, ...parseRoutes(read("/proc/net/route"))];
+    const routes = parseRoutes(read("/proc/net/route")).filter(({ subnet }) => !subnet.endsWith("/0"));
+    return [...addresses, ...routes.flatMap(({ subnet }) => rangeOfAddress(subnet) ?? [])];
   }
 
   /** Addresses of the machine. @param ranges that they are in; none for all */
@@ -436,22 +438,6 @@ export class Host {
     if (name !== undefined) write(`/sys/class/net/${name}/brport/hairpin_mode`, "1");
   }
 }
-
-/** Networks of the kernel's table of routes, without the default route. Pure. */
-export function parseRoutes(table: string): Ipv4Range[] {
-  return table
-    .split("\n")
-    .slice(1)
-    .flatMap((line) => {
-      const [, destination = "", , , , , , mask = ""] = line.trim().split(/\s+/);
-      if (!/^[0-9A-F]{8}$/i.test(destination) || !/^[0-9A-F]{8}$/i.test(mask) || mask === "00000000") return [];
-      const bits = Number.parseInt(mask, 16).toString(2).replaceAll("0", "").length;
-      return rangeOfAddress(`${numberToIpv4(swapBytes(destination))}/${bits}`) ?? [];
-    });
-}
-
-/** The kernel prints addresses as numbers in the order of the machine's bytes. */
-const swapBytes = (hex: string) => Number.parseInt([6, 4, 2, 0].map((at) => hex.slice(at, at + 2)).join(""), 16);
 
 const read = (path: string): string => readTextIfReadable(path, SYSTEM_FILE_BYTES) ?? "";
 

@@ -2,8 +2,8 @@ import { type StatsFs, statfsSync } from "node:fs";
 import { realpath, statfs } from "node:fs/promises";
 import type { FileSlot } from "../base/concurrency/worker-pool.ts";
 import { readBoundedStream } from "../base/files/bounded-stream.ts";
+import { parseMounts } from "../base/files/mount-points.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { readText } from "./cgroups/kernel-files.ts";
 import type { ContainerFacts, PodFacts, VolumeFacts } from "./pod-facts.ts";
 import { logDirectory } from "./sampler.ts";
@@ -260,8 +260,7 @@ async function sortByFileSystem(directories: readonly string[], slot: FileSlot) 
 
 /** Arguments that keep `du` off the mounts beneath a directory. */
 export function toExclusions(path: string, real: string, mountinfo: string): string[] {
-  return mountinfo.split("\n").flatMap((line) => {
-    const mountPoint = unescapeMountPath(line.split(" ")[4] ?? "");
+  return parseMounts(mountinfo).flatMap(({ mountPoint }) => {
     if (!mountPoint.startsWith(`${real}/`)) return [];
     // A pattern of the shell, over the path as du walks it.
     const walked = path + mountPoint.slice(real.length);

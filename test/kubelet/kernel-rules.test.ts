@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { UdpFlow } from "../../src/base/host/udp-flows.ts";
 import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
-import { Host, KernelRules, parseRoutes } from "../../src/kubelet/kernel-rules.ts";
+import { Host, KernelRules } from "../../src/kubelet/kernel-rules.ts";
 import type { RuledService } from "../../src/plan/service-rules.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
@@ -427,13 +427,4 @@ test("after the end of the process nothing is written", async () => {
   await apply();
   await clock.advance(60_000);
   expect(iptables.writes).toHaveLength(1);
-});
-
-test("routes of the machine are read, but for the default one", () => {
-  const table = `Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
-eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0
-docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
-eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
-`;
-  expect(parseRoutes(table).map(({ text }) => text)).toEqual(["172.17.0.0/16", "192.0.2.0/24"]);
 });

@@ -1,17 +1,43 @@
 import { realpathSync, statSync } from "node:fs";
-import { unescapeMountPath } from "../text/mount-path.ts";
 import { readBoundedText } from "./bounded-read.ts";
 
 /** Hosts with many containers have some thousand mounts of about 200 bytes. Unit: bytes. */
 const MAX_MOUNTINFO_BYTES = 64 * 1024 * 1024;
 
-/** The mount points of a mountinfo text, in its order. Source: proc(5). */
-export function parseMountPoints(mountInfo: string): string[] {
-  return mountInfo
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => unescapeMountPath(line.split(" ")[4] ?? ""));
+/** One line of a mountinfo. Source: proc(5). */
+interface MountedFileSystem {
+  /** `major:minor`. */
+  device: string;
+  /** The directory of the file system that is mounted. */
+  root: string;
+  mountPoint: string;
+  type: string;
+  source: string;
+  /** Options of the file system itself, with commas. */
+  options: string;
 }
+
+/** The mounts of a mountinfo text, in its order. */
+export function parseMounts(mountInfo: string): MountedFileSystem[] {
+  return mountInfo.split("\n").flatMap((line) => {
+    const separator = line.indexOf(" - ");
+    if (separator < 0) return [];
+    const [, , device = "", root = "", mountPoint = ""] = line.slice(0, separator).split(" ").map(unescapeOctal);
+    const [type = "", source = "", options = ""] = line
+      .slice(separator + 3)
+      .split(" ")
+      .map(unescapeOctal);
+    return [{ device, root, mountPoint, type, source, options }];
+  });
+}
+
+/** Undoes octal escapes, `\040` for a space. */
+const unescapeOctal = (text: string): string =>
+  text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+
+/** The mount points of a mountinfo text, in its order. */
+export const parseMountPoints = (mountInfo: string): string[] =>
+  parseMounts(mountInfo).map(({ mountPoint }) => mountPoint);
 
 /** Every mount point that this process sees. */
 export const listMountPoints = (): string[] =>

@@ -13,7 +13,7 @@ interface ReplaceOptions {
 /** {@link replaceFile}, in this thread or another one. */
 export type ReplaceFile = (path: string, content: string | Uint8Array, options: ReplaceOptions) => void | Promise<void>;
 
-/** The new content of a file, complete beside it. */
+/** The new content of a file, complete and next to it. */
 interface PreparedFile {
   /** Puts it in the place of the file. */
   commit(): void;
@@ -21,7 +21,7 @@ interface PreparedFile {
 }
 
 /**
- * Writes the new content of a file beside it.
+ * Writes the new content of a file next to it.
  * @param content or what writes it to the path that it is given
  * @throws the system's error
  */

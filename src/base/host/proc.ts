@@ -46,14 +46,21 @@ export function parseNetDev(text: string): InterfaceCounters[] {
   return interfaces;
 }
 
-/** Interface of the default route in `/proc/net/route`; undefined without one. */
-export function parseDefaultInterface(route: string): string | undefined {
-  for (const line of route.split("\n").slice(1)) {
-    const [name, destination, , , , , , mask] = line.split(/\s+/);
-    if (destination === "00000000" && mask === "00000000") return name;
-  }
-  return undefined;
+/** The routes of IPv4 in `/proc/net/route`, by network (`0.0.0.0/0` is the default one). Source: proc(5). */
+export function parseRoutes(table: string): { device: string; subnet: string }[] {
+  return table.split("\n").flatMap((line) => {
+    const [device = "", destination = "", , , , , , mask = ""] = line.trim().split(/\s+/);
+    if (!/^[0-9A-F]{8}$/i.test(destination) || !/^[0-9A-F]{8}$/i.test(mask)) return [];
+    const bits = Number.parseInt(mask, 16).toString(2).replaceAll("0", "").length;
+    // The kernel prints addresses as numbers in the order of the machine's bytes.
+    const address = [6, 4, 2, 0].map((at) => Number.parseInt(destination.slice(at, at + 2), 16)).join(".");
+    return [{ device, subnet: `${address}/${bits}` }];
+  });
 }
+
+/** The interface of the default route; undefined when there is none. */
+export const parseDefaultInterface = (table: string): string | undefined =>
+  parseRoutes(table).find(({ subnet }) => subnet === "0.0.0.0/0")?.device;
 
 /** State of a `/proc/<pid>/stat` line as cAdvisor names it; undefined for a zombie or an unreadable line. */
 export function parseProcessState(stat: string): ProcessState | undefined {

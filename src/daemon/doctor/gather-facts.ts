@@ -5,6 +5,7 @@ import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
 import { readKeptNamesIfReadable } from "../../base/host/node-name.ts";
 import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
+import { parseRoutes } from "../../base/host/proc.ts";
 import { listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
@@ -338,21 +339,8 @@ function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions
 const CONTAINER_DEVICE = /^(docker|br-|veth|cni|lo$)/;
 
 /** Routes of IPv4 to networks, without the default route and those of container networks. @param table for tests */
-export function readRoutes(table = read("/proc/net/route")) {
-  return table
-    .split("\n")
-    .slice(1)
-    .flatMap((line) => {
-      const [device = "", destination = "", , , , , , mask = ""] = line.trim().split(/\s+/);
-      const prefix = Number.parseInt(mask, 16).toString(2).replaceAll("0", "").length;
-      if (device === "" || mask === "00000000" || CONTAINER_DEVICE.test(device)) return [];
-      return [{ subnet: `${toAddress(destination)}/${prefix}`, device }];
-    });
-}
-
-/** The kernel prints addresses as numbers in the order of the machine's bytes. */
-const toAddress = (hex: string): string =>
-  [6, 4, 2, 0].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join(".");
+export const readRoutes = (table = read("/proc/net/route")) =>
+  parseRoutes(table).filter(({ device, subnet }) => !subnet.endsWith("/0") && !CONTAINER_DEVICE.test(device));
 
 /** Settings of the machine's own engine: its configuration file, and the command line that it was started with. */
 function readUserlandProxy() {

@@ -143,7 +143,7 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
 
 function explain(error: NodeJS.ErrnoException & { dest?: string }): string {
   const { code, message } = error;
-  // The new content is written beside the file.
+  // The new content is written next to the file.
   const path = (error.dest ?? error.path ?? "").replace(/\.tmp$/, "");
   switch (code) {
     case "EROFS":

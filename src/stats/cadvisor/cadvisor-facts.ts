@@ -1,8 +1,7 @@
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
-import { findMount } from "../../base/files/mount-points.ts";
+import { findMount, parseMounts } from "../../base/files/mount-points.ts";
 import { type DiskCounters, parseDiskstats } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import { unescapeMountPath } from "../../base/text/mount-path.ts";
 import { meminfoBytes } from "../cgroups/cgroup-figures.ts";
 import { readText } from "../cgroups/kernel-files.ts";
 import { type DirectoryUsage, type FsCapacity, readCapacityNow } from "../disk-usage.ts";
@@ -340,21 +339,12 @@ interface MountedFilesystem {
 /** Disks and tmpfs of a mountinfo, each device once, at its shortest mount point, without containers' own mounts. Source: cAdvisor's list. */
 export function parseFilesystems(mountinfo: string): MountedFilesystem[] {
   const found = new Map<string, MountedFilesystem>();
-  for (const line of mountinfo.split("\n")) {
-    const separator = line.indexOf(" - ");
-    if (separator < 0) continue;
-    const [, , id = "", , encodedPoint = ""] = line.slice(0, separator).split(" ");
-    const [type = "", source = ""] = line.slice(separator + 3).split(" ");
-    const mountPoint = unescapeMountPath(encodedPoint);
+  for (const { device: id, mountPoint, type, source } of parseMounts(mountinfo)) {
     const isTmpfs = type === "tmpfs";
     const isOverlaidRoot = type === "overlay" && mountPoint === "/";
     if (!isTmpfs && !isOverlaidRoot && !/^(ext[234]|xfs|btrfs|zfs|f2fs|jfs|nfs4?|bcachefs)$/.test(type)) continue;
     if (/\/docker\/(containers|overlay2|aufs|volumes)\/|\/containerd\/|\/run\/docker\//.test(mountPoint)) continue;
-    const device = isTmpfs
-      ? mountPoint
-      : isOverlaidRoot
-        ? `overlay_${id.replace(":", "-")}`
-        : unescapeMountPath(source);
+    const device = isTmpfs ? mountPoint : isOverlaidRoot ? `overlay_${id.replace(":", "-")}` : source;
     const known = found.get(device);
     if (!known || mountPoint.length < known.mountPoint.length) found.set(device, { device, mountPoint, id });
   }

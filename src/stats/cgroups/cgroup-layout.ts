@@ -1,5 +1,5 @@
+import { parseMounts } from "../../base/files/mount-points.ts";
 import type { CgroupHierarchy } from "../../base/host/pod-cgroups.ts";
-import { unescapeMountPath } from "../../base/text/mount-path.ts";
 
 /** The controllers that are read, with their names on cgroup v2: `cpuacct` is part of `cpu` there, and `blkio` is `io`. */
 const V2_NAMES = {
@@ -32,21 +32,11 @@ export interface CgroupDirectory {
 
 /** The mounts of `/proc/self/mountinfo`, in its order. Nothing is assumed about `/sys/fs/cgroup` or systemd. */
 export function parseCgroupMounts(mountinfo: string): CgroupHierarchy[] {
-  const mounts: CgroupHierarchy[] = [];
-  for (const line of mountinfo.split("\n")) {
-    const separator = line.indexOf(" - ");
-    if (separator < 0) continue;
-    const [type, , superOptions = ""] = line.slice(separator + 3).split(" ");
-    if (type !== "cgroup" && type !== "cgroup2") continue;
-    const [, , , root = "/", mountPoint = ""] = line.slice(0, separator).split(" ");
-    mounts.push({
-      version: type === "cgroup" ? 1 : 2,
-      mountPoint: unescapeMountPath(mountPoint),
-      root: unescapeMountPath(root),
-      controllers: type === "cgroup" ? superOptions.split(",").filter((option) => option !== "rw") : [],
-    });
-  }
-  return mounts;
+  return parseMounts(mountinfo).flatMap(({ type, mountPoint, root, options }): CgroupHierarchy[] => {
+    if (type === "cgroup2") return [{ version: 2, mountPoint, root, controllers: [] }];
+    const controllers = options.split(",").filter((option) => option !== "rw");
+    return type === "cgroup" ? [{ version: 1, mountPoint, root, controllers }] : [];
+  });
 }
 
 /** @param unifiedControllers text of `cgroup.controllers` at the v2 mount point, "" when there is none */

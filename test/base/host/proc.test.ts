@@ -6,6 +6,7 @@ import {
   parseNetDev,
   parseOpenFilesLimit,
   parseProcessState,
+  parseRoutes,
   parseTaskCount,
 } from "../../../src/base/host/proc.ts";
 
@@ -36,12 +37,18 @@ test("interfaces without the loopback and the host's ends of containers, also wh
   expect(parseNetDev("")).toEqual([]);
 });
 
-test("the interface of the default route", () => {
+test("routes, and the interface of the default one", () => {
   const header = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
   const local = "docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n";
   const route = "ens5\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n";
   expect(parseDefaultInterface(header + local + route)).toBe("ens5");
   expect(parseDefaultInterface(header + local)).toBeUndefined();
+  const near = "eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
+  expect(parseRoutes(header + local + route + near)).toEqual([
+    { device: "docker0", subnet: "172.17.0.0/16" },
+    { device: "ens5", subnet: "0.0.0.0/0" },
+    { device: "eth0", subnet: "192.0.2.0/24" },
+  ]);
 });
 
 test.each([
