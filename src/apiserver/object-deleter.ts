@@ -438,7 +438,7 @@ export class GarbageCollector {
   }
 
   start(): void {
-    // An object that is gone may have been the owner of any.
+    // An object that is gone may have been the owner of any. Which one is found out once for many changes.
     this.#unsubscribe = this.#deps.store.subscribe(({ type, object }) => {
       if (type === "DELETED" || object.metadata.ownerReferences) this.#plan();
     });
@@ -452,14 +452,13 @@ export class GarbageCollector {
   }
 
   #plan(): void {
-    if (!this.#cancel && !this.#isStopped && this.#owned().length > 0) {
-      this.#cancel = this.#deps.clock.schedule(CHECK_MS, () => void this.#check());
-    }
+    if (this.#isStopped) return;
+    this.#cancel ??= this.#deps.clock.schedule(CHECK_MS, () => void this.#check());
   }
 
   async #check(): Promise<void> {
     const { deleter, disk, refresh } = this.#deps;
-    const orphans = refresh() ? this.#orphans() : undefined;
+    const orphans = this.#owned().length === 0 ? [] : refresh() ? this.#orphans() : undefined;
     const isKnown = ({ object }: StoredObject) => this.#found.has(object.metadata.uid ?? "");
     const doomed = orphans?.filter(isKnown) ?? [];
     this.#found = new Set(orphans?.map(({ object }) => object.metadata.uid ?? ""));

@@ -5,7 +5,7 @@ import { aConfigMap, anApiServer, CONFIG_MAPS } from "./support.ts";
 const owner = (kind: string, uid: string, apiVersion = "apps/v1") => ({ apiVersion, kind, name: "web", uid });
 
 /** An API server with a collector, and what it leaves of a ConfigMap with these owners. */
-async function aWorld(isKnown = true) {
+async function aWorld(isKnown = true, isOwn = () => true) {
   const world = anApiServer();
   const { store, registry, deleter, clock, post, names } = world;
   const deployment = {
@@ -21,7 +21,7 @@ async function aWorld(isKnown = true) {
     deleter,
     disk: { wait: async () => {} },
     clock,
-    isOwn: () => true,
+    isOwn,
     refresh: () => facts.isKnown,
   });
   collector.start();
@@ -53,6 +53,20 @@ test.each([
   await world.submit(...owners);
   expect(await world.left(1)).toEqual(["child"]);
   expect(await world.left(2)).toEqual([...left]);
+});
+
+test("the objects of controllers are looked through once for many changes", async () => {
+  let looked = 0;
+  const { store, clock } = await aWorld(true, () => {
+    looked++;
+    return false;
+  });
+  for (let i = 0; i < 100; i++) {
+    const metadata = { name: `pod-${i}`, namespace: "default", ownerReferences: [owner("Deployment", "alive")] };
+    store.put("pods", { apiVersion: "v1", kind: "Pod", metadata });
+  }
+  await clock.advance(60_000);
+  expect(looked).toBe(100);
 });
 
 test("nothing is collected before all sources were read", async () => {
