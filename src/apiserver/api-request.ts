@@ -172,6 +172,8 @@ export async function readPatchBody(request: ApiRequest, onRepeated: OnRepeatedF
 function readJson(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
   let value: unknown;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  // First: to parse 100,000 keys takes a tenth of a second.
+  const writtenKeys = countWrittenKeys(text);
   try {
     value = JSON.parse(text);
   } catch (error) {
@@ -179,11 +181,11 @@ function readJson(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
   }
   checkSize(value);
   // A full parse only where there is something to report.
-  if (onRepeated && countWrittenKeys(text) > countKeys(value)) reportRepeated(bytes, onRepeated);
+  if (onRepeated && writtenKeys > countKeys(value)) reportRepeated(bytes, onRepeated);
   return value;
 }
 
-/** Strings before a colon are keys. @param json valid JSON. @throws ApiError 413 when they are too many */
+/** Strings before a colon are keys. @param json may be no JSON. @throws ApiError 413 when they are too many */
 function countWrittenKeys(json: string): number {
   let count = 0;
   const colon = /\s*:/y;
@@ -198,14 +200,15 @@ function countWrittenKeys(json: string): number {
 
 /**
  * Index after a string of JSON. A pattern that repeats alternatives would remember every character: 108 MB for a string
- * of 1 MB. @param start index of its first quote
+ * of 1 MB. @param start index of its first quote. @returns the length where it has no end
  */
 function endOfString(json: string, start: number): number {
-  for (let quote = json.indexOf('"', start + 1); ; quote = json.indexOf('"', quote + 1)) {
+  for (let quote = json.indexOf('"', start + 1); quote >= 0; quote = json.indexOf('"', quote + 1)) {
     let first = quote;
     while (json[first - 1] === "\\") first--;
     if ((quote - first) % 2 === 0) return quote + 1;
   }
+  return json.length;
 }
 
 function countKeys(value: unknown): number {

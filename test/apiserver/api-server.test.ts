@@ -280,6 +280,7 @@ describe("delete", () => {
       ["unknown fields", aBig({}, many(150_000))],
       ["items", aBig({}, { list: Array(150_000).fill({}) })],
       ["repeated fields", repeated],
+      ["keys, before the text is parsed,", `${JSON.stringify(many(31_000))}}`],
     ])("%s are refused", async (_, body) => {
       const { post, files } = anApiServer();
       const { status, json } = await post(CONFIG_MAPS, body);
