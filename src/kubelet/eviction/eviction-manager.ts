@@ -58,6 +58,8 @@ interface EvictionUsage {
 
 /** Source: upstream's evictionMonitoringPeriod. */
 const PERIOD_MS = 10_000;
+/** Time for which changes of pods are gathered while nothing has to be observed. */
+const CHANGES_MS = 1_000;
 
 /**
  * Keeps the node from running out of memory, disk and processes: checks every ten seconds while there are pods (without
@@ -135,14 +137,20 @@ export class EvictionManager {
   async #untilNeeded(signal: AbortSignal): Promise<void> {
     if (this.#isNeeded || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
+    let cancelCheck: (() => void) | undefined;
+    // Many pods change at a time, and all are looked through.
     const stopListening = this.#deps.kubelet.onChange(() => {
-      if (this.#isNeeded) resolve();
+      cancelCheck ??= this.#deps.clock.schedule(CHANGES_MS, () => {
+        cancelCheck = undefined;
+        if (this.#isNeeded) resolve();
+      });
     });
     const stop = () => resolve();
     signal.addEventListener("abort", stop, { once: true });
     await promise;
     signal.removeEventListener("abort", stop);
     stopListening();
+    cancelCheck?.();
   }
 
   #candidates(): Pod[] {

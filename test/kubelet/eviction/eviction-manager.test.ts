@@ -25,6 +25,8 @@ let evicted: Map<string, Rejection>;
 let graces: number[];
 let metrics: KubeletMetrics;
 let listeners: Set<(uid: string | undefined) => void>;
+/** Times that all pods were looked through. */
+let looks: number;
 
 const aNamed = (name: string, spec: Partial<Pod["spec"]> = {}): Pod => ({
   ...aPod({ containers: [aContainer()], ...spec }, { name, uid: name }),
@@ -45,6 +47,7 @@ beforeEach(() => {
   graces = [];
   metrics = aMetrics();
   listeners = new Set();
+  looks = 0;
   manager = newManager();
 });
 
@@ -54,7 +57,10 @@ const newManager = () =>
     logger: new RecordingLogger(),
     recorder,
     kubelet: {
-      pods: () => pods,
+      pods: () => {
+        looks++;
+        return pods;
+      },
       worker: (uid) => (running.has(uid) ? { isRemoving: false } : undefined),
       evict: (uid, why, grace) => {
         evicted.set(uid, why);
@@ -128,6 +134,16 @@ test("without pods nothing wakes up", async () => {
   change();
   await clock.advance(1);
   expect(clock.pendingTimers).toBe(1);
+});
+
+test("while nothing runs, the pods are looked through once for many changes", async () => {
+  const running = manager.run(stop.signal);
+  const before = looks;
+  for (let i = 0; i < 300; i++) for (const listener of listeners) listener(`pod-${i}`);
+  await clock.advance(1_000);
+  expect(looks - before).toBe(1);
+  stop.abort();
+  await running;
 });
 
 test("short of memory: one pod at a time is evicted, with upstream's message and without a grace period", async () => {
