@@ -216,7 +216,10 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
       state: address
         ? `served at ${address.ip}${problems.length > 0 ? ", but not all of it" : ""}`
         : "it is not served",
-      causes: problems.map(({ reason, message }) => cause(message, INGRESS_FIXES[reason])),
+      causes: problems.map(({ reason, message }) => {
+        const [, namespace, name] = /Service "([^"/]+)\/([^"]+)"/.exec(message) ?? [];
+        return cause(message, INGRESS_FIXES[reason].replace("SERVICE", `service/${name} -n ${namespace}`));
+      }),
     };
   },
   Node: ({ unschedulable }, { conditions = [] }) => {
@@ -241,7 +244,7 @@ const INGRESS_FIXES: Readonly<Record<IngressProblem["reason"], string>> = {
   InvalidIngress: "correct it in its manifest",
   RouteConflict: "remove the path from one of the two, or give one another host",
   BackendNotFound: "correct the name and the port of the backend, or add the Service: kubelet-ts get services",
-  NoReadyPods: "kubelet-ts explain service/NAME says why: its selector, or its pods",
+  NoReadyPods: "kubelet-ts explain SERVICE says why: its selector, or its pods",
   CertificateNotUsable:
     "add a Secret of type kubernetes.io/tls with tls.crt and tls.key in the namespace of the Ingress, or correct spec.tls",
   AuthSecretNotUsable: "add a Secret with the key auth (lines of htpasswd) in the namespace of the Ingress",
