@@ -6,6 +6,7 @@ import { MANIFESTS, ROOT_DIR, type World } from "./world.ts";
 
 /** Longest time that a fault lasts. */
 export const LONGEST_FAULT_MS = 40 * 60_000;
+const FIRST_NODE_PORT = 30_000;
 /** systemd's RestartSec. */
 const RESTART_MS = 5_000;
 
@@ -33,7 +34,40 @@ export class Scene {
 
   addPod(random: SeededRandom): void {
     const pod = makePod(`web${++this.#apps}`, random, this.world.time.nowMs);
-    this.put(pod, random);
+    const isSubmitted = this.world.hasApi && this.#apps % 3 === 2 && !pod.job && pod.containers.every(isLasting);
+    if (isSubmitted) this.put({ ...pod, isSubmitted, replicas: pod.replicas ?? 1 }, random);
+    else this.put(this.world.firewall.isInstalled ? this.#withPort(pod) : pod, random);
+  }
+
+  /** Pods of files. */
+  inFiles(): WantedPod[] {
+    return [...this.wanted.values()].filter(({ isSubmitted }) => !isSubmitted);
+  }
+
+  /** The files are what people want. */
+  writeFiles(): void {
+    for (const pod of this.inFiles()) this.world.disk.write(fileOf(pod.app), toManifest(pod));
+  }
+
+  removePod({ app, isSubmitted }: WantedPod, random: SeededRandom): void {
+    this.wanted.delete(app);
+    this.changedMs = this.world.time.nowMs;
+    this.broken.delete(app);
+    if (isSubmitted) return this.rules.api.remove(app, random.pick(["Background", "Foreground"] as const));
+    this.world.note(`a person removes ${fileOf(app)}`);
+    this.world.disk.remove(fileOf(app));
+  }
+
+  pickSubmitted(random: SeededRandom): WantedPod | undefined {
+    const pods = [...this.wanted.values()].filter(({ isSubmitted }) => isSubmitted);
+    return pods.length > 0 ? random.pick(pods) : undefined;
+  }
+
+  /** Where ports of the machine lead to Services, there are more of these. */
+  #withPort(pod: WantedPod): WantedPod {
+    const canHave = !pod.job && pod.containers.every(isLasting);
+    const replicas = pod.replicas ?? (canHave && this.#apps % 2 === 1 ? 2 : undefined);
+    return { ...pod, replicas, nodePort: replicas === undefined ? undefined : FIRST_NODE_PORT + this.#apps };
   }
 
   /** Writes a file as some editor does. */
@@ -44,6 +78,10 @@ export class Scene {
     this.wanted.set(pod.app, next);
     this.changedMs = time.nowMs;
     this.broken.delete(pod.app);
+    if (pod.isSubmitted) {
+      this.world.note(`a client applies ${pod.app}: ${describe(next)}`);
+      return this.rules.api.apply(next);
+    }
     const path = fileOf(pod.app);
     const text = toManifest(next);
     const style = random.next();
@@ -68,7 +106,7 @@ export class Scene {
     // Files written meanwhile are in another directory.
     disk.remove(MANIFESTS);
     disk.rename(`${MANIFESTS}.away`, MANIFESTS);
-    for (const pod of this.wanted.values()) disk.write(fileOf(pod.app), toManifest(pod));
+    this.writeFiles();
     for (const path of disk.list(MANIFESTS).keys()) {
       const app = path.slice(MANIFESTS.length + 1, -".yaml".length);
       if (!this.wanted.has(app)) disk.remove(path);
@@ -140,6 +178,17 @@ export class Scene {
     this.world.time.after(downMs, () => this.startProcess());
   }
 
+  /** Files that people wrote may be lost: they look, and write them again. */
+  cutPower(random: SeededRandom): void {
+    const { world, rules } = this;
+    rules.excuseAll();
+    world.cutPower();
+    world.disk.makeDirectory(MANIFESTS);
+    this.writeFiles();
+    world.disk.sync();
+    world.time.after(random.between(20_000, 300_000), () => this.startProcess());
+  }
+
   // --- the engine ---
 
   pickContainer(random: SeededRandom): ModelContainer | undefined {
@@ -159,11 +208,16 @@ export class Scene {
 
   /** dockerd restarts, with or without its containers. */
   restartEngine(random: SeededRandom, longestDownMs: number): void {
-    const { engine, wire } = this.world;
+    const { engine, wire, firewall, time } = this.world;
     engine.hasLiveRestore = random.chance(0.4);
     if (!engine.hasLiveRestore) this.rules.excuseAll();
     this.world.note("dockerd restarts");
-    engine.restart(random.between(500, longestDownMs), random.pick(["stop", "kill"] as const));
+    const downMs = random.between(500, longestDownMs);
+    engine.restart(downMs, random.pick(["stop", "kill"] as const));
+    time.after(downMs, () => {
+      this.rules.services.expectBack();
+      firewall.restartDocker();
+    });
     wire.breakConnections();
   }
 }
@@ -212,11 +266,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "remove a pod": deed(4, (scene, random) => {
     const pod = scene.pickPod(random);
     if (!pod || scene.wanted.size < 2) return;
-    scene.wanted.delete(pod.app);
-    scene.changedMs = scene.world.time.nowMs;
-    scene.broken.delete(pod.app);
-    scene.world.note(`a person removes ${fileOf(pod.app)}`);
-    scene.world.disk.remove(fileOf(pod.app));
+    scene.removePod(pod, random);
   }),
   "edit a container": deed(8, (scene, random) => {
     const pod = scene.pickPod(random);
@@ -247,9 +297,26 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     const pod = [...scene.wanted.values()].find(({ replicas }) => replicas !== undefined);
     if (pod) scene.put({ ...pod, replicas: random.whole(0, 4) }, random);
   }),
+  "scale by a client": deed(2, (scene, random) => {
+    const pod = scene.pickSubmitted(random);
+    if (!pod) return;
+    const scaled = { ...pod, replicas: random.whole(0, 4), changedMs: scene.world.time.nowMs };
+    scene.wanted.set(pod.app, scaled);
+    scene.changedMs = scene.world.time.nowMs;
+    scene.rules.scaledMs.set(pod.app, scene.world.time.nowMs);
+    scene.rules.api.scale(scaled);
+  }),
+  "delete without the pods and apply": deed(3, (scene, random) => {
+    const pod = scene.pickSubmitted(random);
+    if (pod) scene.rules.api.orphan(pod, random.between(0, 600_000));
+  }),
+  "write an old version": deed(2, (scene, random) => {
+    const pod = scene.pickSubmitted(random);
+    if (pod) void scene.rules.api.writeStale(pod.app);
+  }),
   "make a slip": deed(5, (scene, random) => {
     const pod = scene.pickPod(random);
-    if (!pod) return;
+    if (!pod || pod.isSubmitted) return;
     const text = toManifest(pod);
     const slips = [
       text.slice(0, random.whole(1, text.length - 3)),
@@ -286,6 +353,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     scene.rules.excuseAll();
     scene.stopProcess(random.between(100, 20_000));
   }),
+  "start a second kubelet": deed(2, ({ world, rules }) => world.startSecond(() => rules.noteSecondKubelet())),
   "kill the kubelet": fault(6, (scene) => scene.killProcess()),
   "kill the kubelet for long": fault(2, (scene, random) => scene.killProcess(random.between(60_000, LONGEST_FAULT_MS))),
   "restart the kubelet": fault(4, (scene, random) => scene.stopProcess(random.between(100, 20_000))),
@@ -294,14 +362,33 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     if (scene.editAny(random)) scene.world.time.crashAfter(random.whole(1, 60));
   }),
   "cut the power": fault(4, (scene, random) => {
+    scene.cutPower(random);
+  }),
+  "cut the power after a client's write": fault(3, (scene, random) => {
+    const pod = scene.pickSubmitted(random);
+    if (!pod) return;
+    if (random.chance(0.8)) scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
+    else scene.removePod(pod, random);
+    // A write that was answered is kept.
+    scene.world.time.after(random.between(20, 3_000), () => scene.cutPower(random));
+  }),
+  "boot in 1970": fault(2, (scene, random) => {
     const { world, rules } = scene;
+    const { time } = world;
     rules.excuseAll();
     world.cutPower();
-    // Files that people wrote may be lost: they look, and write them again.
     world.disk.makeDirectory(MANIFESTS);
-    for (const pod of scene.wanted.values()) world.disk.write(fileOf(pod.app), toManifest(pod));
+    scene.writeFiles();
     world.disk.sync();
-    world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
+    // The clock has no battery: it begins in 1970, until the network tells the time.
+    const aheadMs = time.wallMs;
+    time.wallOffsetMs -= aheadMs;
+    rules.jobs.noteClock(time.wallMs);
+    time.after(20_000, () => scene.startProcess());
+    scene.endLater(random, () => {
+      time.wallOffsetMs += aheadMs;
+      rules.jobs.noteClock(time.wallMs);
+    });
   }),
   "boot without the manifests": fault(3, (scene, random) => {
     const { world, rules } = scene;
@@ -396,6 +483,30 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     world.note(`the disk says ${code}`);
     return () => void Object.assign(disk, { failure: undefined });
   }),
+  "reload the firewall": deed(3, ({ world, rules }) => {
+    rules.services.expectBack();
+    world.firewall.reload();
+  }),
+  "remove a rule of Services": deed(2, ({ world, rules }, random) => {
+    rules.services.expectBack();
+    world.firewall.removeJump((count) => random.whole(0, count - 1));
+  }),
+  "let another kubelet-ts have a port": deed(2, (scene, random) => {
+    const ports = [...scene.wanted.values()].flatMap(({ nodePort }) => nodePort ?? []);
+    if (ports.length === 0) return;
+    const port = random.pick(ports);
+    scene.world.note(`another kubelet-ts publishes port ${port}`);
+    const end = scene.world.firewall.publishForOther(port);
+    scene.world.time.after(random.between(10_000, 86_400_000), end);
+  }),
+  "break iptables": lasting(
+    2,
+    ({ firewall }) => {
+      firewall.failure = "Another app is currently holding the xtables lock.";
+      return () => void Object.assign(firewall, { failure: "" });
+    },
+    10 * 60_000,
+  ),
   "strangers come and go": deed(3, (scene, random) => {
     const { engine, time } = scene.world;
     const container = engine.addForeign(`theirs-${random.hex(6)}`);

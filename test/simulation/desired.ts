@@ -29,7 +29,11 @@ export interface WantedJob {
 /** The pod that one manifest file asks for, or a Deployment, Job or CronJob of such pods. */
 export interface WantedPod {
   app: string;
+  /** A client of the local API wants it, no file. */
+  isSubmitted?: boolean | undefined;
   replicas: number | undefined;
+  /** Port of the machine that leads to the Service of a Deployment. */
+  nodePort?: number | undefined;
   job: WantedJob | undefined;
   restartPolicy: "Always" | "OnFailure" | "Never";
   graceSeconds: number;
@@ -92,6 +96,13 @@ export function makePod(app: string, random: SeededRandom, nowMs: number): Wante
 
 /** The text of the file. */
 export function toManifest(pod: WantedPod): string {
+  const [object, ...others] = toObjects(pod);
+  const list = { apiVersion: "v1", kind: "List", items: [object, ...others] };
+  return `${JSON.stringify(others.length === 0 ? object : list, null, 2)}\n`;
+}
+
+/** The objects: one, and the Service of a Deployment. */
+export function toObjects(pod: WantedPod): (object & { kind: string })[] {
   const container = ({ name, program, image, version, hasLiveness }: WantedContainer) => ({
     name,
     image,
@@ -114,19 +125,18 @@ export function toManifest(pod: WantedPod): string {
   const metadata = { name: pod.app, labels, annotations: { note: String(pod.note) } };
   const template = { metadata: { labels }, spec };
   const object = { ...toObject(pod, template), metadata };
-  const list = { apiVersion: "v1", kind: "List", items: [object, toService(pod)] };
-  return `${JSON.stringify(pod.replicas === undefined ? object : list, null, 2)}\n`;
+  return pod.replicas === undefined ? [object] : [object, toService(pod)];
 }
 
 /** Each Deployment has a Service. */
-const toService = ({ app }: WantedPod) => ({
+const toService = ({ app, nodePort }: WantedPod) => ({
   apiVersion: "v1",
   kind: "Service",
   metadata: { name: app },
-  spec: { selector: { app }, ports: [{ port: 80 }] },
+  spec: { selector: { app }, ports: [{ port: 80, nodePort }], ...(nodePort !== undefined && { type: "NodePort" }) },
 });
 
-function toObject({ replicas, job, app }: WantedPod, template: { metadata: object; spec: object }): object {
+function toObject({ replicas, job, app }: WantedPod, template: { metadata: object; spec: object }) {
   if (replicas !== undefined) {
     const selector = { matchLabels: { app } };
     return { apiVersion: "apps/v1", kind: "Deployment", spec: { replicas, selector, template } };

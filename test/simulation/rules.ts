@@ -1,6 +1,8 @@
+import { ApiClients } from "./api-clients.ts";
 import { isLasting, podsOf, type WantedContainer, type WantedPod } from "./desired.ts";
 import type { ModelContainer, Transition } from "./engine-model.ts";
 import { JobHistory, runOf } from "./job-rules.ts";
+import { ServiceRules } from "./service-rules.ts";
 import { DAY_MS, MANIFESTS, ROOT_DIR, type World } from "./world.ts";
 
 const LABEL = {
@@ -57,6 +59,8 @@ export class Rules {
   /** Containers that are done for good: pod, container and version. */
   readonly #done = new Set<string>();
   readonly jobs = new JobHistory();
+  readonly services: ServiceRules;
+  readonly api: ApiClients;
   /** When people last changed the replicas of a Deployment, by app. */
   readonly scaledMs = new Map<string, number>();
   #logLinesBefore = 0;
@@ -67,6 +71,15 @@ export class Rules {
   constructor(world: World, wanted: Map<string, WantedPod>) {
     this.#world = world;
     this.wanted = wanted;
+    const fail = (rule: string, message: string) => this.#fail(new Violation(rule, message));
+    this.api = new ApiClients(world, wanted, fail);
+    this.services = new ServiceRules({
+      world,
+      wanted,
+      isDisturbed: () => this.#isDisturbed(EDIT_SETTLES_MS),
+      workingPods: (pod) => this.#workingPods(pod),
+      fail,
+    });
     world.engine.observers.add((transition) => {
       try {
         this.#check(transition);
@@ -81,6 +94,11 @@ export class Rules {
     if (this.violation) return;
     this.violation = violation;
     this.#world.note(`VIOLATION ${violation.message}`);
+  }
+
+  /** A kubelet was started on a root directory that another one uses. */
+  noteSecondKubelet(): void {
+    this.#fail(new Violation("one kubelet", "a second kubelet-ts was not refused the root directory"));
   }
 
   /** A pod has a reason to stop its containers. */
@@ -236,7 +254,9 @@ export class Rules {
   /** A rollout stops a pod that works only when enough others do. */
   #checkAvailability(container: ModelContainer, wanted: WantedPod, replicas: number): void {
     const scaledMs = this.scaledMs.get(wanted.app) ?? Number.NEGATIVE_INFINITY;
-    if (this.#isDisturbed(EDIT_SETTLES_MS) || this.#world.time.nowMs - scaledMs < EDIT_SETTLES_MS) return;
+    if (this.#isDisturbed(EDIT_SETTLES_MS)) return;
+    if (this.api.isOrphaned(wanted)) throw new Violation("orphan", `${container.name} is stopped with its Deployment`);
+    if (this.#world.time.nowMs - scaledMs < EDIT_SETTLES_MS) return;
     const stopped = container.labels[LABEL.podUid];
     const working = this.#workingPods(wanted);
     // Its other containers may have been asked to stop a moment before.
@@ -285,7 +305,10 @@ export class Rules {
 
   #noteEnd(container: ModelContainer, isSandbox: boolean, by: Transition["by"]): void {
     const podName = container.labels[LABEL.podName] ?? "";
-    if (isSandbox) return this.excuse(podName);
+    if (isSandbox) {
+      this.services.noteEnd(container.ip);
+      return this.excuse(podName);
+    }
     const history = this.#sandboxes.get(container.labels[LABEL.sandbox] ?? "");
     const wanted = this.#podOf(container);
     if (by === "itself") {
@@ -386,21 +409,6 @@ export class Rules {
     return undefined;
   }
 
-  /** The name of each Service leads to the pods behind it, in the hosts file of every pod. */
-  #findWrongName(): string | undefined {
-    const lasting = [...this.wanted.values()].filter(({ containers }) => containers.every(isLasting));
-    const services = lasting.filter(({ replicas }) => replicas !== undefined);
-    const behind = new Map(services.map((pod) => [pod.app, [...this.#workingPods(pod).values()].sort().join(" ")]));
-    for (const uid of lasting.flatMap((pod) => [...this.#workingPods(pod).keys()])) {
-      const text = this.#world.disk.read(`${ROOT_DIR}/pods/${uid}/etc-hosts`) ?? "";
-      for (const [app, addresses] of behind) {
-        const found = addressesOf(text, `${app}.default.svc.cluster.local`).sort().join(" ");
-        if (found !== addresses) return `in pod ${uid} Service ${app} is ${found || "unknown"} instead of ${addresses}`;
-      }
-    }
-    return undefined;
-  }
-
   /** Jobs are complete; CronJobs ran when they should since the last fault of the day. */
   #findWrongJob(): string | undefined {
     const { nowMs, wallOffsetMs } = this.#world.time;
@@ -426,7 +434,7 @@ export class Rules {
     const wrong = this.#findWrongPod();
     if (wrong !== undefined) return wrong;
     const sandboxes = this.#world.ownRunning().filter(({ labels }) => labels[LABEL.container] === "POD").length;
-    const wrongJob = this.#findWrongJob() ?? this.#findWrongName();
+    const wrongJob = this.#findWrongJob() ?? this.services.findWrong() ?? this.api.findWrong();
     if (wrongJob !== undefined) return wrongJob;
     const pods = [...this.wanted.values()].reduce((sum, pod) => sum + podsOf(pod), 0);
     const names = [...this.wanted.values()].reduce(
@@ -460,14 +468,6 @@ export class Rules {
 function envOf({ body }: ModelContainer, name: string): string | undefined {
   return body.Env?.find((text) => text.startsWith(`${name}=`))?.slice(name.length + 1);
 }
-
-/** Addresses of a name in a hosts file. */
-const addressesOf = (hosts: string, name: string): string[] =>
-  hosts
-    .split("\n")
-    .map((line) => line.split(/\s+/))
-    .filter(([, ...names]) => names.includes(name))
-    .map(([address = ""]) => address);
 
 const appOf = (container: ModelContainer) => envOf(container, "APP");
 const versionOf = (container: ModelContainer) => Number(envOf(container, "VERSION"));

@@ -115,6 +115,8 @@ export class SimulatedDisk {
   readonly #dirty = new Set<Inode>();
   readonly #open = new Map<number, OpenFile>();
   #nextDescriptor = 10;
+  /** Descriptors that have a lock, by inode. */
+  readonly #locks = new Map<number, number>();
   #isProgram = true;
   /** The error of each change (and, for EIO, of each read) below a path. */
   failure: { code: "ENOSPC" | "EIO" | "EROFS"; below: string } | undefined;
@@ -186,6 +188,15 @@ export class SimulatedDisk {
     this.#unsynced = [];
     for (const inode of this.#dirty) this.#settle(inode);
     this.#dirty.clear();
+  }
+
+  /** An exclusive flock(2), which ends with its descriptor. @returns false when another descriptor has it */
+  lock(descriptor: number): boolean {
+    const { inode } = this.#fileOf(descriptor, "flock");
+    const holder = this.#locks.get(inode.ino) ?? descriptor;
+    if (holder !== descriptor && this.#open.has(holder)) return false;
+    this.#locks.set(inode.ino, descriptor);
+    return true;
   }
 
   /** The kernel closes what the process had open. */

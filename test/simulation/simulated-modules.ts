@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import * as os from "node:os";
 import { join } from "node:path";
 import { plugin } from "bun";
+import type { FirewallModel } from "./firewall-model.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
@@ -13,6 +14,9 @@ const SRC = join(HERE, "../../src/");
 interface Machine {
   disk: SimulatedDisk;
   time: VirtualTime;
+  firewall: FirewallModel;
+  /** Routes of the Unix sockets that the program serves, by path. */
+  sockets: Map<string, unknown>;
   hostName: string;
 }
 
@@ -31,11 +35,29 @@ const modulesOf = (machine: Machine): Readonly<Record<string, Record<string, unk
     randomUUID: () => machine.time.programRandom.uuid(),
     randomBytes: (count: number) => Buffer.from(machine.time.programRandom.hex(count * 2), "hex"),
   },
+  // System calls that the runtime has no module for.
+  kernel: {
+    tryFlock: async (descriptor: number) => machine.disk.lock(descriptor),
+    sockets: machine.sockets,
+    readRuleGeneration: async () => machine.firewall.generation,
+  },
 });
 
 /** Files of src that call the kernel by other ways. */
 const REPLACED_FILES: Readonly<Record<string, string>> = {
-  "base/host/flock.ts": "export const tryFlock = async () => true;\nexport const libcPath = () => 'libc.so.6';\n",
+  "base/host/flock.ts": 'export { tryFlock } from "simulated:kernel";\nexport const libcPath = () => "libc.so.6";\n',
+  "server/listener.ts": `
+    import { sockets } from "simulated:kernel";
+    export class Listener {
+      #options;
+      constructor(options) { this.#options = options; }
+      get port() { return undefined; }
+      get socketPath() { return this.#options.address.socketPath; }
+      start() { if (this.socketPath) sockets.set(this.socketPath, this.#options.route); }
+      async stop() { sockets.delete(this.socketPath); }
+    }
+  `,
+  "base/host/rule-generation.ts": 'export { readRuleGeneration } from "simulated:kernel";\n',
 };
 
 /** A planted mistake: a patch of one place in one file of src. */

@@ -99,6 +99,7 @@ export async function simulate({
   for (let day = 0; day < days && !rules.violation; day++) {
     world.time.at((day + 1) * DAY_MS - ROLLOUT_MS, () => scene.rollOut(random));
     world.time.at((day + 1) * DAY_MS - 2 * 3_600_000, () => rules.beginRest());
+    if (world.hasApi) world.time.at((day + 1) * DAY_MS - 60_000, () => void rules.api.look());
     world.time.runTo((day + 1) * DAY_MS - 1, () => rules.violation !== undefined);
     // Errors that uncaught are reported between two turns of the real loop.
     await new Promise<void>((resolve) => realImmediate(resolve));

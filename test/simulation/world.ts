@@ -2,6 +2,7 @@ import type { AppLogger } from "../../src/daemon/logging.ts";
 import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { EngineHttp } from "./engine-http.ts";
 import { EngineModel, type ModelContainer } from "./engine-model.ts";
+import { FirewallModel } from "./firewall-model.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
 import { replaceModules } from "./simulated-modules.ts";
@@ -19,6 +20,13 @@ export class World {
   readonly disk: SimulatedDisk;
   readonly engine: EngineModel;
   readonly wire: EngineHttp;
+  /** Every third machine has iptables: on the others names of Services lead to pods. */
+  readonly firewall = new FirewallModel();
+  /** Every other machine has clients of the local API. */
+  readonly hasApi: boolean;
+  readonly sockets = new Map<string, Route>();
+  /** Clients that wait for a response. */
+  readonly #clients = new Set<() => void>();
   /** Name of the machine. */
   hostName = "node1";
   /** `--hostname-override` of the next process. */
@@ -36,6 +44,7 @@ export class World {
   #hash = 0n;
   #run: typeof import("../../src/daemon/run-forever.ts").runForever | undefined;
   #keepNodeName: typeof import("../../src/base/host/node-name.ts").keepNodeName | undefined;
+  #lockRootDir: typeof import("../../src/base/host/root-lock.ts").lockRootDir | undefined;
   #tasks: Record<string, (...values: unknown[]) => unknown> = {};
   #defaults: Record<string, unknown> = {};
   #stop: AbortController | undefined;
@@ -43,6 +52,7 @@ export class World {
 
   constructor(seed: number) {
     this.seed = seed;
+    this.hasApi = seed % 2 === 1;
     const random = new SeededRandom(seed);
     // Some day of some year.
     this.time = new VirtualTime(seed, Date.UTC(2026, random.whole(0, 11), random.whole(1, 28), random.whole(0, 23)));
@@ -58,6 +68,8 @@ export class World {
     this.wire.onRequest = (text) => {
       if (!isRead(text)) this.note(`request ${text}`);
     };
+    this.firewall.isInstalled = seed % 3 === 0;
+    this.firewall.hasGenerations = seed % 2 === 0;
     // dockerd keeps a directory for each container.
     this.engine.observers.add(({ what, container: { id } }) => {
       const directory = `/var/lib/docker/containers/${id}`;
@@ -96,6 +108,7 @@ export class World {
   /** Loads the program; afterwards the clocks and files of this JavaScript realm are those of the world. */
   async load(mutant?: string): Promise<void> {
     this.disk.makeDirectory(MANIFESTS);
+    this.disk.makeDirectory(ROOT_DIR);
     this.#makeKernelFiles();
     this.disk.sync();
     replaceModules(this, mutant);
@@ -103,20 +116,21 @@ export class World {
     const { BACKGROUND_TASKS } = await import("../../src/daemon/background/background-tasks.ts");
     const { DEFAULT_KUBELET_OPTIONS } = await import("../../src/config/option-table.ts");
     const { keepNodeName } = await import("../../src/base/host/node-name.ts");
+    const { lockRootDir } = await import("../../src/base/host/root-lock.ts");
     const { DockerConnection } = await import("../../src/docker/engine/docker-connection.ts");
     const { DockerClient } = await import("../../src/docker/engine/docker-client.ts");
     rememberLists(DockerConnection.prototype as unknown as ResponseParser);
     holdPings(DockerClient.prototype, this.wire);
     this.#run = runForever;
     this.#keepNodeName = keepNodeName;
+    this.#lockRootDir = lockRootDir;
     this.#tasks = BACKGROUND_TASKS as unknown as Record<string, (...values: unknown[]) => unknown>;
     this.#defaults = DEFAULT_KUBELET_OPTIONS as unknown as Record<string, unknown>;
     this.time.install();
     Object.assign(globalThis, { fetch: this.wire.fetch, Worker: this.#workerClass() });
-    Bun.which = () => null;
-    Bun.spawn = (() => {
-      throw new Error("no programs are installed");
-    }) as unknown as typeof Bun.spawn;
+    Bun.which = (name) => (this.firewall.isInstalled && name.startsWith("iptables-") ? `/usr/sbin/${name}` : null);
+    Bun.spawn = ((argv: string[], options: { stdin?: Uint8Array | "ignore" }) =>
+      this.#runProgram(argv, options.stdin)) as unknown as typeof Bun.spawn;
     Object.defineProperty(process, "pid", { value: 4242 });
     process.on("unhandledRejection", (error) => {
       const message = `uncaught: ${error instanceof Error ? error.stack : String(error)}`;
@@ -155,10 +169,17 @@ export class World {
     this.time.beginProcess(() => {
       const run = async () => {
         // As the command does before it supervises.
+        const lock = await this.#lockRootDir?.(ROOT_DIR);
+        if (!lock) throw new Error("another kubelet-ts uses the root directory");
         const kept = this.#keepNodeName?.(ROOT_DIR, this.nodeName);
         for (const notice of kept?.notices ?? []) this.note(`log warn: ${notice}`);
-        const options = { ...structuredClone(this.#defaults), ...OPTIONS, hostnameOverride: kept?.name };
-        return this.#run?.({
+        const options = {
+          ...structuredClone(this.#defaults),
+          ...OPTIONS,
+          enableServer: this.hasApi,
+          hostnameOverride: kept?.name,
+        };
+        const end = await this.#run?.({
           options: options as never,
           manifests: [],
           environment: {},
@@ -169,6 +190,8 @@ export class World {
           stop: stop.signal,
           onServers: () => {},
         });
+        lock.release();
+        return end;
       };
       void run().then(
         (end) => {
@@ -181,6 +204,49 @@ export class World {
         },
       );
     });
+  }
+
+  /** A person starts another kubelet-ts on the same root directory, while one runs. */
+  startSecond(onStarted: () => void): void {
+    if (!this.isRunning || this.time.isDead) return;
+    const { processes } = this;
+    this.time.afterForProcess(0, async () => {
+      const lock = await this.#lockRootDir?.(ROOT_DIR).catch(() => undefined);
+      // A process that ends has given the directory free.
+      if (lock && this.#endOfProcess === undefined && this.processes === processes) onStarted();
+      lock?.release();
+    });
+  }
+
+  /** A client asks the local API. @returns undefined without a response: whether it was done is not known */
+  ask(method: string, path: string, body: object | undefined, type: string): Promise<ApiResponse | undefined> {
+    const { promise, resolve } = Promise.withResolvers<ApiResponse | undefined>();
+    const { pathname, searchParams } = new URL(path, "http://localhost");
+    const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body));
+    const headers: Record<string, string> = { "content-type": type, "user-agent": "simulated-client" };
+    const giveUp = () => {
+      if (this.#clients.delete(giveUp)) this.time.after(0, () => resolve(undefined));
+    };
+    this.#clients.add(giveUp);
+    this.time.after(CLIENT_PATIENCE_MS, giveUp);
+    const send = async () => {
+      const route = this.sockets.get(`${ROOT_DIR}/api.sock`);
+      if (!route) return giveUp();
+      const header = (name: string) => headers[name.toLowerCase()] ?? null;
+      const signal = new AbortController().signal;
+      const request = { method, path: pathname, query: searchParams, header, signal, upgrade: "" };
+      const { status, body: text } = await route({
+        ...request,
+        shown: undefined,
+        sessions: 0,
+        body: async () => bytes,
+      });
+      const answer = { status, text: typeof text === "string" ? text : new TextDecoder().decode(text) };
+      if (this.#clients.delete(giveUp)) this.time.after(1, () => resolve(answer));
+    };
+    if (this.isRunning && !this.time.isDead) this.time.afterForProcess(1, () => void send());
+    else giveUp();
+    return promise;
   }
 
   /** SIGTERM. */
@@ -202,6 +268,8 @@ export class World {
     this.#stop = undefined;
     this.time.dropProcess();
     this.wire.forget();
+    this.sockets.clear();
+    for (const giveUp of [...this.#clients]) giveUp();
     this.disk.endProcess();
     this.note("kubelet-ts is gone");
   }
@@ -213,7 +281,19 @@ export class World {
     this.disk.cutPower();
     this.engine.cutPower();
     this.wire.repair();
+    this.firewall.boot();
     this.#makeKernelFiles();
+  }
+
+  /** A program does its work at once, and ends a moment later. */
+  #runProgram(argv: string[], stdin: Uint8Array | "ignore" | undefined) {
+    if (!argv[0]?.startsWith("/usr/sbin/iptables-")) throw new Error("no other programs are installed");
+    this.time.effect();
+    const input = stdin instanceof Uint8Array ? new TextDecoder().decode(stdin) : "";
+    const { exitCode, stdout, stderr } = this.firewall.run(argv, input);
+    const { promise, resolve } = Promise.withResolvers<number>();
+    this.time.afterForProcess(PROGRAM_MS, () => resolve(exitCode));
+    return { stdout, stderr, exited: promise, signalCode: null, kill: () => {} };
   }
 
   #makeKernelFiles(): void {
@@ -299,6 +379,19 @@ export class World {
 }
 
 export const DAY_MS = 86_400_000;
+/** Longest wait of a client of the API. */
+const CLIENT_PATIENCE_MS = 60_000;
+/** Time that iptables takes. */
+const PROGRAM_MS = 8;
+/** Address of the machine. */
+export const NODE_IP = "10.0.0.5";
+
+interface ApiResponse {
+  status: number;
+  text: string;
+}
+
+type Route = (request: object) => Promise<{ status: number; body: string | Uint8Array }>;
 
 /** While the engine answers everything, a ping costs nothing. */
 function holdPings(client: DockerClient, wire: EngineHttp): void {

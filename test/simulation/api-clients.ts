@@ -1,0 +1,177 @@
+import { toObjects, type WantedPod } from "./desired.ts";
+import type { World } from "./world.ts";
+
+/** A response of the local API; undefined: there was none. */
+type Answer = { status: number; body: ApiBody } | undefined;
+
+interface ApiBody {
+  metadata?: {
+    name?: string;
+    uid?: string;
+    deletionTimestamp?: string;
+    ownerReferences?: { kind: string; uid: string }[];
+  };
+  items?: ApiBody[];
+  [field: string]: unknown;
+}
+
+type Policy = "Background" | "Foreground" | "Orphan";
+
+/** People and controllers ask again after this time, until they have an answer. */
+const RETRY_MS = 10_000;
+/** Pods of a Deployment that was made again are left alone from the orphaning deletion until this much after it. */
+const ADOPTED_MS = 5 * 60_000;
+
+const LISTS = {
+  deployments: "/apis/apps/v1/deployments",
+  replicaSets: "/apis/apps/v1/replicasets",
+  pods: "/api/v1/pods",
+};
+type Lists = Record<keyof typeof LISTS, readonly ApiBody[]>;
+
+/** Clients of the local API, which write until they are answered. */
+export class ApiClients {
+  readonly #world: World;
+  readonly #wanted: Map<string, WantedPod>;
+  readonly #fail: (rule: string, message: string) => void;
+  /** The last thing that someone wants of an app: what was wanted before is not tried again. */
+  readonly #latest = new Map<string, number>();
+  #wishes = 0;
+  /** Deployments that were deleted without their pods and are made again, with the times in between. */
+  readonly #orphaned = new Map<string, { fromMs: number; untilMs: number }>();
+  /** Last lists of the API; undefined: it did not answer. */
+  #shown: Lists | undefined;
+
+  constructor(world: World, wanted: Map<string, WantedPod>, fail: (rule: string, message: string) => void) {
+    this.#world = world;
+    this.#wanted = wanted;
+    this.#fail = fail;
+  }
+
+  /** Server-side apply of a Deployment and its Service. */
+  apply(pod: WantedPod): void {
+    this.#untilDone(pod.app, async () => {
+      for (const object of toObjects(pod)) {
+        const path = `${pathOf(object.kind, pod.app)}?fieldManager=person&force=true`;
+        const answer = await this.#ask("PATCH", path, object, "application/apply-patch+yaml");
+        if (answer?.status !== 200 && answer?.status !== 201) return false;
+      }
+      this.#touch(pod);
+      return true;
+    });
+  }
+
+  scale(pod: WantedPod): void {
+    this.#untilDone(pod.app, async () => {
+      const path = `${pathOf("Deployment", pod.app)}/scale?fieldManager=scaler`;
+      const body = { spec: { replicas: pod.replicas } };
+      const answer = await this.#ask("PATCH", path, body, "application/merge-patch+json");
+      if (answer?.status === 404) this.apply(pod);
+      else if (answer?.status !== 200) return false;
+      this.#touch(pod);
+      return true;
+    });
+  }
+
+  remove(app: string, policy: Policy): void {
+    this.#untilDone(app, async () => {
+      if (!(await this.#delete("Deployment", app, policy))) return false;
+      return await this.#delete("Service", app, "Background");
+    });
+  }
+
+  /** Deletes a Deployment but not its pods, and makes it again: no pod is to notice. */
+  orphan(pod: WantedPod, afterMs: number): void {
+    const { time } = this.#world;
+    this.#orphaned.set(pod.app, { fromMs: time.nowMs, untilMs: Number.POSITIVE_INFINITY });
+    this.#untilDone(pod.app, async () => {
+      if (!(await this.#delete("Deployment", pod.app, "Orphan"))) return false;
+      time.after(afterMs, () => {
+        const now = this.#wanted.get(pod.app);
+        if (now) this.apply(now);
+        this.#orphaned.set(pod.app, { fromMs: pod.changedMs, untilMs: time.nowMs + ADOPTED_MS });
+      });
+      return true;
+    });
+  }
+
+  /** Two clients write one object, the second with the version that it read before the first wrote. */
+  async writeStale(app: string): Promise<void> {
+    const path = pathOf("Deployment", app);
+    const read = await this.#ask("GET", path);
+    if (read?.status !== 200) return;
+    const touched = { metadata: { annotations: { touched: String(this.#world.time.nowMs) } } };
+    const first = await this.#ask("PATCH", path, touched, "application/merge-patch+json");
+    if (first?.status !== 200) return;
+    const second = await this.#ask("PUT", path, read.body);
+    if (second?.status === 200) this.#fail("stale write", `an old version of Deployment ${app} replaced a newer one`);
+  }
+
+  /** Whether a stop of a pod now would be by an orphaning deletion. */
+  isOrphaned({ app, changedMs }: WantedPod): boolean {
+    const orphaned = this.#orphaned.get(app);
+    return orphaned !== undefined && this.#world.time.nowMs < orphaned.untilMs && changedMs <= orphaned.fromMs;
+  }
+
+  /** Reads what the API shows, for {@link findWrong}. */
+  async look(): Promise<void> {
+    this.#shown = undefined;
+    const [deployments, replicaSets, pods] = await Promise.all(
+      Object.values(LISTS).map(async (path) => (await this.#ask("GET", path))?.body.items),
+    );
+    if (deployments && replicaSets && pods) this.#shown = { deployments, replicaSets, pods };
+  }
+
+  /** Long after the last fault. @returns what is wrong */
+  findWrong(): string | undefined {
+    if (!this.#world.hasApi) return undefined;
+    if (!this.#shown) return "the local API does not answer";
+    const { deployments, replicaSets, pods } = this.#shown;
+    const wanted = [...this.#wanted.values()].filter(({ replicas }) => replicas !== undefined).map(({ app }) => app);
+    const found = deployments.map(({ metadata }) => metadata?.name ?? "");
+    if (`${found.sort()}` !== `${wanted.sort()}`) return `the API shows Deployments ${found} instead of ${wanted}`;
+    const all = [...deployments, ...replicaSets, ...pods];
+    const ending = all.find(({ metadata }) => metadata?.deletionTimestamp !== undefined);
+    if (ending) return `${ending.metadata?.name} is still being deleted`;
+    const owners = new Set([...deployments, ...replicaSets].map(({ metadata }) => metadata?.uid));
+    const isLost = ({ metadata }: ApiBody) =>
+      metadata?.ownerReferences?.some(({ kind, uid }) => /^(ReplicaSet|Deployment)$/.test(kind) && !owners.has(uid));
+    const lost = all.find(isLost) ?? replicaSets.find(({ metadata }) => !metadata?.ownerReferences?.length);
+    return lost && `${lost.metadata?.name} has no owner`;
+  }
+
+  /** The edit counts from its acceptance on. */
+  #touch({ app }: WantedPod): void {
+    const now = this.#wanted.get(app);
+    if (now && !this.isOrphaned(now)) this.#wanted.set(app, { ...now, changedMs: this.#world.time.nowMs });
+  }
+
+  async #delete(kind: string, app: string, propagationPolicy: Policy): Promise<boolean> {
+    const answer = await this.#ask("DELETE", pathOf(kind, app), { propagationPolicy });
+    return answer?.status === 200 || answer?.status === 202 || answer?.status === 404;
+  }
+
+  /** Tries until it works, or another wish replaces this one. */
+  #untilDone(app: string, attempt: () => Promise<boolean>): void {
+    const wish = ++this.#wishes;
+    this.#latest.set(app, wish);
+    const run = () => {
+      if (this.#latest.get(app) !== wish) return;
+      void attempt().then((isDone) => {
+        if (!isDone) this.#world.time.after(RETRY_MS, run);
+      });
+    };
+    run();
+  }
+
+  async #ask(method: string, path: string, body?: object, type = "application/json"): Promise<Answer> {
+    const answer = await this.#world.ask(method, path, body, type);
+    this.#world.note(`client: ${method} ${path}: ${answer?.status ?? "no answer"}`);
+    return answer && { status: answer.status, body: JSON.parse(answer.text) as ApiBody };
+  }
+}
+
+const pathOf = (kind: string, app: string): string =>
+  kind === "Deployment"
+    ? `/apis/apps/v1/namespaces/default/deployments/${app}`
+    : `/api/v1/namespaces/default/services/${app}`;
