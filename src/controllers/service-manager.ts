@@ -114,6 +114,7 @@ export class ServiceManager {
     const { hosts, proxy } = this.#deps;
     hosts.onChange(listener);
     proxy?.onChange(() => {
+      this.#reportRange(this.#services, this.#addresses.range, proxy);
       // A port that is held may be free by now, or a free one held.
       const isLost = Object.keys(this.#addresses.ports).some((key) => {
         const [protocol = "", port] = key.split("/");
@@ -208,7 +209,6 @@ export class ServiceManager {
       this.#allocatedFor = services.some(isPublished) ? undefined : submitted;
     }
     const { range } = this.#addresses;
-    if (services.some(hasClusterIp)) this.#reportRange(range, () => proxy.networks());
     const ruled = this.#toRuled(services, new ServicePods(pods));
     if (range !== this.#applied.range || !isSameList(ruled, this.#applied.services)) {
       this.#applied = { services: ruled, range };
@@ -281,6 +281,7 @@ export class ServiceManager {
     const { addresses, problems } = this.#allocateFrom(services, proxy, this.#holderIn(pods, proxy));
     this.#problems = problems;
     this.#reportProblems(services);
+    this.#reportRange(services, addresses.range, proxy);
     this.#keep(addresses);
   }
 
@@ -308,12 +309,14 @@ export class ServiceManager {
     this.#deps.file.write(addresses);
   }
 
-  #reportRange(range: string, networks: () => Ipv4Range[]): void {
+  /** Listing the networks of the machine takes a while: it is done with an allocation and a check of the rules, not for each pod. */
+  #reportRange(services: readonly Service[], range: string, proxy: ServiceProxy): void {
+    if (!services.some(hasClusterIp)) return;
     if (range === "") {
       const text = "Services have no addresses: this machine has networks in all ranges that kubelet-ts knows";
       return this.#log.log("range", "warn", `${text}; name a free one with --service-cluster-ip-range`);
     }
-    const [overlap] = overlapsOf(range, networks());
+    const [overlap] = overlapsOf(range, proxy.networks());
     if (!overlap) return;
     const text = `Cluster IPs are of ${range}, and this machine now has the network ${overlap.text}`;
     const fix = "its addresses that Services have are not reached: set another --service-cluster-ip-range and restart";

@@ -165,6 +165,18 @@ test("a port that a pod has by its hostPort is named with the pod, also when the
   expect(published()).toEqual([80]);
 });
 
+test("a network of the machine that comes later and overlaps the addresses is told once", () => {
+  const networks = ["172.17.0.1/16"];
+  const { manager, update, logger, proxy } = aManager({}, networks);
+  manager.onChange(() => {});
+  update([aService("web")], []);
+  expect(logger.lines).toEqual([]);
+  networks.push("10.96.7.1/24");
+  proxy.check();
+  proxy.check();
+  expect(logger.lines).toEqual([expect.stringContaining("this machine now has the network 10.96.7.0/24")]);
+});
+
 test("a Service shows what it was given", () => {
   const { manager, update } = aManager();
   const web = aService("web", { type: "NodePort" });
