@@ -367,7 +367,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "cut the power after a client's write": fault(3, (scene, random) => {
     const pod = scene.pickSubmitted(random);
     if (!pod) return;
-    if (random.chance(0.8)) scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
+    if (random.chance(0.5)) void scene.rules.api.configure(random.hex(8));
+    else if (random.chance(0.8)) scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
     else scene.removePod(pod, random);
     // A write that was answered is kept.
     scene.world.time.after(random.between(20, 3_000), () => scene.cutPower(random));

@@ -22,6 +22,7 @@ const RETRY_MS = 10_000;
 /** Pods of a Deployment that was made again are left alone from the orphaning deletion until this much after it. */
 const ADOPTED_MS = 5 * 60_000;
 
+const CONFIG = "/api/v1/namespaces/default/configmaps/settings";
 const LISTS = {
   deployments: "/apis/apps/v1/deployments",
   replicaSets: "/apis/apps/v1/replicasets",
@@ -39,6 +40,9 @@ export class ApiClients {
   #wishes = 0;
   /** Deployments that were deleted without their pods and are made again, with the times in between. */
   readonly #orphaned = new Map<string, { fromMs: number; untilMs: number }>();
+  /** Value of a ConfigMap that the API accepted last; undefined: whether a newer one was accepted is not known. */
+  #config: string | undefined;
+  #shownConfig: string | undefined;
   /** Last lists of the API; undefined: it did not answer. */
   #shown: Lists | undefined;
 
@@ -95,6 +99,14 @@ export class ApiClients {
     });
   }
 
+  /** Applies a ConfigMap, from which nothing else follows: only its own write keeps it. */
+  async configure(value: string): Promise<void> {
+    this.#config = undefined;
+    const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "settings" }, data: { value } };
+    const answer = await this.#ask("PATCH", `${CONFIG}?fieldManager=person`, object, "application/apply-patch+yaml");
+    if (answer?.status === 200 || answer?.status === 201) this.#config = value;
+  }
+
   /** Two clients write one object, the second with the version that it read before the first wrote. */
   async writeStale(app: string): Promise<void> {
     const path = pathOf("Deployment", app);
@@ -119,6 +131,8 @@ export class ApiClients {
     const [deployments, replicaSets, pods] = await Promise.all(
       Object.values(LISTS).map(async (path) => (await this.#ask("GET", path))?.body.items),
     );
+    const config = await this.#ask("GET", CONFIG);
+    this.#shownConfig = (config?.body.data as { value?: string } | undefined)?.value;
     if (deployments && replicaSets && pods) this.#shown = { deployments, replicaSets, pods };
   }
 
@@ -126,6 +140,8 @@ export class ApiClients {
   findWrong(): string | undefined {
     if (!this.#world.hasApi) return undefined;
     if (!this.#shown) return "the local API does not answer";
+    if (this.#config !== undefined && this.#config !== this.#shownConfig)
+      return `ConfigMap settings has ${this.#shownConfig} instead of ${this.#config}, which was accepted`;
     const { deployments, replicaSets, pods } = this.#shown;
     const wanted = [...this.#wanted.values()].filter(({ replicas }) => replicas !== undefined).map(({ app }) => app);
     const found = deployments.map(({ metadata }) => metadata?.name ?? "");

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { readBoundedBytes } from "../../base/files/bounded-read.ts";
-import { prepareFile } from "../../base/files/replace-file.ts";
+import { prepareFile, sync } from "../../base/files/replace-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
@@ -118,6 +118,8 @@ export class ManifestDirectory {
     rmSync(this.#sidecarOf(definition, metadata), { force: true });
     this.#paths.delete(pathKey(definition, metadata.namespace, metadata.name));
     this.#known.delete(path);
+    // An object that is deleted does not return after a power cut.
+    syncIfThere(dirname(path));
     if (definition.plural !== "namespaces") return;
     try {
       rmdirSync(join(this.path, metadata.name));
@@ -318,9 +320,19 @@ function writeFilesAtomically(changes: readonly FileChange[]): void {
   try {
     for (const [path, text] of changes) prepared.push(prepareFile(path, text, { durable: true, directoryMode: 0o700 }));
     for (const file of prepared) file.commit();
+    for (const directory of new Set(changes.map(([path]) => dirname(path)))) sync(directory);
   } catch (error) {
     for (const file of prepared) file.discard();
     throw error;
+  }
+}
+
+/** As {@link sync}; a directory that has gone keeps no names. */
+function syncIfThere(directory: string): void {
+  try {
+    sync(directory);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
 }
 

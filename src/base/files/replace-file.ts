@@ -64,7 +64,8 @@ export function replaceFile(...file: Parameters<typeof prepareFile>): void {
   }
 }
 
-function sync(path: string): void {
+/** The content of a file, or the names in a directory, survive a power cut from now on. @throws the system's error */
+export function sync(path: string): void {
   const descriptor = openSync(path, "r");
   try {
     fsyncSync(descriptor);
