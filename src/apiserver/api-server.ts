@@ -66,7 +66,7 @@ interface ApiServerDeps {
 }
 
 /** Watches open at a time: each takes 50 kB, and as much again while a change is on its way to all of them. */
-const MAX_WATCHES = 400;
+const MAX_WATCHES = 256;
 
 /** The Kubernetes API over one store: a function of the request. Never rejects. */
 export class ApiServer {
