@@ -69,7 +69,7 @@ export class World {
       if (!isRead(text)) this.note(`request ${text}`);
     };
     this.firewall.isInstalled = seed % 3 === 0;
-    this.firewall.hasGenerations = seed % 2 === 0;
+    this.firewall.hasGenerations = seed % 15 !== 0;
     // dockerd keeps a directory for each container.
     this.engine.observers.add(({ what, container: { id } }) => {
       const directory = `/var/lib/docker/containers/${id}`;
@@ -132,10 +132,12 @@ export class World {
     Bun.spawn = ((argv: string[], options: { stdin?: Uint8Array | "ignore" }) =>
       this.#runProgram(argv, options.stdin)) as unknown as typeof Bun.spawn;
     Object.defineProperty(process, "pid", { value: 4242 });
-    process.on("unhandledRejection", (error) => {
-      const message = `uncaught: ${error instanceof Error ? error.stack : String(error)}`;
-      if (!(error instanceof CrashedError)) this.errors.push(message);
-    });
+    for (const event of ["unhandledRejection", "uncaughtException"] as const) {
+      process.on(event, (error: unknown) => {
+        const message = `uncaught: ${error instanceof Error ? error.stack : String(error)}`;
+        if (!(error instanceof CrashedError)) this.errors.push(message);
+      });
+    }
     process.on = (() => process) as typeof process.on;
   }
 
