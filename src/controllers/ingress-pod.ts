@@ -31,8 +31,8 @@ const BIND_SECONDS = 4;
 
 /**
  * Runs in the pod, so that it needs no kubelet-ts: tests a new configuration, and has nginx use it. Requests in flight are
- * finished by the workers that have them. A configuration that nginx refuses changes nothing. `..data` is the link that
- * changes with the files of a volume.
+ * finished by the workers that have them. A configuration that nginx refuses changes nothing; it lies there until the next
+ * one, and its refusal stays told as long. `..data` is the link that changes with the files of a volume.
  */
 const SCRIPT = `
 umask 077
@@ -60,9 +60,9 @@ while :; do
   [ /config/..data -ef "/config/\${seen:-..none}" ] || update "$(readlink /config/..data)"
   if [ -n "$nginx" ] && kill -0 "$nginx" 2>/dev/null; then
     up=$((up + 1))
-    [ $up -ne ${BIND_SECONDS} ] || tell nginx.conf used
+    [ $up -ne ${BIND_SECONDS} ] || [ -e ${CONFIG_KEY} ] || tell nginx.conf used
   elif [ -e nginx.conf ]; then
-    [ -z "$nginx" ] || tell nginx.conf ended
+    [ -z "$nginx" ] || [ -e ${CONFIG_KEY} ] || tell nginx.conf ended
     nginx -c "$PWD/nginx.conf" & nginx=$! up=0
   fi
   sleep 1 & wait $!

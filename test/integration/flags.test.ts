@@ -176,10 +176,10 @@ describeWithEngine("what flags do to containers", () => {
     const probe = { exec: shell("echo too early; false"), periodSeconds: 1 };
     const late = { ...shell("echo last words; exec sleep 1000"), readinessProbe: probe };
     const unready = node.writeManifest("p.json", sleeper("p", late));
-    const { exitCode, stderr } = await node.runOnce(["--timeout=3s", unready]);
+    const { exitCode, stderr } = await node.runOnce(["--timeout=8s", unready]);
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(
-      /✗ default\/p-.* not ready within 3 s: container \w+: not ready: Readiness probe failed: too early/,
+      /✗ default\/p-.* not ready within 8 s: container \w+: not ready: Readiness probe failed: too early/,
     );
     expect(stderr).toContain("\n    last words\n");
     expect((await node.runOnce(["--wait=running", unready])).exitCode).toBe(0);

@@ -175,7 +175,7 @@ describeWithEngine("what the page shows", () => {
     await own.start();
     const context = await browser.newContext();
     const page = await openPage(context, own);
-    await row(page, /^lonely.*ClusterIP \d[\d.]+ 80\/TCP 0\/0 ready -$/).waitFor();
+    await row(page, /^lonely.*ClusterIP \d[\d.]+ 80\/TCP 0\/0 ready .*selector.* -$/).waitFor();
     const front = row(page, /^front.*ClusterIP \d[\d.]+ 80\/TCP 1\/1 ready full-/);
     await front.waitFor();
     expect(await findAccessibilityProblems(page)).toEqual([]);

@@ -254,7 +254,7 @@ describeWithEngine("Services", () => {
     expect(await ask("late")).toContain("refused");
     const namesOf = async (address: string) =>
       new Set(
-        (await ask(address, 12))
+        (await ask(address, 40))
           .trim()
           .split("\n")
           .map((line) => line.split(" ")[0]!),
