@@ -127,6 +127,10 @@ function normalize(pod: PodItem, places: Places, isOurs: boolean): PodItem {
   for (const remove of Object.values(INTENDED)) remove(copy, isOurs);
   copy.status.containerStatuses?.forEach(withoutCounts);
   copy.status.initContainerStatuses?.forEach(withoutCounts);
+  // One image has both tags: which of them is pulled first, and shown, is chance.
+  for (const status of copy.status.containerStatuses ?? []) {
+    status.image = status.image.replace(/oracle\/app:latest$/, "oracle/app:1");
+  }
   return copy;
 }
 
