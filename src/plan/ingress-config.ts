@@ -42,6 +42,8 @@ export interface IngressProblem {
     | "CertificateNotUsable"
     | "AuthSecretNotUsable";
   message: string;
+  /** The Service that has no Ready pods, `namespace/name`. */
+  service?: string;
 }
 
 /** The configuration of the ingress server. Names of Ingresses are `namespace/name`. */
@@ -160,9 +162,15 @@ class ConfigPlanner {
   }
 
   #report(name: string, reason: IngressProblem["reason"], message: string): void {
-    const all = reason === "NoReadyPods" ? this.#waiting : this.#problems;
-    const known = all.get(name) ?? [];
-    if (!known.some((it) => it.message === message)) all.set(name, [...known, { reason, message }]);
+    const known = this.#problems.get(name) ?? [];
+    if (!known.some((it) => it.message === message)) this.#problems.set(name, [...known, { reason, message }]);
+  }
+
+  #reportWaiting(name: string, service: string): void {
+    const known = this.#waiting.get(name) ?? [];
+    if (known.some((it) => it.service === service)) return;
+    const message = `no pod of Service "${service}" is Ready: requests are answered 503`;
+    this.#waiting.set(name, [...known, { reason: "NoReadyPods", service, message }]);
   }
 
   #addRule(source: Source, { host = "", http }: IngressRule): void {
@@ -230,7 +238,7 @@ class ConfigPlanner {
     }
     const servers = endpointsOf(port, this.#objects.pods.behind(service)).map((it) => `${it.ip}:${it.port}`);
     if (servers.length === 0) {
-      this.#report(owner, "NoReadyPods", `no pod of Service "${fullName}" is Ready: requests are answered 503`);
+      this.#reportWaiting(owner, fullName);
       return undefined;
     }
     const cookie = settings.hasCookieAffinity ? settings.affinityCookie : undefined;

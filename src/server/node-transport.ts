@@ -8,13 +8,7 @@ import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { TlsVersions } from "../config/cipher-suites.ts";
 import type { ShownCertificate } from "./client-identity.ts";
-import {
-  type HttpResponse,
-  type ListenerResponse,
-  type StreamedResponse,
-  textResponse,
-  tooManyRequests,
-} from "./http-response.ts";
+import { type HttpResponse, type ListenerResponse, textResponse, tooManyRequests } from "./http-response.ts";
 import {
   IDLE_MS,
   type ListenAddress,
@@ -23,6 +17,7 @@ import {
   type Transport,
 } from "./request-handler.ts";
 import type { TlsMaterial } from "./serving-certificate.ts";
+import { StreamWriter } from "./stream-writer.ts";
 import { acceptWebSocket } from "./websocket.ts";
 
 export interface ListenerTls {
@@ -73,7 +68,7 @@ export class NodeTransport implements Transport {
   readonly #http: http.Server;
   readonly #queues = new WeakMap<Duplex, Queue>();
   readonly #running = new Set<Promise<void>>();
-  readonly #pace = new StreamPace();
+  readonly #streams = new StreamWriter();
   #unsentBytes = 0;
   /** Requests in {@link #running} that are to become something else than HTTP. */
   #sessions = 0;
@@ -249,7 +244,7 @@ export class NodeTransport implements Transport {
       const { response, isBodyCut } = await this.#respond(message, "", gone.signal);
       if (gone.signal.aborted) return;
       if ("run" in response || "takeOver" in response) throw new Error("an upgrade for a request that asked for none");
-      if ("chunks" in response) await stream(written, response, gone.signal, this.#pace);
+      if ("chunks" in response) await this.#streams.write(written, response, gone.signal);
       else await this.#send(written, response, message);
       // The unread rest of a body must not be parsed as the next request.
       if (isBodyCut) socket.destroy();
@@ -362,84 +357,6 @@ function watchClose(socket: Duplex) {
 
 /** Bytes of responses whose body is text: a response that many clients share is encoded once. */
 const bytesOf = memoized(({ body }: HttpResponse): Uint8Array => (typeof body === "string" ? Buffer.from(body) : body));
-
-/** A client that reads nothing holds one part of a stream, not a whole chunk. In bytes, or characters. */
-const PART_LENGTH = 16 * 1024;
-
-/** A chunk in parts that are made one by one; a character of two code units stays whole. */
-function* partsOf(chunk: Uint8Array | string): Generator<Uint8Array | string> {
-  for (let at = 0; at < chunk.length; ) {
-    let end = at + PART_LENGTH;
-    if (typeof chunk !== "string") yield chunk.subarray(at, end);
-    else {
-      if ((chunk.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
-      yield chunk.slice(at, end);
-    }
-    at = end;
-  }
-}
-
-/** Length of the parts that all streams write in one turn of the loop: bytes on their way to the kernel take memory. */
-const TURN_LENGTH = 512 * 1024;
-
-/** Spreads the parts of all streams over turns of the loop, first come first served. */
-class StreamPace {
-  #length = 0;
-  #isTurnPlanned = false;
-  readonly #waiting: (() => void)[] = [];
-
-  /** Resolves when a part of this length may be written; undefined: now. */
-  enter(length: number): Promise<void> | undefined {
-    if (!this.#isTurnPlanned) this.#planTurn();
-    if (this.#waiting.length === 0 && this.#length < TURN_LENGTH) {
-      this.#length += length;
-      return undefined;
-    }
-    return new Promise((resolve) => {
-      this.#waiting.push(() => {
-        this.#length += length;
-        resolve();
-      });
-    });
-  }
-
-  #planTurn(): void {
-    this.#isTurnPlanned = true;
-    setImmediate(() => {
-      this.#isTurnPlanned = false;
-      this.#length = 0;
-      let begun = 0;
-      while (begun < this.#waiting.length && this.#length < TURN_LENGTH) this.#waiting[begun++]!();
-      this.#waiting.splice(0, begun);
-      if (begun > 0) this.#planTurn();
-    });
-  }
-}
-
-async function stream(
-  written: ServerResponse,
-  response: StreamedResponse,
-  gone: AbortSignal,
-  pace: StreamPace,
-): Promise<void> {
-  written.writeHead(response.status, response.headers);
-  written.flushHeaders();
-  let goOn = () => {};
-  const onDrain = () => goOn();
-  written.on("drain", onDrain);
-  gone.addEventListener("abort", onDrain);
-  for await (const chunk of response.chunks) {
-    for (const part of partsOf(chunk)) {
-      await pace.enter(part.length);
-      if (gone.aborted) return;
-      if (written.write(part)) continue;
-      await new Promise<void>((resolve) => {
-        goOn = resolve;
-      });
-    }
-  }
-  if (!gone.aborted) await new Promise<void>((resolve) => written.end(resolve));
-}
 
 function rawResponse(response: HttpResponse): Buffer {
   const bytes = bytesOf(response);

@@ -216,8 +216,8 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
       state: address
         ? `served at ${address.ip}${problems.length > 0 ? ", but not all of it" : ""}`
         : "it is not served",
-      causes: problems.map(({ reason, message }) => {
-        const [, namespace, name] = /Service "([^"/]+)\/([^"]+)"/.exec(message) ?? [];
+      causes: problems.map(({ reason, message, service = "" }) => {
+        const [namespace, name] = service.split("/");
         return cause(message, INGRESS_FIXES[reason].replace("SERVICE", `service/${name} -n ${namespace}`));
       }),
     };

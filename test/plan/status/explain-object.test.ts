@@ -121,7 +121,7 @@ test("an Ingress is not ready while a part of it does not work; its events are n
 
 test("an Ingress without Ready pods behind it names the Service to look at", () => {
   const object = { metadata: { name: "web" }, spec: {}, status: { loadBalancer: {} } };
-  const problem = { reason: "NoReadyPods", message: 'no pod of Service "a/b" is Ready' } as const;
+  const problem = { reason: "NoReadyPods", message: "none is Ready", service: "a/b" } as const;
   const found = explainObject("Ingress", { kind: "x", object, pods: [], events: [], problems: [problem] });
   expect(found?.causes[0]?.fix).toBe("kubelet-ts explain service/b -n a says why: its selector, or its pods");
 });
