@@ -1,5 +1,5 @@
 import type { ArgDef, ArgsDef } from "citty";
-import { didYouMean, nearestFlag } from "../base/text/nearest-name.ts";
+import { didYouMean, nearestByBeginning } from "../base/text/nearest-name.ts";
 import { readWords } from "../config/flags.ts";
 
 /** A flag as a citty declaration and its names. */
@@ -138,7 +138,7 @@ function unknownFlag(written: string, name: string, flags: readonly Flag[]): str
   const fix = FIXES[written];
   if (fix !== undefined) return `${written}: no such flag of ${name}; ${fix}`;
   const long = written.replace(/^-+/, "");
-  const near = long.length > 1 ? nearestFlag(long, flags.map(writtenName)) : undefined;
+  const near = long.length > 1 ? nearestByBeginning(long, flags.map(writtenName)) : undefined;
   return `${written}: no such flag of ${name}${near ? `; did you mean --${near}?` : ""}`;
 }
 

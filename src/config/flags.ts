@@ -1,4 +1,4 @@
-import { didYouMean, nearestFlag } from "../base/text/nearest-name.ts";
+import { didYouMean, nearestByBeginning } from "../base/text/nearest-name.ts";
 import { takesValue, type UnsupportedRow } from "./option-row.ts";
 import { type FlagRow, OPTION_TABLE, type OptionRow, ROW_BY_FLAG } from "./option-table.ts";
 
@@ -154,7 +154,7 @@ function unknownFlag(written: string): string {
   if (written.startsWith("-") && !written.startsWith("--") && longNames.includes(name)) {
     return `${written}: no such flag; did you mean --${name}?`;
   }
-  const nearest = nearestFlag(name.replaceAll("_", "-"), longNames);
+  const nearest = nearestByBeginning(name.replaceAll("_", "-"), longNames);
   return `${written}: no such flag${nearest ? `; did you mean --${nearest}?` : " (see kubelet-ts --help)"}`;
 }
 

@@ -1,3 +1,4 @@
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { replaceFile } from "../base/files/replace-file.ts";
 import { prepareRootDirectory } from "../base/host/root-directory.ts";
@@ -55,6 +56,7 @@ interface RemovePodsInput {
  */
 export async function removePods(input: RemovePodsInput): Promise<string[]> {
   const { options, environment, signal } = input;
+  const isNew = !existsSync(options.rootDir);
   prepareRootDirectory(options.rootDir);
   const lock = await lockRootDir(options.rootDir);
   if (!lock) throw new RootDirInUseError(`another kubelet-ts uses the root directory "${options.rootDir}"`);
@@ -106,6 +108,8 @@ export async function removePods(input: RemovePodsInput): Promise<string[]> {
     for (const { settled } of all) await settled();
     return failures;
   } finally {
+    // It was there for the lock alone.
+    if (isNew) rmSync(options.rootDir, { recursive: true });
     lock.release();
   }
 }

@@ -256,6 +256,15 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect(existsSync(node.rootDir)).toBe(true);
   });
 
+  test("a slip in --root-dir removes nothing and makes no directory", async () => {
+    const node = testNode();
+    const slip = `${node.rootDir}-slip`;
+    const run = (...args: string[]) => node.spawn([...args, `--root-dir=${slip}`]).finished();
+    expect((await run("delete", "pod", "web")).stderr).toContain('pod "web" not found');
+    expect(await run("down", "--all")).toMatchObject({ exitCode: 0 });
+    expect(existsSync(slip)).toBe(false);
+  });
+
   test("a pod of --runonce is supervised by the kubelet that comes later, which also deletes it", async () => {
     const node = testNode();
     const elsewhere = join(node.directory, "once.json");

@@ -127,9 +127,9 @@ function normalize(pod: PodItem, places: Places, isOurs: boolean): PodItem {
   for (const remove of Object.values(INTENDED)) remove(copy, isOurs);
   copy.status.containerStatuses?.forEach(withoutCounts);
   copy.status.initContainerStatuses?.forEach(withoutCounts);
-  // One image has both tags: which of them is pulled first, and shown, is chance.
+  // One image is pulled by all these names at the same time: which of them it has when it is looked up is chance.
   for (const status of copy.status.containerStatuses ?? []) {
-    status.image = status.image.replace(/oracle\/app:latest$/, "oracle/app:1");
+    status.image = status.image.replace(/oracle\/app(:latest|@sha256:<digest>)?$/, "oracle/app:1");
   }
   return copy;
 }

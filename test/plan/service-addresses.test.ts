@@ -7,15 +7,8 @@ import {
   publishedPortsOf,
   type ServiceAddresses,
 } from "../../src/plan/service-addresses.ts";
+import { free, NEW, service } from "./service-world.ts";
 
-const service = (name: string, spec: object = {}): Service =>
-  ({
-    metadata: { name, namespace: "default" },
-    spec: { type: "ClusterIP", ports: [{ port: 80, protocol: "TCP" }], ...spec },
-  }) as Service;
-
-const NEW: ServiceAddresses = { range: "10.96.0.0/16", clusterIps: {}, ports: {}, nodePorts: {} };
-const free = () => undefined;
 const problemsOf = ({ problems }: ReturnType<typeof allocateServices>) =>
   Object.fromEntries([...problems].map(([name, { message }]) => [name, message]));
 

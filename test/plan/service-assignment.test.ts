@@ -1,16 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import type { Service } from "../../src/base/api/service.ts";
-import { allocateServices, type PortHolder, type ServiceAddresses } from "../../src/plan/service-addresses.ts";
+import { allocateServices, type PortHolder } from "../../src/plan/service-addresses.ts";
 import { assignService, numbersOf } from "../../src/plan/service-assignment.ts";
+import { free, NEW, service } from "./service-world.ts";
 
-const service = (name: string, spec: object = {}): Service =>
-  ({
-    metadata: { name, namespace: "default" },
-    spec: { type: "ClusterIP", ports: [{ port: 80, protocol: "TCP" }], ...spec },
-  }) as Service;
-
-const NEW: ServiceAddresses = { range: "10.96.0.0/16", clusterIps: {}, ports: {}, nodePorts: {} };
-const free = () => undefined;
 const assign = (one: Service, others: Service[] = [], known = NEW, holderOf: PortHolder = free) =>
   assignService(one, numbersOf(others, known), holderOf, "");
 

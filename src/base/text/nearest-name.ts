@@ -20,10 +20,10 @@ export function nearestName(written: string, candidates: Iterable<string>): stri
 }
 
 /**
- * As {@link nearestName}; without a near one the only candidate that begins with what was written (`pod-manifest`), or whose words
- * are shorter or longer forms of those that were written (`root-directory` for `root-dir`).
+ * As {@link nearestName}; without a near one the only candidate that begins with what was written (the flag of `pod-manifest`, the
+ * ReplicaSet of `web`), or whose words are shorter or longer forms of those that were written (`root-directory` for `root-dir`).
  */
-export function nearestFlag(written: string, candidates: readonly string[]): string | undefined {
+export function nearestByBeginning(written: string, candidates: readonly string[]): string | undefined {
   const found = candidates.filter((it) => it.startsWith(`${written}-`) || haveSameBeginnings(it, written));
   return nearestName(written, candidates) ?? (found.length === 1 ? found[0] : undefined);
 }

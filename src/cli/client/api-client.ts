@@ -4,7 +4,7 @@ import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
-import { didYouMean, nearestFlag } from "../../base/text/nearest-name.ts";
+import { didYouMean, nearestByBeginning } from "../../base/text/nearest-name.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../docker/engine/endpoint.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import { locateKubelet, removeProxies } from "./find-kubelet.ts";
@@ -221,7 +221,7 @@ export class ApiClient {
     const names = here.flatMap(({ metadata: { name: full = "" }, spec }) =>
       full.replace(`-${(spec as { nodeName?: string } | undefined)?.nodeName}`, ""),
     );
-    const near = nearestFlag(name, names);
+    const near = nearestByBeginning(name, names);
     const hint =
       elsewhere === undefined
         ? near && `; did you mean "${near}"?`

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { nearestByWords, nearestFlag, nearestName } from "../../../src/base/text/nearest-name.ts";
+import { nearestByBeginning, nearestByWords, nearestName } from "../../../src/base/text/nearest-name.ts";
 
 const NAMES = ["manifest-url", "max-pods", "root-dir", "v", "config", "config-dir", "port"];
 
@@ -37,5 +37,5 @@ test.each([
   ["directory-root", undefined],
   ["volume", undefined],
 ] as const)("the flag %p means %p", (written, want) => {
-  expect(nearestFlag(written, NAMES)).toBe(want as string);
+  expect(nearestByBeginning(written, NAMES)).toBe(want as string);
 });
