@@ -7,7 +7,7 @@ export const service = (name: string, spec: object = {}): Service =>
     spec: { type: "ClusterIP", ports: [{ port: 80, protocol: "TCP" }], ...spec },
   }) as Service;
 
-/** Of a node that has given no address yet. */
+/** Addresses of a node that has given none yet. */
 export const NEW: ServiceAddresses = { range: "10.96.0.0/16", clusterIps: {}, ports: {}, nodePorts: {} };
 
 /** Nothing holds a port of the machine. */
