@@ -79,7 +79,7 @@ test("the file of a process that was killed names none, also when another one ha
 
 test("a process that has ended, and whose parent has not noticed, uses nothing", async () => {
   const rootDir = tempDir();
-  // The second program takes the place of the shell and never asks for the child.
+  // The second program takes the place of the shell, which could still ask for the child, and never does.
   const parent = Bun.spawn(["sh", "-c", "sleep 30 & echo $!; exec sleep 30"], { stdout: "pipe" });
   try {
     const { value } = await parent.stdout.getReader().read();
@@ -88,6 +88,7 @@ test("a process that has ended, and whose parent has not noticed, uses nothing",
     const startTime = Number(statOf()[21]);
     writeFileSync(join(rootDir, "kubelet-ts.lock"), JSON.stringify({ ...anInstance(rootDir), pid, startTime }));
     expect(readInstance(rootDir)).toBeDefined();
+    while (readFileSync(`/proc/${parent.pid}/comm`, "utf8") !== "sleep\n") await Bun.sleep(5);
     process.kill(pid, "SIGKILL");
     while (statOf()[2] !== "Z") await Bun.sleep(5);
     expect(readInstance(rootDir)).toBeUndefined();
