@@ -102,11 +102,12 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
       fix: "correct lifecycle.postStart: the program may not be up yet when the hook runs",
     };
   }
+  if (stop !== undefined) return { problem: "kubelet-ts stopped it", facts: [stop, ...facts], fix: "" };
   if (end.exitCode === 0) {
     return {
       problem: "its program ended with success, and is started again because restartPolicy is Always",
       facts,
-      fix: "keep the program in the foreground, or set restartPolicy: OnFailure or Never for a pod that ends",
+      fix: `${status.state.running ? "unless it was stopped from outside (docker stop, an edit): " : ""}keep the program in the foreground, or set restartPolicy: OnFailure or Never for a pod that ends`,
     };
   }
   const what = isInit ? "it failed, and the containers of the pod wait for it" : "its program ends with an error";

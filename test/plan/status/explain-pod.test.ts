@@ -321,6 +321,20 @@ test("a ready pod is explained with why it was restarted a short time ago", () =
   expect(explainOf(pod, { events, now: new Date(NOW.getTime() + 3_600_000) }).recent).toEqual([]);
 });
 
+test.each([
+  [
+    "an edit",
+    [killed("definition changed, will be restarted")],
+    "kubelet-ts stopped it\n  Container app definition changed",
+  ],
+  ["somebody else", [], "Fix: unless it was stopped from outside"],
+])("a ready container that ended with 0 on its stop signal, which was sent by %s", (_, events, text) => {
+  const mains = [has("app", running, { ready: true, restartCount: 1, lastState: ended("Completed", 0) })];
+  const explanation = renderExplanation(explainOf(shown({ mains, ready: true }), { events }));
+  expect(explanation).toContain(text);
+  expect(explanation.includes("restartPolicy")).toBe(events.length === 0);
+});
+
 test("a misspelt image has a near name among those of other pods", () => {
   const other = shown({ mains: [has("app", running, { ready: true })] });
   const named = { ...other.status!.containerStatuses![0]!, image: "busybox:1", imageID: "sha256:1" };
