@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { parseDuration } from "../text/duration.ts";
 import type { ObjectMeta } from "./meta.ts";
+import type { Volume } from "./pod.ts";
 import type { Secret } from "./secret.ts";
 
 /** Prefix of the annotations of pods that have a meaning to kubelet-ts only. */
@@ -68,6 +69,8 @@ interface PodAnnotation {
   description: string;
   /** @returns the required format, or undefined when the value has it */
   check(value: string): string | undefined;
+  /** The volumes of the pod that a value names, and the sources that they must have, by their fields. */
+  volumes?: { named: (value: string) => readonly string[]; sources: readonly (keyof Volume)[] };
 }
 
 function checkDuration(value: string): string | undefined {
@@ -163,6 +166,7 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     description:
       "volumes of claims that get the files of the image at their mount path while they are empty: `data,html`",
     check: (value) => (VOLUME_NAMES.test(value) ? undefined : "names of volumes of the pod, separated by commas"),
+    volumes: { named: (value) => value.split(","), sources: ["persistentVolumeClaim"] },
   },
   {
     name: CONTAINER_LABELS_ANNOTATION,
@@ -236,6 +240,7 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
       /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\/[^/]+)+$/.test(value) && !value.split("/").includes("..")
         ? undefined
         : "the name of a volume and a path in it, as in data/updates.lock",
+    volumes: { named: (value) => value.split("/", 1), sources: ["emptyDir", "hostPath"] },
   },
   {
     name: UPDATE_DEADLINE_ANNOTATION,

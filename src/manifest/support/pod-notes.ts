@@ -1,5 +1,5 @@
 import { ANNOTATION_PREFIX, POD_ANNOTATIONS, requiredFormat } from "../../base/api/annotations.ts";
-import type { Container, Pod, ResourceRequirements } from "../../base/api/pod.ts";
+import type { Container, Pod, ResourceRequirements, Volume } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { shorten } from "../decode/decode.ts";
@@ -18,7 +18,7 @@ export function findPodNotes(pod: Field<Pod>, isLenient: boolean): SupportNote[]
     ...findUnsupported(pod, isLenient),
     ...[...containers, spec].flatMap((owner) => findFractionalBytes(owner as Field<ResourceOwner>)),
     ...findForeignAnnotations(pod.field("metadata").field("annotations")),
-    ...findOwnAnnotations(pod.field("metadata").field("annotations")),
+    ...findOwnAnnotations(pod.field("metadata").field("annotations"), pod.value.spec.volumes ?? []),
     ...containers.flatMap(findShellCommands),
     ...containers.flatMap(findImageExpression),
   ];
@@ -70,7 +70,7 @@ function findForeignAnnotations(annotations: Annotations): SupportNote[] {
 }
 
 /** Annotations of kubelet-ts that are misspelt or malformed. */
-function findOwnAnnotations(annotations: Annotations): SupportNote[] {
+function findOwnAnnotations(annotations: Annotations, volumes: readonly Volume[]): SupportNote[] {
   const names = POD_ANNOTATIONS.map(({ name }) => name);
   return annotations.entries().flatMap(([key, annotation]) => {
     if (!key.startsWith(ANNOTATION_PREFIX)) return [];
@@ -78,7 +78,7 @@ function findOwnAnnotations(annotations: Annotations): SupportNote[] {
     if (format !== undefined) {
       return annotation.note(`must be ${format} (found ${JSON.stringify(annotation.value.slice(0, 60))})`);
     }
-    if (names.includes(key)) return [];
+    if (names.includes(key)) return findWrongVolumes(key, annotation, volumes);
     const ofOurs = (name: string) => name.slice(ANNOTATION_PREFIX.length);
     const nearest = nearestName(ofOurs(key), names.map(ofOurs));
     const hint =
@@ -86,6 +86,28 @@ function findOwnAnnotations(annotations: Annotations): SupportNote[] {
         ? `the annotations are ${names.join(", ")}`
         : `did you mean "${ANNOTATION_PREFIX}${nearest}"?`;
     return annotation.note(`there is no such annotation; ${hint}`);
+  });
+}
+
+/** Volumes that an annotation names, and that the pod lacks or that are of another kind: it has no effect on them. */
+function findWrongVolumes(key: string, annotation: Field<string>, volumes: readonly Volume[]): SupportNote[] {
+  const { named, sources } = POD_ANNOTATIONS.find(({ name }) => name === key)?.volumes ?? {
+    named: () => [],
+    sources: [],
+  };
+  return named(annotation.value).flatMap((name) => {
+    const volume = volumes.find((one) => one.name === name);
+    if (volume === undefined) {
+      const nearest = nearestName(
+        name,
+        volumes.map((one) => one.name),
+      );
+      return annotation.note(
+        `the pod has no volume "${name}"${nearest === undefined ? "" : `; did you mean "${nearest}"?`}`,
+      );
+    }
+    if (sources.some((source) => volume[source])) return [];
+    return annotation.note(`has no effect on volume "${name}", which is no ${sources.join(" or ")}`);
   });
 }
 

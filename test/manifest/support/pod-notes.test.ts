@@ -122,7 +122,7 @@ function warningsOf(pod: { annotations?: object; container?: object }): { field:
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name: "p", annotations: pod.annotations },
-    spec: { containers: [{ name: "a", image: "b:1", ...pod.container }] },
+    spec: { containers: [{ name: "a", image: "b:1", ...pod.container }], volumes: [{ name: "data", emptyDir: {} }] },
   });
   const { findings, pods } = readManifest(Buffer.from(text), { file: "f.json", nodeName: "n", source: "file" });
   expect(pods).toHaveLength(1);
@@ -138,6 +138,9 @@ describe("annotations of kubelet-ts", () => {
     ["kubelet-ts.io/ulimits", "nofile=9:8", "must be limits such as nofile=1024:65536"],
     ["kubelet-ts.io/init", "yes", "must be true or false"],
     ["kubelet-ts.io/fill-volumes", "a, b", "must be names of volumes of the pod, separated by commas"],
+    ["kubelet-ts.io/fill-volumes", "dat", 'the pod has no volume "dat"; did you mean "data"?'],
+    ["kubelet-ts.io/fill-volumes", "data", 'has no effect on volume "data", which is no persistentVolumeClaim'],
+    ["kubelet-ts.io/image-update-lock", "dta/a.lock", 'the pod has no volume "dta"; did you mean "data"?'],
     ["kubelet-ts.io/ulimits", "files=9", "must be limits such as nofile=1024:65536"],
     ["kubelet-ts.io/container-labels", "kubelet-ts.io/node=x", "must be lines key=value"],
     ["kubelet-ts.io/network-aliases", "a,,b", "must be names of letters, digits"],
@@ -153,6 +156,7 @@ describe("annotations of kubelet-ts", () => {
       "kubelet-ts.io/network": "lan",
       "kubelet-ts.io/ip": "10.1.2.3",
       "kubelet-ts.io/max-container-restart-period": "30s",
+      "kubelet-ts.io/image-update-lock": "data/a.lock",
       "example.com/kubelet-ts": "x",
     };
     expect(warningsOf({ annotations })).toEqual([]);

@@ -327,7 +327,7 @@ test.each([
     [killed("definition changed, will be restarted")],
     "kubelet-ts stopped it\n  Container app definition changed",
   ],
-  ["somebody else", [], "Fix: unless it was stopped from outside"],
+  ["docker stop", [], "Fix: unless it was stopped from outside"],
 ])("a ready container that ended with 0 on its stop signal, which was sent by %s", (_, events, text) => {
   const mains = [has("app", running, { ready: true, restartCount: 1, lastState: ended("Completed", 0) })];
   const explanation = renderExplanation(explainOf(shown({ mains, ready: true }), { events }));
