@@ -135,6 +135,7 @@ export class ApiServer {
     } else if (!definition.verbs.includes(verb)) throw methodNotSupported(definition, verb);
     if (verb === "create" && info.name !== "") throw methodNotSupported(definition, "create");
     const presentation = new Presentation(request, definition, version, () => clock.now());
+    if (presentation.kind.deprecation !== undefined) warnings.push(presentation.kind.deprecation);
     await objects.refresh(definition);
     if (!READ_VERBS.includes(verb)) await objects.prepareWrite();
     const target: Target = { definition, namespace: info.namespace, name: info.name, subresource };
@@ -216,7 +217,7 @@ export class ApiServer {
       return this.#object(
         call,
         200,
-        this.#update(call, (before) => inOwnVersion(patchObject(before, type, patch), call)),
+        this.#update(call, (before) => inOwnVersion(patchObject(inVersionOf(call, before), type, patch), call)),
       );
     }
     const write = this.#write(call);
@@ -293,10 +294,17 @@ const toWarning = (message: string) =>
   `299 - "${message.replace(/[\x00-\x1f\x7f]/g, " ").replace(/(["\\])/g, "\\$1")}"`;
 
 /** The body of a request in the version in which objects are kept. */
-const inOwnVersion = (body: unknown, { target, presentation }: Call): unknown =>
-  isRecord(body) && body.apiVersion === apiVersionOf(presentation.kind)
-    ? { ...body, apiVersion: apiVersionOf(target.definition) }
-    : body;
+function inOwnVersion(body: unknown, { target, presentation: { kind } }: Call): unknown {
+  if (!isRecord(body) || (body.apiVersion ?? apiVersionOf(kind)) !== apiVersionOf(kind)) return body;
+  const object = kind.conversion?.toPreferred(body as ApiObject) ?? body;
+  return { ...object, apiVersion: apiVersionOf(target.definition) };
+}
+
+/** An object, as it is kept, in the version of the request. */
+function inVersionOf({ target, presentation: { kind } }: Call, object: ApiObject): ApiObject {
+  if (kind.version === target.definition.version || object.kind !== kind.kind) return object;
+  return { ...(kind.conversion?.fromPreferred(object) ?? object), apiVersion: apiVersionOf(kind) };
+}
 
 /** The `scale` of a workload. Source: autoscaling/v1 `Scale`. */
 function toScale({ metadata, spec, status }: ApiObject): ApiObject {

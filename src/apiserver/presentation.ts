@@ -3,7 +3,7 @@ import { badRequest, notAcceptable } from "./api-error.ts";
 import { type ApiRequest, parseMediaTypes } from "./api-request.ts";
 import { type ApiObject, jsonOf } from "./object-store.ts";
 import { formatSince } from "./printers/age.ts";
-import { apiVersionOf, type Column, type ResourceDefinition } from "./resource-definition.ts";
+import { apiVersionOf, type Column, type ResourceDefinition, servedVersions } from "./resource-definition.ts";
 
 /** Form of a response. */
 type Shape = "object" | "table" | "metadata";
@@ -74,7 +74,7 @@ export class Presentation {
   ) {
     const form = negotiateForm(header("Accept"));
     if (!form) throw notAcceptable();
-    this.kind = { ...definition, version };
+    this.kind = servedVersions(definition).find((it) => it.version === version) ?? definition;
     this.#form = form;
     this.#now = now;
     this.#includeObject = query.get("includeObject") || "Metadata";
@@ -85,7 +85,10 @@ export class Presentation {
     const apiVersion = apiVersionOf(this.kind);
     if (definition.isSecret && user.role !== "admin") this.show = hideSecrets;
     else if (version === definition.version) this.show = complete;
-    else this.show = (object) => ({ ...complete(object), apiVersion });
+    else {
+      const { fromPreferred = (object: ApiObject) => object } = this.kind.conversion ?? {};
+      this.show = (object) => ({ ...fromPreferred(complete(object)), apiVersion });
+    }
   }
 
   /**

@@ -73,13 +73,20 @@ const IS_KEPT: Readonly<Record<Fate, boolean>> = {
 /** Whether objects of a kind are kept in files. */
 export const isKept = ({ fate }: Pick<ResourceDefinition, "fate">): boolean => IS_KEPT[fate];
 
+/** A version of older clients, with what it has of its own. */
+type OtherVersion = Pick<ResourceDefinition, "version" | "schema" | "deprecation" | "conversion">;
+
 /** A kind of object: its paths, and how it is read, kept and shown. */
 export interface ResourceDefinition {
   /** "" for core. */
   group: string;
   version: string;
-  /** Versions of older clients in which the same objects, with the same fields, are served too. */
-  otherVersions?: readonly string[];
+  /** Versions of older clients in which the same objects are served too. */
+  otherVersions?: readonly OtherVersion[];
+  /** The text of the warning that answers each request for this version. */
+  deprecation?: string;
+  /** For a version with other fields than the preferred one. */
+  conversion?: { fromPreferred: (object: ApiObject) => ApiObject; toPreferred: (object: ApiObject) => ApiObject };
   kind: string;
   plural: string;
   singular: string;
@@ -144,7 +151,7 @@ export const apiVersionOf = ({ group, version }: { group: string; version: strin
 /** A definition for each version in which a kind is served, the preferred one first. */
 export const servedVersions = (definition: ResourceDefinition): ResourceDefinition[] => [
   definition,
-  ...(definition.otherVersions ?? []).map((version) => ({ ...definition, version })),
+  ...(definition.otherVersions ?? []).map((other) => ({ ...definition, ...other })),
 ];
 
 /** An object of the store, with its kind. */
@@ -177,7 +184,7 @@ export class ResourceRegistry {
 
   find(group: string, version: string, plural: string): ResourceDefinition | undefined {
     const found = this.#byId.get(resourceId({ group, plural }));
-    return found?.version === version || found?.otherVersions?.includes(version) ? found : undefined;
+    return found && servedVersions(found).some((it) => it.version === version) ? found : undefined;
   }
 
   get(id: ResourceId): ResourceDefinition | undefined {

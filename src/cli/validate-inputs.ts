@@ -1,6 +1,5 @@
 import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
 import type { IngressBackend } from "../base/api/ingress.ts";
-import { INGRESS_CLASS_ANNOTATION } from "../base/api/ingress-annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { withRequests } from "../base/api/pod-requests.ts";
 import { matchesSelector, toLabelSelector } from "../base/api/selectors.ts";
@@ -20,7 +19,7 @@ import { findDanglingReferences } from "../manifest/references.ts";
 import { backendsOf } from "../manifest/workloads/validate-ingress.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 import { admitPods } from "../plan/admission.ts";
-import { isServedHere } from "../plan/ingress-config.ts";
+import { classNameOf, isServedHere } from "../plan/ingress-config.ts";
 import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { computeHostPorts, findNetworkMistake } from "../plan/pod-network.ts";
@@ -198,8 +197,8 @@ function reportIngresses(results: readonly ObjectResult[]): void {
     const { object } = result.desired;
     const { namespace } = object.metadata;
     const ingress = new Field(object, pathOf(result));
-    const className = object.spec.ingressClassName ?? object.metadata.annotations?.[INGRESS_CLASS_ANNOTATION];
     if (!isServedHere(object, classes)) {
+      const className = classNameOf(object, classes);
       const message = `nothing serves Ingresses of class ${JSON.stringify(className)} here: remove the class, or write "nginx"`;
       add(result, "ignored", ingress.field("spec").path, message);
       continue;

@@ -67,9 +67,23 @@ export interface IngressConfig {
 const CONTROLLERS = ["kubelet-ts.io/ingress", "k8s.io/ingress-nginx"];
 const DEFAULT_CLASS = "nginx";
 
+const IS_DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class";
+
+/**
+ * The class of an Ingress: of one that names none the default class, the newest of several. Pure. Source: apiserver's
+ * `defaultingressclass`.
+ */
+export function classNameOf({ metadata, spec }: Ingress, classes: readonly IngressClass[]): string | undefined {
+  const own = spec.ingressClassName ?? metadata.annotations?.[INGRESS_CLASS_ANNOTATION];
+  if (own !== undefined) return own;
+  const defaults = classes.filter((it) => it.metadata.annotations?.[IS_DEFAULT_CLASS] === "true");
+  defaults.sort((a, b) => compareText(ageOf(b), ageOf(a)) || compareText(a.metadata.name ?? "", b.metadata.name ?? ""));
+  return defaults[0]?.metadata.name;
+}
+
 /** Whether the ingress server of this node serves an Ingress. Pure. */
-export function isServedHere({ metadata, spec }: Ingress, classes: readonly IngressClass[]): boolean {
-  const name = spec.ingressClassName ?? metadata.annotations?.[INGRESS_CLASS_ANNOTATION];
+export function isServedHere(ingress: Ingress, classes: readonly IngressClass[]): boolean {
+  const name = classNameOf(ingress, classes);
   if (name === undefined) return true;
   const found = classes.find((it) => it.metadata.name === name);
   return found ? CONTROLLERS.includes(found.spec.controller ?? "") : name === DEFAULT_CLASS;
@@ -81,7 +95,6 @@ export function isServedHere({ metadata, spec }: Ingress, classes: readonly Ingr
  */
 export function computeIngressConfig(objects: IngressObjects): IngressConfig {
   const planner = new ConfigPlanner(objects);
-  const ageOf = ({ metadata }: Ingress) => metadata.creationTimestamp ?? "";
   const order = [...objects.ingresses].sort(
     (a, b) => compareText(ageOf(a), ageOf(b)) || compareText(podFullName(a.metadata), podFullName(b.metadata)),
   );
@@ -89,6 +102,7 @@ export function computeIngressConfig(objects: IngressObjects): IngressConfig {
   return planner.finish();
 }
 
+const ageOf = ({ metadata }: Ingress | IngressClass) => metadata.creationTimestamp ?? "";
 const compareText = (a: string, b: string) => (a < b ? -1 : Number(a > b));
 
 const HOST = /^(\*\.)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;

@@ -763,3 +763,50 @@ describe("a kind in an older version", () => {
     expect((await get("/apis/batch/v2/namespaces/default/cronjobs")).status).toBe(404);
   });
 });
+
+describe("a kind in an older version with other fields", () => {
+  const V1 = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+  const V1BETA1 = "/apis/networking.k8s.io/v1beta1/namespaces/default/ingresses";
+  const oldSpec = (servicePort: number | string) => {
+    const backend = { serviceName: "web", servicePort };
+    return { backend, rules: [{ host: "a.test", http: { paths: [{ path: "/", pathType: "Prefix", backend }] } }] };
+  };
+  const ingress = (port: number | string) => ({
+    apiVersion: "networking.k8s.io/v1beta1",
+    kind: "Ingress",
+    metadata: { name: "web" },
+    spec: oldSpec(port),
+  });
+  const spec = (port: object) => {
+    const backend = { service: { name: "web", port } };
+    const paths = [{ path: "/", pathType: "Prefix", backend }];
+    return { defaultBackend: backend, rules: [{ host: "a.test", http: { paths } }] };
+  };
+  const WARNING =
+    '299 - "networking.k8s.io/v1beta1 Ingress is deprecated in v1.19+, unavailable in v1.22+; use networking.k8s.io/v1 Ingress"';
+
+  test("is created, read, updated and patched with these fields, each time with a warning", async () => {
+    const { get, post, put, patch, files } = anApiServer({ alsoServed: "ingresses" });
+    const created = await post(V1BETA1, ingress(80));
+    expect([created.status, created.headers.Warning]).toEqual([201, WARNING]);
+    expect(created.json).toMatchObject({ apiVersion: "networking.k8s.io/v1beta1", spec: oldSpec(80) });
+    expect(files.get("ingresses:default/web")?.spec).toEqual(spec({ number: 80 }));
+    const first = await get(`${V1}/web`);
+    expect([first.json.spec, first.headers.Warning]).toEqual([spec({ number: 80 }), undefined]);
+
+    const updated = await put(`${V1BETA1}/web`, { ...created.json, spec: oldSpec("http") });
+    expect([updated.status, updated.json.spec]).toEqual([200, oldSpec("http")]);
+    const patched = await patch(`${V1BETA1}/web`, { spec: { backend: { servicePort: 81 } } });
+    expect(patched.json.spec.backend).toEqual({ serviceName: "web", servicePort: 81 });
+    const list = await get(V1BETA1);
+    expect([list.json.items[0].spec.backend.servicePort, list.headers.Warning]).toEqual([81, WARNING]);
+    expect((await get(`${V1}/web`)).json.spec.defaultBackend.service.port).toEqual({ number: 81 });
+  });
+
+  test("is applied on the server", async () => {
+    const { get, patch } = anApiServer({ alsoServed: "ingresses" });
+    const applied = await patch(`${V1BETA1}/web?fieldManager=test`, ingress(80), "apply-patch+yaml");
+    expect([applied.status, applied.json.spec]).toEqual([201, oldSpec(80)]);
+    expect((await get(`${V1}/web`)).json.spec).toEqual(spec({ number: 80 }));
+  });
+});

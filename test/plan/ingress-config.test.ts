@@ -197,6 +197,29 @@ const ROUTES: [string, Ingress[], string[]][] = [
   ],
 ];
 
+test.each([
+  ["there is no default class", {}, true],
+  ["the default class is another server's", { traefik: "2021-01-01T00:00:00Z" }, false],
+  [
+    "the newest of two default classes is ours",
+    { traefik: "2021-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" },
+    true,
+  ],
+  [
+    "the newest of two default classes is not",
+    { traefik: "2023-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" },
+    false,
+  ],
+])("an Ingress without a class where %s", (_, defaults: Record<string, string>, want) => {
+  const annotations = { "ingressclass.kubernetes.io/is-default-class": "true" };
+  const classes = Object.entries(defaults).map(([name, creationTimestamp]) => ({
+    metadata: { name, creationTimestamp, annotations },
+    spec: { controller: name === "ours" ? "k8s.io/ingress-nginx" : "traefik.io/ingress-controller" },
+  })) as unknown as IngressClass[];
+  expect(isServedHere(web(), classes)).toBe(want);
+  expect(isServedHere(web({}, { ingressClassName: "nginx" }), classes)).toBe(true);
+});
+
 test.each(ROUTES)("%s", (_, ingresses, want) => {
   const classes = [
     { metadata: { name: "ours" }, spec: { controller: "k8s.io/ingress-nginx" } },

@@ -1,4 +1,6 @@
-import type { Ingress } from "../../base/api/ingress.ts";
+import { type Ingress, type IngressBackend, ingressV1beta1 } from "../../base/api/ingress.ts";
+import { convertIngress } from "../../manifest/workloads/validate-ingress.ts";
+import { type MapNode, toPlainValue, toSourceNode } from "../../manifest/yaml/source-node.ts";
 import type { ApiObject } from "../object-store.ts";
 import { fixedSpec, manifestKind, readClusterObject, specOf, text } from "./define-kind.ts";
 
@@ -27,9 +29,49 @@ function parameters(object: ApiObject): string {
   return name === undefined ? "<none>" : `${[kind, apiGroup].filter(Boolean).join(".")}/${name}`;
 }
 
+/** Source: the backend of networking/v1beta1 `conversion.go`. */
+const toOldBackend = ({ service, ...rest }: IngressBackend) => ({
+  ...rest,
+  ...(service && { serviceName: service.name, servicePort: service.port?.name || service.port?.number }),
+});
+
+/** An Ingress with the fields of v1beta1. */
+function toOldIngress(object: ApiObject): ApiObject {
+  const { defaultBackend, rules, ...spec } = object.spec as Ingress["spec"];
+  const oldRules = rules?.map(({ http, ...rule }) => {
+    const paths = http?.paths?.map(({ backend, ...path }) => ({ ...path, backend: toOldBackend(backend) }));
+    return { ...rule, ...(http && { http: { ...http, paths } }) };
+  });
+  return {
+    ...object,
+    spec: {
+      ...spec,
+      ...(defaultBackend && { backend: toOldBackend(defaultBackend) }),
+      ...(oldRules && { rules: oldRules }),
+    },
+  };
+}
+
+function fromOldIngress(object: ApiObject): ApiObject {
+  const { spec } = toPlainValue(convertIngress(toSourceNode({ spec: object.spec }) as MapNode)) as { spec?: unknown };
+  return { ...object, spec };
+}
+
+/** Source: networking/v1beta1 `APILifecycleDeprecated` and its like. */
+const deprecationOf = (kind: string) =>
+  `networking.k8s.io/v1beta1 ${kind} is deprecated in v1.19+, unavailable in v1.22+; use networking.k8s.io/v1 ${kind}`;
+
 /** Source: kubectl's printers. */
 export const INGRESS = manifestKind({
   group: "networking.k8s.io",
+  otherVersions: [
+    {
+      version: "v1beta1",
+      deprecation: deprecationOf("Ingress"),
+      schema: ingressV1beta1,
+      conversion: { fromPreferred: toOldIngress, toPreferred: fromOldIngress },
+    },
+  ],
   kind: "Ingress",
   plural: "ingresses",
   shortNames: ["ing"],
@@ -45,6 +87,7 @@ export const INGRESS = manifestKind({
 
 export const INGRESS_CLASS = manifestKind({
   group: "networking.k8s.io",
+  otherVersions: [{ version: "v1beta1", deprecation: deprecationOf("IngressClass") }],
   kind: "IngressClass",
   plural: "ingressclasses",
   namespaced: false,

@@ -185,7 +185,7 @@ export const JOB = workloadKind({
 export const CRON_JOB = workloadKind({
   group: "batch",
   // Source: kubectl before 1.21 describes CronJobs in this version.
-  otherVersions: ["v1beta1"],
+  otherVersions: [{ version: "v1beta1" }],
   validateUpdate: () => [],
   kind: "CronJob",
   shortNames: ["cj"],

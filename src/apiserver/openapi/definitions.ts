@@ -90,7 +90,9 @@ export function openApiDefinitions(
   }
   for (const kind of kinds) {
     const name = definitionName(kind);
-    definitions[name] = withTypeFields(definitions[name] ?? bareKind(kind), kind);
+    // Versions of older clients without a schema of their own have the same fields.
+    const schema = definitions[name] ?? definitions[definitionName({ ...kind, version: "v1" })] ?? bareKind(kind);
+    definitions[name] = withTypeFields(schema, kind);
     definitions[`${name}List`] = listOf(name, kind);
   }
   definitions[`${META}.ListMeta`] ??= {

@@ -3,6 +3,7 @@ import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
 import { openApiDefinitions } from "../../../src/apiserver/openapi/definitions.ts";
 import descriptions from "../../../src/apiserver/openapi/descriptions.json" with { type: "json" };
 import { encodeOpenApiV2, openApiV2, openApiV3 } from "../../../src/apiserver/openapi/documents.ts";
+import { servedVersions } from "../../../src/apiserver/resource-definition.ts";
 import { anApiServer } from "../support.ts";
 
 const kinds = anApiServer().registry.all();
@@ -37,6 +38,17 @@ describe("OpenAPI", () => {
     expect(JSON.stringify(openApiV3("apps", "v1", served, descriptions))).toContain(JSON.stringify(keeps).slice(1, -1));
     const bytes = Buffer.from(encodeOpenApiV2(openApiV2(served, descriptions)));
     expect(bytes.includes('"retainKeys"')).toBe(true);
+  });
+
+  test("a kind in an older version has the fields of that version", () => {
+    const served = buildRegistry().all().flatMap(servedVersions);
+    const definitions = openApiDefinitions(served, descriptions);
+    const ofIngress = JSON.stringify(definitions["io.k8s.api.networking.v1beta1.Ingress"]);
+    expect(["servicePort", "serviceName", "defaultBackend"].filter((it) => ofIngress.includes(it))).toHaveLength(2);
+    expect(definitions["io.k8s.api.batch.v1beta1.CronJob"]).toMatchObject({
+      properties: { spec: { properties: { schedule: { type: "string" } } } },
+      "x-kubernetes-group-version-kind": [{ group: "batch", kind: "CronJob", version: "v1beta1" }],
+    });
   });
 
   test("every reference leads somewhere", () => {
