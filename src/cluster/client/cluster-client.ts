@@ -1,11 +1,9 @@
-import http from "node:http";
-import https from "node:https";
 import { StringDecoder } from "node:string_decoder";
 import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import { messageOf } from "../../base/text/error-message.ts";
+import { codeOf, messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, describeFailure, isAway, toApiError } from "./api-error.ts";
 import type { ConnectionSettings, Credentials } from "./credentials.ts";
 import { computeBackOff, Reachability } from "./reachability.ts";
@@ -220,15 +218,18 @@ async function followWatch(
   };
   let isOpen = false;
   try {
-    const send = request.settings.proxy === undefined ? sendDirectly : sendByFetch;
-    const { status, retryAfter, body } = await send(request, stop);
+    const { url, settings, headers } = request;
+    const { tls, proxy } = settings;
+    // Bun's own limit would end a silent watch after five minutes.
+    const options = { headers, tls, proxy, keepalive: false, timeout: false, signal: stop } as BunFetchRequestInit;
+    const response = await httpFetch(url, options);
     heard();
     const decoder = new StringDecoder("utf8");
-    isOpen = status === 200;
+    isOpen = response.status === 200;
     if (isOpen) onOpen();
     let refusal = "";
     let rest = "";
-    for await (const chunk of body) {
+    for await (const chunk of response.body ?? []) {
       heard();
       const text = decoder.write(Buffer.from(chunk));
       if (!isOpen) {
@@ -241,53 +242,19 @@ async function followWatch(
       if (rest.length > MAX_LINE_CHARS) throw new Error("an event of the watch is too long");
       for (const line of lines) if (line !== "") onEvent(JSON.parse(line));
     }
-    if (!isOpen) throw toApiError(what, status, refusal, retryAfter);
+    if (!isOpen) throw toApiError(what, response.status, refusal, response.headers.get("Retry-After"));
   } catch (error) {
     signal.throwIfAborted();
     if (isOpen && silence.signal.aborted) return;
-    throw toUnreachable(what, error);
+    // A response of the server, as in an ERROR event, stays what it is.
+    if (error instanceof ApiStatusError) throw error;
+    const why = isOpen ? describeBreak(error) : describeFailure(error, request.settings.server);
+    throw new ApiUnreachableError(`${what}: ${why}`, { cause: error });
   } finally {
     clearTimeout(timer);
   }
 }
 
-interface WatchResponse {
-  status: number;
-  retryAfter: string | null;
-  body: AsyncIterable<Uint8Array> | readonly Uint8Array[];
-}
-
-/**
- * Over node:http: Bun's fetch allows 256 requests in the whole process, and there is a watch for each ConfigMap and Secret.
- */
-function sendDirectly({ url, settings, headers }: WatchRequest, signal: AbortSignal): Promise<WatchResponse> {
-  const { promise, resolve, reject } = Promise.withResolvers<WatchResponse>();
-  const { serverName, ...tls } = settings.tls;
-  const options = { method: "GET", headers, agent: false as const, signal };
-  const request = url.startsWith("https:")
-    ? https.request(url, { ...options, ...tls, ...(serverName && { servername: serverName }) })
-    : http.request(url, options);
-  request.on("error", reject);
-  request.on("response", (response) => {
-    const { statusCode: status = 0, headers: found } = response;
-    resolve({ status, retryAfter: found["retry-after"] ?? null, body: response });
-  });
-  request.end();
-  return promise;
-}
-
-/** Behind a proxy, which node:http does not know. */
-async function sendByFetch({ url, settings, headers }: WatchRequest, signal: AbortSignal): Promise<WatchResponse> {
-  const { tls, proxy } = settings;
-  const options = { headers, tls, proxy, timeout: false, signal } as BunFetchRequestInit;
-  const { status, headers: found, body } = await httpFetch(url, options);
-  return { status, retryAfter: found.get("Retry-After"), body: body ?? [] };
-}
-
-/** A response of the server, as in an ERROR event, stays what it is. */
-function toUnreachable(what: string, error: unknown): Error {
-  if (error instanceof ApiStatusError) return error;
-  // How node:http names a connection that ends within a response.
-  const why = messageOf(error) === "aborted" ? "the API server closed the connection" : messageOf(error);
-  return new ApiUnreachableError(`${what}: ${why}`, { cause: error });
-}
+/** Why a watch ended that was open. */
+const describeBreak = (error: unknown): string =>
+  codeOf(error) === "ECONNRESET" ? "the API server closed the connection" : messageOf(error);
