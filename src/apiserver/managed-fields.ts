@@ -64,7 +64,7 @@ export const isScalarSet = (path: readonly string[]): boolean => path.at(-1) ===
 export const isRetainingMap = (path: readonly string[]): boolean => path.at(-1) === "strategy";
 
 /** Maps that are replaced as a whole by server-side apply. Source: structType=atomic. */
-export const isAtomicMap = (path: readonly string[]): boolean =>
+const isAtomicMap = (path: readonly string[]): boolean =>
   ["selector", "nodeSelector", "secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef"].includes(
     path.at(-1) ?? "",
   );
@@ -89,7 +89,7 @@ const SYSTEM_FIELDS = new Set([
 ]);
 
 /** Every field of an object that a manager can own: leaves, items of keyed lists and members of sets. */
-export function fieldsOf(object: unknown): FieldValues {
+function fieldsOf(object: unknown): FieldValues {
   const found = new Map<string, unknown>();
   if (!isRecord(object)) return found;
   for (const [name, value] of Object.entries(object)) {
@@ -142,7 +142,7 @@ function keysOf(
   );
 }
 
-export function toFieldsV1(paths: Iterable<string>): FieldsV1 {
+function toFieldsV1(paths: Iterable<string>): FieldsV1 {
   const root: FieldsV1 = {};
   for (const path of paths) {
     let at = root;
@@ -154,7 +154,7 @@ export function toFieldsV1(paths: Iterable<string>): FieldsV1 {
   return root;
 }
 
-export function fromFieldsV1(fields: unknown): Set<string> {
+function fromFieldsV1(fields: unknown): Set<string> {
   const paths = new Set<string>();
   const visit = (node: unknown, steps: readonly string[]) => {
     if (!isRecord(node)) return;
@@ -167,7 +167,7 @@ export function fromFieldsV1(fields: unknown): Set<string> {
 }
 
 /** `.spec.containers[name="app"].image`, as messages name a field. */
-export function describePath(path: string): string {
+function describePath(path: string): string {
   return path
     .split(SEPARATOR)
     .map((step) => {
@@ -193,7 +193,7 @@ const isEntryOf = (entry: ManagedFieldsEntry, manager: Manager) =>
   (entry.subresource ?? "") === (manager.subresource ?? "");
 
 /** The entries with `paths` owned by the manager; without any its entry goes. */
-export function withManager(
+function withManager(
   entries: readonly ManagedFieldsEntry[],
   manager: Manager,
   paths: ReadonlySet<string>,

@@ -18,7 +18,7 @@ import type { DiskCheck } from "./storage/manifest-directory.ts";
 type Propagation = "Orphan" | "Background" | "Foreground";
 
 /** Source: meta/v1 `DeleteOptions`. */
-export interface DeleteOptions {
+interface DeleteOptions {
   /** undefined: the object's own. */
   gracePeriodSeconds: number | undefined;
   propagation: Propagation;

@@ -50,10 +50,9 @@ export interface ApiObject {
 }
 
 /** `namespace/name`, or `/name` for kinds without a namespace. */
-export type NamespacedName = `${string}/${string}`;
+type NamespacedName = `${string}/${string}`;
 
-export const namespacedName = (namespace: string | undefined, name: string): NamespacedName =>
-  `${namespace ?? ""}/${name}`;
+const namespacedName = (namespace: string | undefined, name: string): NamespacedName => `${namespace ?? ""}/${name}`;
 
 export const keyOf = ({ metadata }: ApiObject): NamespacedName => namespacedName(metadata.namespace, metadata.name);
 

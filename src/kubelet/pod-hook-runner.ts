@@ -132,16 +132,12 @@ function parseHandler({ labels }: ContainerSnapshot): LifecycleHandler | undefin
   return jsonIfValid(labels["annotation.io.kubernetes.container.preStopHandler"] ?? "") as LifecycleHandler | undefined;
 }
 
-/** A hook that failed. `message` is that of upstream's FailedPostStartHook and FailedPreStopHook events. */
-export class HookError extends Error {
-  override readonly name = "HookError";
-}
-
 /**
  * Runs one postStart or preStop handler to its end. It has no time limit of its own: `signal` bounds it.
  * Any HTTP response is success, as upstream. The URL is built like that of probes;
  * kubelet 1.20 put `http://ip:port/` before the path and so requested `//stop` for the path `/stop`.
- * Throws {@link HookError}, or the reason of an abort. Source: upstream's lifecycle `handlers.go`.
+ * Throws an Error with the message of upstream's FailedPostStartHook and FailedPreStopHook events, or the reason of an
+ * abort. Source: upstream's lifecycle `handlers.go`.
  */
 export async function runLifecycleHook(
   handler: LifecycleHandler,
@@ -153,7 +149,7 @@ export async function runLifecycleHook(
   if (handler.httpGet) return runHttpGet(handler.httpGet, target, deps.version, signal);
   if (handler.sleep) return deps.clock.sleep(Math.max(0, handler.sleep.seconds) * 1000, signal);
   const kind = handler.tcpSocket ? "tcpSocket is not supported in lifecycle hooks" : "no handler given";
-  throw new HookError(`Cannot run handler: invalid handler: ${kind}`);
+  throw new Error(`Cannot run handler: invalid handler: ${kind}`);
 }
 
 async function runExec(
@@ -205,11 +201,11 @@ async function runHttpGet(
   }
 }
 
-function hookError(hook: string, target: HookTarget, detail: string, output: string, cause?: unknown): HookError {
+function hookError(hook: string, target: HookTarget, detail: string, output: string, cause?: unknown): Error {
   const { name, namespace, uid } = target.pod;
   const pod = `${name}_${namespace}(${uid})`;
   const message =
     `${hook} for Container ${quoteGo(target.containerName)} in Pod ${quoteGo(pod)} failed` +
     ` - error: ${detail}, message: ${quoteGo(output)}`;
-  return new HookError(message, cause === undefined ? undefined : { cause });
+  return new Error(message, cause === undefined ? undefined : { cause });
 }

@@ -37,7 +37,7 @@ const HEADROOM = 1.15;
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** A time chart with its axis from zero; `limit` is drawn as a dashed line. The caption has the values at the pointer, else the last. */
-export function Chart(props: ChartProps) {
+function Chart(props: ChartProps) {
   const { title, times, spanMs, lines, limit = 0, format } = props;
   const place = useRef<HTMLDivElement>(null);
   const latest = useRef(props);

@@ -156,7 +156,7 @@ export async function fetchJson<T>(path: string, signal?: AbortSignal): Promise<
 }
 
 /** Never rejects. @param failed makes a response of the reason why there is none */
-export async function post<T>(path: string, body: unknown, failed: (message: string) => T): Promise<T> {
+async function post<T>(path: string, body: unknown, failed: (message: string) => T): Promise<T> {
   try {
     const response = await fetch(path, {
       method: "POST",

@@ -302,7 +302,7 @@ function renderLine(line: ShownLine, style: LineStyle, isCurrent: boolean): VNod
 const plainTexts = new WeakMap<ShownLine, string>();
 
 /** Whether the search finds something in what a reader sees of a line. */
-export function isFound(line: ShownLine, pattern: RegExp): boolean {
+function isFound(line: ShownLine, pattern: RegExp): boolean {
   const text = plainTexts.get(line) ?? plainText(line.text);
   plainTexts.set(line, text);
   return text.search(pattern) >= 0;

@@ -24,7 +24,7 @@ export type StartDecision =
   | { use: "none" };
 
 /** A process may be killed once or twice for other reasons: a power cut, a lack of memory. */
-export const MAX_FAILED_RUNS = 3;
+const MAX_FAILED_RUNS = 3;
 
 /** Chooses the configuration of a start. @param errors of the assigned configuration; non-empty: it cannot be used */
 export function decideStart(

@@ -27,11 +27,6 @@ export interface CertificateStore {
   makeCertificate: (request: SelfSignedRequest["selfSigned"]) => Promise<CertificatePair>;
 }
 
-/** A file of certificates or keys cannot be used; the message names flag and file. */
-export class TlsFileError extends Error {
-  override readonly name = "TlsFileError";
-}
-
 /** Names that the self-made certificate must be valid for. */
 interface ServedNames {
   nodeName: string;
@@ -48,7 +43,7 @@ export const BACKDATED_MS = DAY_MS;
 /** X.520 allows no longer common name. */
 const MAX_COMMON_NAME = 64;
 
-/** The files of the authenticated port. A certificate in `--cert-dir` is made when none is given and there is none that still serves. @throws TlsFileError */
+/** The files of the authenticated port. A certificate in `--cert-dir` is made when none is given and there is none that still serves. @throws Error that names flag and file */
 export async function readTlsMaterial(
   store: CertificateStore,
   options: TlsFileOptions,
@@ -63,7 +58,7 @@ export async function readTlsMaterial(
     const key = await read(files, "--tls-private-key-file", tlsPrivateKeyFile);
     const problem = problemOfPair(cert, key);
     const where = `--tls-cert-file "${tlsCertFile}", --tls-private-key-file "${tlsPrivateKeyFile}"`;
-    if (problem) throw new TlsFileError(`${where}: ${problem}`);
+    if (problem) throw new Error(`${where}: ${problem}`);
     return { cert, key, clientCas };
   }
   const issued = options.rotateServerCertificates ? await readIssued(files, options.certDir) : undefined;
@@ -84,12 +79,12 @@ async function keptOrMade(store: CertificateStore, certDir: string, names: Serve
   if (cert === undefined && key === undefined) return await make(store, certFile, keyFile, names, now);
   if (cert === undefined || key === undefined) {
     const [there, missing] = cert === undefined ? [keyFile, certFile] : [certFile, keyFile];
-    throw new TlsFileError(`--cert-dir: there is "${there}" but no "${missing}": remove the one or add the other`);
+    throw new Error(`--cert-dir: there is "${there}" but no "${missing}": remove the one or add the other`);
   }
   // Another program's files are used as they are and never overwritten.
   if (!isOurs(cert)) {
     const problem = problemOfPair(cert, key);
-    if (problem) throw new TlsFileError(`--cert-dir: "${certFile}", "${keyFile}": ${problem}`);
+    if (problem) throw new Error(`--cert-dir: "${certFile}", "${keyFile}": ${problem}`);
   } else if (!isGood({ cert, key }, now.getTime(), RENEWAL_MS) || !hasNames(cert, alternativeNames(names))) {
     return await make(store, certFile, keyFile, names, now);
   }
@@ -114,7 +109,7 @@ async function make(
     await files.replaceFile(certFile, cert, { durable: false, directoryMode: 0o755, mode: 0o644 });
     await files.replaceFile(keyFile, key, { durable: false, directoryMode: 0o755 });
   } catch (cause) {
-    throw new TlsFileError(`--cert-dir: cannot write "${certFile}" and "${keyFile}": ${messageOf(cause)}`, { cause });
+    throw new Error(`--cert-dir: cannot write "${certFile}" and "${keyFile}": ${messageOf(cause)}`, { cause });
   }
   return { cert, key };
 }
@@ -175,17 +170,17 @@ function problemOfPair(cert: string, key: string): string | undefined {
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** The certificates of `--client-ca-file`, one each. @throws TlsFileError */
+/** The certificates of `--client-ca-file`, one each. @throws Error */
 export async function readAuthorities(files: Reads, file: string): Promise<string[]> {
   const text = await read(files, "--client-ca-file", file);
   const authorities = text.match(PEM_CERTIFICATE) ?? [];
-  if (authorities.length === 0) throw new TlsFileError(`--client-ca-file "${file}" holds no PEM certificate`);
+  if (authorities.length === 0) throw new Error(`--client-ca-file "${file}" holds no PEM certificate`);
   for (const [index, pem] of authorities.entries()) {
     try {
       new X509Certificate(pem);
     } catch {
       const which = `certificate ${index + 1} of ${authorities.length}`;
-      throw new TlsFileError(`--client-ca-file "${file}": ${which} is damaged`);
+      throw new Error(`--client-ca-file "${file}": ${which} is damaged`);
     }
   }
   return authorities;
@@ -195,7 +190,7 @@ type Reads = Pick<TextFiles, "readText">;
 
 async function read(files: Reads, flag: string, file: string): Promise<string> {
   const text = await readOptional(files, flag, file);
-  if (text === undefined) throw new TlsFileError(`${flag} "${file}": there is no such file`);
+  if (text === undefined) throw new Error(`${flag} "${file}": there is no such file`);
   return text;
 }
 
@@ -203,6 +198,6 @@ async function readOptional(files: Reads, flag: string, file: string): Promise<s
   try {
     return await files.readText(file, SYSTEM_FILE_BYTES);
   } catch (cause) {
-    throw new TlsFileError(`${flag} "${file}" cannot be read: ${messageOf(cause)}`, { cause });
+    throw new Error(`${flag} "${file}" cannot be read: ${messageOf(cause)}`, { cause });
   }
 }

@@ -239,7 +239,7 @@ export class DesiredStateFeed {
 }
 
 /** A text that is ignored, because an earlier one describes the same object. */
-export interface Duplicate {
+interface Duplicate {
   kind: "Pod" | "ConfigMap" | "Secret" | ObjectKind;
   /** `namespace/name`. */
   name: string;

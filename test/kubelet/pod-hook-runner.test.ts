@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { LifecycleHandler } from "../../src/base/api/container.ts";
 import type { ContainerAccess } from "../../src/base/model/container-access.ts";
-import { HookError, type HookTarget, PodHookRunner, runLifecycleHook } from "../../src/kubelet/pod-hook-runner.ts";
+import { type HookTarget, PodHookRunner, runLifecycleHook } from "../../src/kubelet/pod-hook-runner.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingRecorder } from "../support/recording-logger.ts";
@@ -27,13 +27,13 @@ function run(
 }
 
 /** The error it must end with. */
-async function failureOf(...args: Parameters<typeof run>): Promise<HookError> {
+async function failureOf(...args: Parameters<typeof run>): Promise<Error> {
   const error = await run(...args).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  expect(error).toBeInstanceOf(HookError);
-  return error as HookError;
+  expect(error).toBeInstanceOf(Error);
+  return error as Error;
 }
 
 describe("exec", () => {
@@ -61,7 +61,7 @@ describe("exec", () => {
     },
   ])("exit $exitCode of $command is reported as by the kubelet", async ({ command, want, ...ended }) => {
     const ending = run({ exec: { command: [...command] } }, { exec: async () => ({ ...ended, timedOut: false }) });
-    expect(await ending.catch((error: HookError) => error.message)).toBe(want);
+    expect(await ending.catch((error: Error) => error.message)).toBe(want);
   });
 
   test("an engine that refuses", async () => {

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 
 /** Prefix of the annotations of an Ingress that its server follows. Source: ingress-nginx. */
-export const INGRESS_ANNOTATION_PREFIX = "nginx.ingress.kubernetes.io/";
+const INGRESS_ANNOTATION_PREFIX = "nginx.ingress.kubernetes.io/";
 /** The class of an Ingress before there was `spec.ingressClassName`. */
 export const INGRESS_CLASS_ANNOTATION = "kubernetes.io/ingress.class";
 
@@ -141,7 +141,7 @@ const REFUSED = new Set(
 );
 
 /** An annotation with a value that is not followed. */
-export interface AnnotationProblem {
+interface AnnotationProblem {
   /** Name of the annotation, with prefix. */
   name: string;
   message: string;

@@ -5,15 +5,10 @@ const LOCK_NB = 4;
 const EINTR = 4;
 const EWOULDBLOCK = 11;
 
-/** The kernel or the runtime offers no way to take the lock. */
-class FlockUnavailableError extends Error {
-  override readonly name = "FlockUnavailableError";
-}
-
 /**
  * Takes an exclusive flock(2) without waiting. It ends with the descriptor; child processes do not inherit it.
  * @returns false when another process holds it
- * @throws FlockUnavailableError
+ * @throws Error when the kernel or the runtime offers no way to take the lock
  */
 export async function tryFlock(descriptor: number): Promise<boolean> {
   try {
@@ -47,7 +42,7 @@ async function flockByCall(descriptor: number): Promise<boolean> {
 function flockByProgram(descriptor: number, cause: Error): boolean {
   const path = Bun.which("flock");
   if (path === null) {
-    throw new FlockUnavailableError(
+    throw new Error(
       `bun:ffi is not available (${cause.message}) and flock(1) is not installed. Install util-linux, or allow executable memory (systemd: MemoryDenyWriteExecute=no)`,
       { cause },
     );
@@ -57,7 +52,7 @@ function flockByProgram(descriptor: number, cause: Error): boolean {
     timeout: 5_000,
   });
   if (exitCode === 0 || exitCode === 1) return exitCode === 0;
-  throw new FlockUnavailableError(`${path} ended with exit code ${exitCode} (bun:ffi: ${cause.message})`, { cause });
+  throw new Error(`${path} ended with exit code ${exitCode} (bun:ffi: ${cause.message})`, { cause });
 }
 
 const MUSL_ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };

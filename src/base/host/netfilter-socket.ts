@@ -12,7 +12,7 @@ export const HEADER_BYTES = 16;
 export const MESSAGE_BYTES = 20;
 
 /** A socket to the part of the kernel that has its rules and its table of connections. */
-export interface NetfilterSocket {
+interface NetfilterSocket {
   /** @returns whether the kernel took the message */
   send(message: Buffer): boolean;
   /** The next part of what the kernel responds, valid until the next call; empty when there is none. */

@@ -34,7 +34,7 @@ export async function runPortForward(request: CommandRequest, io: CommandIo): Pr
 }
 
 /** `localhost` is the loopback of both families. */
-export const addressesOf = (text: string): string[] => [
+const addressesOf = (text: string): string[] => [
   ...new Set(
     text
       .split(",")

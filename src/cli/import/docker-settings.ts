@@ -120,7 +120,7 @@ const ConfigSchema = v.looseObject({
   StopTimeout: v.nullish(v.number()),
 });
 
-export const HostConfigSchema = v.looseObject({
+const HostConfigSchema = v.looseObject({
   NetworkMode: text,
   PidMode: text,
   IpcMode: text,

@@ -231,7 +231,7 @@ export async function startLocalApi(
 }
 
 /** Logs, commands and ports of pods, for both ports that have them. */
-export const toPodStreams = ({ context, engine: { containers } }: AssembledKubelet, view: KubeletView): PodStreams => {
+const toPodStreams = ({ context, engine: { containers } }: AssembledKubelet, view: KubeletView): PodStreams => {
   const { clock, logger, options } = context;
   const idleTimeoutMs = options.streamingConnectionIdleTimeoutMs;
   return new PodStreams({ view, containers, dialPod, clock, logger, idleTimeoutMs });

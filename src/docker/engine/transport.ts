@@ -31,7 +31,7 @@ export interface CallOptions {
   timeoutMs?: number | undefined;
 }
 
-export type QueryValue = string | number | boolean | undefined;
+type QueryValue = string | number | boolean | undefined;
 
 export interface DockerRequest extends CallOptions {
   /** Largest response that is read whole. Default 64 MiB. */

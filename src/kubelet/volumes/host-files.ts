@@ -202,7 +202,7 @@ const MODE = 0o666;
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Creates the empty termination log of one run of a container. @throws the system's error */
-export function makeTerminationLog(path: string): void {
+function makeTerminationLog(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
   writeFileSync(path, "");
   chmodSync(path, MODE);

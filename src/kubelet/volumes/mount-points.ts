@@ -14,7 +14,7 @@ const ATTEMPTS = 5;
  * a directory with the mode of the volume (parents 0755). Source: upstream's `subpath` package.
  * @param volumePath directory of the volume.
  * @param target `<pod>/volume-subpaths/<volume>/<container>/<index>`.
- * @throws EscapeError, MountFailedError or a system error: for the log, not for the pod's owner.
+ * @throws EscapeError, a system error or the output of mount(8): for the log, not for the pod's owner.
  */
 export async function bindSubPath(
   volumePath: string,

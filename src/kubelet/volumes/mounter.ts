@@ -7,11 +7,6 @@ import { messageOf } from "../../base/text/error-message.ts";
 /** Longest time that mount(8) or umount(8) may take; a file system that does not answer holds them up. */
 const TIMEOUT_MS = 10_000;
 
-/** mount(8) failed; the message has its output. */
-export class MountFailedError extends Error {
-  override readonly name = "MountFailedError";
-}
-
 /**
  * Mounts on the host, by mount(8) and umount(8): they are rare, and a program keeps no native code in ours.
  * Works as root only; see {@link canMount}.
@@ -49,7 +44,7 @@ export class Mounter {
   /**
    * Binds a directory to another path. The kernel takes options of a bind only when it is mounted again.
    * @param options e.g. `["noexec", "ro"]`
-   * @throws MountFailedError; then nothing is mounted
+   * @throws Error with the output of mount(8); then nothing is mounted
    */
   async bind(source: string, target: string, options: readonly string[]): Promise<void> {
     await run(["mount", "--bind", source, target]);
@@ -67,7 +62,7 @@ export class Mounter {
     // A file system that does not answer is detached; the kernel unmounts it when nothing uses it any more.
     if (exit.isLate) exit = await spawn(["umount", "-l", target]);
     if (exit.code !== 0 && this.listBeneath(target).includes(target)) {
-      throw new MountFailedError(`umount ${target}: ${exit.errors}`);
+      throw new Error(`umount ${target}: ${exit.errors}`);
     }
   }
 
@@ -128,7 +123,7 @@ function sharesMountNamespace(): boolean {
 
 async function run(command: string[]): Promise<void> {
   const exit = await spawn(command);
-  if (exit.code !== 0) throw new MountFailedError(`${command.join(" ")}: ${exit.errors}`);
+  if (exit.code !== 0) throw new Error(`${command.join(" ")}: ${exit.errors}`);
 }
 
 async function spawn(command: string[]): Promise<{ code: number; isLate: boolean; errors: string }> {

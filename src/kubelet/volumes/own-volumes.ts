@@ -99,7 +99,7 @@ function computeTmpfsBytes(sizeLimit: string | undefined, pod: Pod): number {
 }
 
 /** A file system of its own, as tmpfs and hugetlbfs are (a bind mount need not be). */
-export function isMounted(directory: string): boolean {
+function isMounted(directory: string): boolean {
   const own = statSync(directory, { throwIfNoEntry: false });
   return own !== undefined && own.dev !== statSync(dirname(directory)).dev;
 }

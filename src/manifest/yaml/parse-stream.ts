@@ -11,7 +11,7 @@ export const MAX_DOCUMENTS = 10_000;
 /** Levels of a configuration file that are read. */
 const MAX_CONFIGURATION_DEPTH = 100;
 
-export interface ParsedStream {
+interface ParsedStream {
   documents: ParsedDocument[];
   lines: LineTable;
 }

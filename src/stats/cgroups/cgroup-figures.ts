@@ -16,7 +16,7 @@ export interface CgroupStats {
 }
 
 /** Nanoseconds and counts since the cgroup was made. */
-export interface CpuStats {
+interface CpuStats {
   usageNanoseconds: number;
   userNanoseconds?: number | undefined;
   systemNanoseconds?: number | undefined;
@@ -65,7 +65,7 @@ export interface HugetlbStats {
 }
 
 /** Stall times. Source: kernel, Documentation/accounting/psi.rst. */
-export interface PressureLine {
+interface PressureLine {
   /** Per cent of the last 10, 60 and 300 seconds. */
   avg10: number;
   avg60: number;
@@ -79,7 +79,7 @@ export interface Pressure {
   full?: PressureLine | undefined;
 }
 
-export type CgroupPressure = Partial<Record<"cpu" | "memory" | "io", Pressure>>;
+type CgroupPressure = Partial<Record<"cpu" | "memory" | "io", Pressure>>;
 
 /** Limits of a cgroup; undefined is "no limit" or "not known". */
 export interface CgroupSpec {

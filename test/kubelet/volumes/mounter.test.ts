@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { prepareRootDirectory } from "../../../src/base/host/root-directory.ts";
-import { canMount, Mounter, MountFailedError, sweepMountTests } from "../../../src/kubelet/volumes/mounter.ts";
+import { canMount, Mounter, sweepMountTests } from "../../../src/kubelet/volumes/mounter.ts";
 import { mounting, tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -26,7 +26,6 @@ test.if(mounting.ok)("mounts, lists and unmounts; twice is not an error", async 
 test("what mount(8) says is in the error", async () => {
   const missing = join(tempDir(), "missing");
   const error = await new Mounter().mountFileSystem("tmpfs", missing, []).catch((thrown) => thrown);
-  expect(error).toBeInstanceOf(MountFailedError);
   expect(error.message).toStartWith(`mount -t tmpfs tmpfs ${missing}: `);
 });
 
