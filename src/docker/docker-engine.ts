@@ -1,7 +1,14 @@
 import { join } from "node:path";
+import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { ContainerEngine, EngineVolume, Owner, VolumeEngine } from "../base/model/container-engine.ts";
+import type {
+  ContainerEngine,
+  EngineVolume,
+  OtherContainer,
+  Owner,
+  VolumeEngine,
+} from "../base/model/container-engine.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -10,10 +17,10 @@ import { DockerImages } from "./docker-images.ts";
 import { DockerPods, type DockerPodsDeps } from "./docker-pods.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { known } from "./engine/docker-error.ts";
-import type { EngineInfoResponse } from "./engine/schemas.ts";
+import type { ContainerInspect, EngineInfoResponse } from "./engine/schemas.ts";
 import { type EnginePod, listEnginePods } from "./engine-pods.ts";
 import { preloadImages } from "./image-preload.ts";
-import { ownershipLabels, toOwnershipFilter } from "./labels.ts";
+import { isOwned, ownershipLabels, toOwnershipFilter } from "./labels.ts";
 import { ensurePauseImage } from "./pause-image.ts";
 import type { InsecureRegistries } from "./registry-client.ts";
 
@@ -40,6 +47,7 @@ export class DockerEngine implements ContainerEngine {
   readonly containers: DockerContainers;
   readonly images: DockerImages;
   readonly volumes: DockerVolumes;
+  readonly others: OtherContainers;
   readonly #options: DockerEngineOptions;
   readonly #pauseImages = new SingleFlight<string>();
   #info: EngineInfo | undefined;
@@ -55,6 +63,7 @@ export class DockerEngine implements ContainerEngine {
     const pauseOverride = options.options.podInfraContainerImage;
     this.images = new DockerImages({ client, owner, clock, logger, pauseOverride });
     this.volumes = new DockerVolumes({ client, owner });
+    this.others = new OtherContainers(client, owner);
   }
 
   /** undefined until the engine has responded once. */
@@ -198,6 +207,65 @@ async function* andThen(chunks: AsyncIterable<Uint8Array>, end: () => Promise<vo
   } finally {
     await end();
   }
+}
+
+/** Containers that are reported; of more, those that were created first. */
+const MAX_CONTAINERS = 256;
+/** Inspects at the same time. */
+const MAX_INSPECTS = 4;
+
+/** The running containers of the engine that are not ours. They are read, and nothing else is ever done to them. */
+export class OtherContainers {
+  readonly #client: Pick<DockerClient, "listContainers" | "inspectContainer">;
+  readonly #owner: Owner;
+  #known = new Map<string, OtherContainer>();
+
+  constructor(client: Pick<DockerClient, "listContainers" | "inspectContainer">, owner: Owner) {
+    this.#client = client;
+    this.#owner = owner;
+  }
+
+  /**
+   * Lists them in the order of their creation. Only those that are new, or that have another process, are inspected.
+   * @param isCurrent whether the process still is the container's
+   */
+  async list(isCurrent: (container: OtherContainer) => boolean, signal: AbortSignal): Promise<OtherContainer[]> {
+    const running = await this.#client.listContainers({}, { signal });
+    // The engine lists the newest first.
+    const others = running.filter(({ Labels }) => !isOwned(Labels, this.#owner)).slice(-MAX_CONTAINERS);
+    const gate = new ConcurrencyLimit(MAX_INSPECTS);
+    const read = async (id: string): Promise<OtherContainer | undefined> => {
+      const before = this.#known.get(id);
+      if (before && isCurrent(before)) return before;
+      const inspect = await gate.run(signal, () => known(this.#client.inspectContainer(id, { signal })));
+      return inspect && toOtherContainer(inspect);
+    };
+    const found = await Promise.all(others.toReversed().map(({ Id }) => read(Id)));
+    const containers = found.filter((container) => container !== undefined);
+    this.#known = new Map(containers.map((container) => [container.id, container]));
+    return containers;
+  }
+}
+
+/** undefined for a container that has ended meanwhile. */
+function toOtherContainer({
+  Id,
+  Name,
+  Created,
+  State,
+  Config,
+  HostConfig,
+}: ContainerInspect): OtherContainer | undefined {
+  if (State.Pid === 0) return undefined;
+  return {
+    id: Id,
+    dockerName: Name.replace(/^\//, ""),
+    image: Config.Image,
+    createdAt: new Date(Created),
+    startedAt: new Date(State.StartedAt),
+    pid: State.Pid,
+    hasOwnNetwork: !/^(host$|container:)/.test(HostConfig.NetworkMode),
+  };
 }
 
 /** The machine's own containerd, where it is, and its default state directory. */

@@ -3,11 +3,19 @@ import { fetchJson, useLoaded } from "./connection.ts";
 import { formatBytes, formatCores, formatShare } from "./format.ts";
 import { conditionTone, NodeTiles } from "./node-tiles.tsx";
 import { ClusterFailure } from "./notices.tsx";
-import { Ago, Card, Fact, Meter, Plain, PodLink, Table, useRows } from "./parts.tsx";
+import { Age, Ago, Card, Fact, Meter, Plain, PodLink, Table, useRows } from "./parts.tsx";
 import type { PodName } from "./router.ts";
 import type { PageState } from "./store.ts";
 import { ConditionTable, EventTable } from "./tables.tsx";
-import type { CgroupRow, CoreUse, ImageRow, InterfaceRow, MachineMemory, NodeDetail } from "./wire.ts";
+import type {
+  CgroupRow,
+  CoreUse,
+  ImageRow,
+  InterfaceRow,
+  MachineMemory,
+  NodeDetail,
+  OtherContainerRow,
+} from "./wire.ts";
 
 const REFRESH_MS = 20_000;
 
@@ -53,6 +61,7 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
             ))}
           </Card>
           <InterfaceTable interfaces={detail.interfaces} />
+          <OtherContainerTable containers={detail.otherContainers} now={now} />
           <CgroupTable cgroups={detail.cgroups} privileged={state.privileged} />
           <ImageTable images={detail.images} gcPercent={detail.imageGcPercent} now={now} />
           <Card title="Engine">
@@ -149,6 +158,33 @@ function InterfaceTable({ interfaces }: { interfaces: readonly InterfaceRow[] })
   );
 }
 
+/** What else runs on the engine. It is shown, and nothing is done to it. */
+function OtherContainerTable({ containers, now }: { containers: readonly OtherContainerRow[]; now: number }) {
+  if (containers.length === 0) return null;
+  return (
+    <Card title="Other containers of the engine">
+      <Table
+        class="stacked"
+        rows={containers}
+        isLong
+        keyOf={({ name }) => name}
+        columns={[
+          { title: "Container", isHeading: true, cell: ({ name }) => <bdi>{name}</bdi> },
+          {
+            title: "Image",
+            class: "source",
+            hover: ({ image }) => image,
+            cell: ({ image }) => <bdi>{shortId(image)}</bdi>,
+          },
+          { title: "Age", class: "fixed", cell: ({ startedAt }) => <Age at={startedAt} now={now} /> },
+          { title: "CPU cores", class: "number", label: "CPU cores", cell: (it) => formatCores(it.cpuCores) },
+          { title: "Memory", class: "number", label: "Memory", cell: (it) => formatBytes(it.memoryBytes) },
+        ]}
+      />
+    </Card>
+  );
+}
+
 /** The cgroup tree by use; rows of pods lead to their processes. */
 const CgroupTable = ({ cgroups, privileged }: { cgroups: readonly CgroupRow[]; privileged: boolean }) => (
   <Card title="Control groups by memory">
@@ -174,6 +210,9 @@ const CgroupTable = ({ cgroups, privileged }: { cgroups: readonly CgroupRow[]; p
 
 const SHOWN_PODS = 3;
 
+/** An id of an image as `docker images` prints it; names stay. */
+const shortId = (image: string): string => image.replace(/^(sha256:[0-9a-f]{12})[0-9a-f]+$/, "$1");
+
 function ImageTable({ images, gcPercent, now }: { images: readonly ImageRow[]; gcPercent: number; now: number }) {
   const removable = images.filter(({ isRemovable }) => isRemovable);
   const removableBytes = removable.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -194,7 +233,7 @@ function ImageTable({ images, gcPercent, now }: { images: readonly ImageRow[]; g
             title: "Image",
             class: "source",
             hover: ({ id, names }) => [id, ...names].join("\n"),
-            cell: ({ id, names }) => <bdi>{names.at(-1) ?? id.slice(0, 19)}</bdi>,
+            cell: ({ id, names }) => <bdi>{names.at(-1) ?? shortId(id)}</bdi>,
           },
           {
             title: "Used by",

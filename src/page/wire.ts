@@ -281,6 +281,8 @@ export interface NodeDetail {
   imageGcPercent: number;
   /** A tree in depth-first order. */
   cgroups: CgroupRow[];
+  /** Of the engine, but not ours. */
+  otherContainers: OtherContainerRow[];
   /** Use of each core since the last reading. */
   cores: CoreUse[];
   memory: MachineMemory;
@@ -345,6 +347,14 @@ export interface CgroupRow {
   memoryBytes: number;
   /** Processes and threads; null = unknown. */
   tasks: number | null;
+}
+
+export interface OtherContainerRow {
+  name: string;
+  image: string;
+  startedAt: number;
+  cpuCores: number | null;
+  memoryBytes: number;
 }
 
 export interface ProcessRow {

@@ -75,9 +75,10 @@ async function routeApi(
   if (!isReading(request) && request.method !== "POST") return methodNotAllowed();
   const name = `/${rest.join("/")}`.replace(/(?<=.)\/$/, "");
   const query = { ...parseQuery(request.query), ...(await postedQuery(request)), containerName: name };
-  return shared.get(questionOf(`${version}/${resource}`, query), SHARED_MS, request.signal, (stop) =>
-    resourceResponse(resource, name, query, cadvisor, shared.lane, stop),
-  );
+  return shared.get(questionOf(`${version}/${resource}`, query), SHARED_MS, request.signal, async (stop) => {
+    await cadvisor.refresh();
+    return resourceResponse(resource, name, query, cadvisor, shared.lane, stop);
+  });
 }
 
 async function resourceResponse(
@@ -124,7 +125,7 @@ const LINKS = [
   ["/api/v1.3/machine", "machine: processors, memory, disks, network devices"],
   ["/api/v1.3/containers/", "node total and its control groups"],
   ["/api/v1.3/subcontainers/", "every control group"],
-  ["/api/v1.3/docker/", "every container of the kubelet"],
+  ["/api/v1.3/docker/", "every container of the engine"],
   ["/metrics", "metrics for Prometheus"],
   ["/healthz", "health of this port"],
 ] as const;

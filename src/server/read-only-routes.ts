@@ -277,9 +277,10 @@ function ofContainer(
 ): Handler {
   return ({ request, context: { shared, cadvisor }, path, parts }) => {
     const query = parseQuery(request.query);
-    return shared.get(questionOf(path, query), SHARED_MS, request.signal, () =>
-      shared.lane.run(() => found(find(cadvisor, query, parts))),
-    );
+    return shared.get(questionOf(path, query), SHARED_MS, request.signal, async () => {
+      await cadvisor.refresh();
+      return shared.lane.run(() => found(find(cadvisor, query, parts)));
+    });
   };
 }
 
@@ -294,6 +295,7 @@ function containerQuery(call: Call): HttpResponse | Promise<HttpResponse> {
   });
   if (!query.subcontainers) return one(call);
   return shared.get(questionOf(path, query), SHARED_MS, request.signal, async (stop) => {
+    await cadvisor.refresh();
     const entries = await shared.lane.collect(jsonEntries(cadvisor.containers(query.containerName, query)), stop);
     return entries.length === 0 ? found(undefined) : jsonResponse(`{\n${entries.join(",\n")}\n}`);
   });
@@ -316,11 +318,13 @@ const COMPRESSION = { level: 1, chunkSize: 256 * 1024 };
  * Metrics in the format and encoding that the scraper accepts.
  * @param name identifies the text among all that are shared
  * @param ageMs how long it is good
+ * @param refresh awaited before the text is computed
  */
 function metrics(
   name: string,
   ageMs: number,
   parts: (context: ReadOnlyContext, format: TextFormat) => Iterable<string>,
+  refresh?: (context: ReadOnlyContext) => Promise<void>,
 ): (call: Pick<Call, "request" | "context">) => Promise<HttpResponse> {
   return ({ request, context }) => {
     const { shared } = context;
@@ -328,6 +332,7 @@ function metrics(
     const headers = { "Content-Type": TEXT_CONTENT_TYPE[format], Vary: "Accept, Accept-Encoding" };
     const plain = (signal: AbortSignal) =>
       shared.get(`${name} ${format}`, ageMs, signal, async (stop) => {
+        await refresh?.(context);
         const text = await shared.lane.collect(parts(context, format), stop);
         return { status: 200, headers, body: Buffer.from(text.join("")) };
       });
@@ -343,7 +348,12 @@ function metrics(
 
 /** `/metrics/cadvisor`, and `/metrics` of the cAdvisor port. */
 export function cadvisorMetrics(call: Pick<Call, "request" | "context">): Promise<HttpResponse> {
-  return metrics("/metrics/cadvisor", SHARED_MS, ({ cadvisor }, format) => cadvisor.metrics(format))(call);
+  return metrics(
+    "/metrics/cadvisor",
+    SHARED_MS,
+    ({ cadvisor }, format) => cadvisor.metrics(format),
+    ({ cadvisor }) => cadvisor.refresh(),
+  )(call);
 }
 
 /** Go's `strconv.ParseBool`; what it does not know is false, as upstream. */

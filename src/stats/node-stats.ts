@@ -2,6 +2,7 @@ import type { Summary } from "../base/api/stats-summary.ts";
 import type { FileSlot } from "../base/concurrency/worker-pool.ts";
 import { parseBootTimeSeconds, parseDefaultInterface, parseTaskCount } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { OtherContainer } from "../base/model/container-engine.ts";
 import type { NodeSignals } from "../base/model/node.ts";
 import { meminfoBytes, singleValue } from "./cgroups/cgroup-figures.ts";
 import { CgroupReader } from "./cgroups/cgroup-reader.ts";
@@ -54,6 +55,8 @@ export interface NodeStatsOptions {
   volumeStatsAggPeriodMs: number;
   /** Bytes of all images. Called at most once a minute, on demand. */
   readImageBytes?: () => Promise<number | undefined>;
+  /** Running containers that are not ours. Called on demand; the first argument: whether the process of one that is known is still its own. */
+  readOthers?: (isCurrent: (container: OtherContainer) => boolean, signal: AbortSignal) => Promise<OtherContainer[]>;
   /** Names of metrics that {@link NodeStats.resourceMetrics} leaves out. */
   disabledMetrics?: readonly string[];
   slot: FileSlot;
@@ -63,6 +66,9 @@ export interface NodeStatsOptions {
 }
 
 const IMAGE_BYTES_AGE_MS = 60_000;
+const OTHERS_AGE_MS = 5_000;
+/** An engine that does not answer by then leaves the containers that are known. */
+const OTHERS_WITHIN_MS = 1_000;
 /** Time between the two samples after a pause: a multiple of the kernel's throttling period, which a throttled container must show. */
 const COLD_WINDOW_MS = 300;
 
@@ -75,6 +81,7 @@ export class NodeStats {
   readonly disk: DiskUsage;
   readonly capacities: Capacities;
   #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
+  #others: { read: Promise<void>; readMs: number } | undefined;
   #warmUp: Promise<void> | undefined;
 
   constructor(options: NodeStatsOptions) {
@@ -90,7 +97,8 @@ export class NodeStats {
 
   /** Everything measured now, with CPU rates: the first caller after a pause waits 300 ms for them, others do not. */
   async sampleWithRates(detail: "basics" | "all" = "basics"): Promise<NodeSample> {
-    if (this.sampler.isCold && !this.#warmUp) {
+    if (detail === "all") await this.refreshOthers();
+    if (this.sampler.isCold(detail) && !this.#warmUp) {
       this.#warmUp = this.#warm(detail).finally(() => {
         this.#warmUp = undefined;
       });
@@ -116,6 +124,30 @@ export class NodeStats {
   async refreshCapacities(): Promise<void> {
     const { rootDir, imagesDir } = this.options;
     await this.capacities.refresh([rootDir, imagesDir() ?? ""]);
+  }
+
+  /** Brings the list of containers that are not ours up to date, for samples with all details. Resolves within a second. */
+  async refreshOthers(): Promise<void> {
+    const nowMs = this.options.clock.monotonicMs();
+    if (!this.#others || nowMs - this.#others.readMs > OTHERS_AGE_MS) {
+      this.#others = { read: this.#readOthers(), readMs: nowMs };
+    }
+    await this.#others.read;
+  }
+
+  async #readOthers(): Promise<void> {
+    const { readOthers, clock } = this.options;
+    if (!readOthers) return;
+    const stop = new AbortController();
+    const cancel = clock.schedule(OTHERS_WITHIN_MS, () => stop.abort());
+    try {
+      const isCurrent = (other: OtherContainer) => this.reader.ofContainer(other) !== undefined;
+      this.sampler.others = (await readOthers(isCurrent, stop.signal)).filter(isCurrent);
+    } catch {
+      // The engine is unreachable, which is reported elsewhere: those that ended are known by their cgroups.
+    } finally {
+      cancel();
+    }
   }
 
   /** Signals of the pressure conditions, with the last known capacities. */
@@ -254,7 +286,7 @@ function fsSignals(name: "nodefs" | "imagefs", fs: FsCapacity | undefined): Node
 function resourceMetrics(sample: NodeSample): Metric[] {
   const all = measuredCgroups(sample);
   const of = (isOne: (row: MeasuredCgroup) => unknown) => metricsOf(all.filter(isOne), labelsOf, sample.at);
-  const container = of((row) => row.container && !row.isSandbox);
+  const container = of((row) => row.pod && row.container && !row.isSandbox);
   const node = of(({ isRoot }) => isRoot);
   const pod = of((row) => row.pod && !row.container);
   const cpuSeconds = ({ cgroup }: MeasuredCgroup) => cgroup.stats.cpu.usageNanoseconds / 1e9;

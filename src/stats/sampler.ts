@@ -1,5 +1,6 @@
 import { type InterfaceCounters, type ProcessCounts, parseNetDev } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { OtherContainer } from "../base/model/container-engine.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-figures.ts";
 import { type CgroupDirectories, mainDirectory, parentDirectories } from "./cgroups/cgroup-layout.ts";
 import type { CgroupKind, CgroupReader, Detail } from "./cgroups/cgroup-reader.ts";
@@ -38,6 +39,12 @@ export interface PodSample {
   interfaces: readonly InterfaceCounters[];
 }
 
+/** A container of the engine that is not ours. Its facts have neither labels nor files. */
+export interface OtherSample extends ContainerSample {
+  /** Empty without a network of its own. */
+  interfaces: readonly InterfaceCounters[];
+}
+
 /** Names of the Summary API for the cgroups of `--kubelet-cgroups`, `--runtime-cgroups` and `--system-cgroups`. */
 export type SystemContainerName = "kubelet" | "runtime" | "misc";
 
@@ -54,6 +61,8 @@ export interface NodeSample {
   groups: CgroupSample[];
   /** In the order of the facts. A container that is gone is left out. */
   pods: PodSample[];
+  /** Only with detail `all`. */
+  others: OtherSample[];
   interfaces: readonly InterfaceCounters[];
 }
 
@@ -83,7 +92,7 @@ export const toMeasuredCgroup = (cgroup: CgroupSample, at: Date): MeasuredCgroup
   interfaces: [],
 });
 
-/** Every cgroup of a sample: the node, the groups, the pods, their sandboxes and containers. */
+/** Every cgroup of a sample: the node, the groups, the pods, their sandboxes and containers, containers that are not ours. */
 export function measuredCgroups(sample: NodeSample): MeasuredCgroup[] {
   const found: MeasuredCgroup[] = [];
   const add = (cgroup: CgroupSample | undefined, more: Partial<MeasuredCgroup> = {}) => {
@@ -97,6 +106,7 @@ export function measuredCgroups(sample: NodeSample): MeasuredCgroup[] {
     add(sandbox?.cgroup, { pod, container: sandbox, isSandbox: true, interfaces });
     for (const container of pod.containers) add(container.cgroup, { pod, container });
   }
+  for (const other of sample.others) add(other.cgroup, { container: other, interfaces: other.interfaces });
   return found;
 }
 
@@ -112,6 +122,9 @@ const SPEC_AGE_MS = 60_000;
 const SPECS_PER_SAMPLE = 40;
 /** Sockets of a container with more descriptors are not counted: ten thousand must not delay the supervision of pods. */
 const MOST_DESCRIPTORS = 4_000;
+/** What is not told of a container that is not ours. */
+const NOT_OURS = { name: "", labels: {}, logPath: "", writableLayerPath: "" };
+
 /** One cgroup with what is remembered between samples. */
 interface Tracked {
   directories: CgroupDirectories;
@@ -137,6 +150,8 @@ export class Sampler {
   readonly #facts: () => readonly PodFacts[];
   readonly #systemCgroups: ReadonlyMap<SystemContainerName, string>;
   readonly #proc: string;
+  /** Containers of the engine that are not ours, measured with detail `all`. */
+  others: readonly OtherContainer[] = [];
   /** Key: names the cgroup over time. */
   readonly #tracked = new Map<string, Tracked>();
   #latest: NodeSample | undefined;
@@ -161,9 +176,14 @@ export class Sampler {
   }
 
   /** true when the next sample cannot have CPU rates of a useful window: the last one is too old, or too young. */
-  get isCold(): boolean {
+  isCold(detail: Detail): boolean {
     const root = this.#latest?.root;
-    return this.#isIdle || (root !== undefined && root.usageNanoCores === undefined);
+    const wanted = detail === "all" ? this.others : [];
+    return (
+      this.#isIdle ||
+      (root !== undefined && root.usageNanoCores === undefined) ||
+      wanted.some(({ id }) => (this.#tracked.get(id)?.readings.length ?? 0) < 2)
+    );
   }
 
   /** The sample before the latest one, for clients that compute rates themselves; undefined when it had only the basics. */
@@ -219,9 +239,16 @@ export class Sampler {
     const [kubepods, ...groups] = this.#podGroups(pods, detail).map(({ path, directories }) =>
       measure(path, () => directories),
     );
-    const sandboxes = new Set(podFacts.map(({ sandbox }) => sandbox.id));
-    // A sample of basics reads neither sandboxes nor groups, which the next one may.
-    this.#forget((key) => detail === "all" || !(sandboxes.has(key) || key.startsWith("/")));
+    const others = detail === "all" ? this.others : [];
+    const otherSamples = others.flatMap((other): OtherSample[] => {
+      const { id, pid } = other;
+      const cgroup = measure(id, () => this.#reader.ofContainer(other), pid, "container");
+      const interfaces = other.hasOwnNetwork ? this.#interfaces(pid) : [];
+      return cgroup ? [{ facts: { ...other, ...NOT_OURS }, cgroup, interfaces }] : [];
+    });
+    const detailed = new Set([...podFacts.map(({ sandbox }) => sandbox), ...this.others].map(({ id }) => id));
+    // A sample of basics reads neither sandboxes nor others nor groups, which the next one may.
+    this.#forget((key) => detail === "all" || !(detailed.has(key) || key.startsWith("/")));
     this.#previous = this.#isIdle || this.#latest?.detail !== "all" ? undefined : this.#latest;
     this.#latest = {
       detail,
@@ -231,6 +258,7 @@ export class Sampler {
       system,
       groups: groups.filter((group) => group !== undefined),
       pods,
+      others: otherSamples,
       interfaces: this.#interfaces(1),
     };
     this.#latestMs = nowMs;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readEngineInfo, toImagesDir } from "../../src/docker/docker-engine.ts";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
-import { aDockerEngine } from "../support/docker-engine.ts";
+import { aDockerEngine, OWNER } from "../support/docker-engine.ts";
 import { FakeDaemon } from "../support/fake-daemon.ts";
 
 test.each<[string, boolean, string[], boolean]>([
@@ -51,4 +51,59 @@ test("an engine that was never reached is an error from the start", async () => 
   expect(engine.info).toThrow("has not answered yet");
   await expect(engine.connect(new AbortController().signal)).rejects.toThrow("No Docker engine");
   expect(engine.connectError).toStartWith("No Docker engine at unix:///nowhere/docker.sock");
+});
+
+test("running containers that are not ours, without their labels and environment; a known one is not inspected again", async () => {
+  const labels = (root: string) => ({ "kubelet-ts.io/node": OWNER.nodeName, "kubelet-ts.io/root": root });
+  const listed = [
+    { Id: "newer", Labels: labels("of another root directory") },
+    { Id: "ours", Labels: labels(OWNER.rootHash) },
+    { Id: "older", Labels: {} },
+    { Id: "gone", Labels: {} },
+    { Id: "ended", Labels: {} },
+  ];
+  const inspect = (Id: string, Pid: number, NetworkMode: string) => () =>
+    Response.json({
+      Id,
+      Name: `/${Id}`,
+      Created: "2026-11-21T06:36:00Z",
+      State: { Pid, StartedAt: "2026-11-21T06:36:01Z" },
+      Config: { Image: "db:1", Env: ["PASSWORD=secret"], Labels: { token: "secret" } },
+      HostConfig: { NetworkMode },
+    });
+  using daemon = new FakeDaemon({
+    routes: {
+      "GET /containers/json": () => Response.json(listed),
+      "GET /containers/newer/json": inspect("newer", 7, "container:other"),
+      "GET /containers/older/json": inspect("older", 8, "bridge"),
+      "GET /containers/ended/json": inspect("ended", 0, "bridge"),
+    },
+  });
+  const { others } = aDockerEngine({ client: new DockerClient({ kind: "unix", path: daemon.socketPath }) });
+  const { signal } = new AbortController();
+  const started = { createdAt: new Date("2026-11-21T06:36:00Z"), startedAt: new Date("2026-11-21T06:36:01Z") };
+  const want = [
+    { id: "older", dockerName: "older", image: "db:1", ...started, pid: 8, hasOwnNetwork: true },
+    { id: "newer", dockerName: "newer", image: "db:1", ...started, pid: 7, hasOwnNetwork: false },
+  ];
+  expect(await others.list(() => true, signal)).toEqual(want);
+  const inspects = () =>
+    daemon.requests.filter(({ path }) => /(older|newer)\/json$/.test(path)).map(({ path }) => path);
+  expect(inspects()).toHaveLength(2);
+  expect(await others.list(({ pid }) => pid === 8, signal)).toEqual(want);
+  expect(inspects().slice(2)).toEqual(["/containers/newer/json"]);
+});
+
+test("of very many containers that are not ours, those that were created first are reported", async () => {
+  const listed = Array.from({ length: 300 }, (_, index) => ({ Id: `c${300 - index}`, Labels: {} }));
+  const routes = Object.fromEntries(
+    listed.map(({ Id }) => [
+      `GET /containers/${Id}/json`,
+      () => Response.json({ Id, State: { Pid: 1 }, Config: {}, HostConfig: {} }),
+    ]),
+  );
+  using daemon = new FakeDaemon({ routes: { ...routes, "GET /containers/json": () => Response.json(listed) } });
+  const { others } = aDockerEngine({ client: new DockerClient({ kind: "unix", path: daemon.socketPath }) });
+  const found = await others.list(() => true, new AbortController().signal);
+  expect([found.length, found[0]?.id, found.at(-1)?.id]).toEqual([256, "c1", "c256"]);
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
+import { LABEL } from "../../src/docker/labels.ts";
 import { launchBrowser, REBOUND_HOST } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { list, object, shell, sleeper } from "../support/manifests.ts";
@@ -182,6 +183,51 @@ describeWithEngine("what the page shows", () => {
     await front.getByRole("link", { name: /^full-/ }).click();
     await shows(page.getByRole("main"), /^front \(ClusterIP, \d[\d.]+, 80\/TCP\)$/);
     await context.close();
+  });
+
+  test("a container that is not ours: by name with CPU and memory, without its environment and labels, untouched", async () => {
+    const name = `${node.name}-neighbor`;
+    const { Id } = await node.docker.createContainer(name, {
+      Image: "busybox:1.35",
+      Cmd: ["sleep", "3600"],
+      Env: [`WORD=${ENVIRONMENT_VALUE}`],
+      // Of another root directory.
+      Labels: { [LABEL.node]: node.bareName, word: ENVIRONMENT_VALUE },
+      HostConfig: { Memory: 33_554_432 },
+    });
+    await node.docker.startContainer(Id);
+    const before = await node.docker.inspectContainerRaw(Id);
+    const context = await browser.newContext();
+    const page = await open(context);
+    await follow(page, "Node");
+    const section = page.locator("section", {
+      has: page.getByRole("heading", { name: "Other containers of the engine" }),
+    });
+    const all = section.getByRole("button", { name: /^Show all/ });
+    const shown = section.getByRole("row", {
+      name: new RegExp(`^${name} busybox:1\\.35 \\d+[sm] [\\d.]+m? [\\d.]+ [KM]iB$`),
+    });
+    await node.until("the container", async () => {
+      if ((await all.count()) > 0) await all.click();
+      return (await shown.count()) === 1;
+    });
+    expect(await findAccessibilityProblems(page)).toEqual([]);
+    await page.setViewportSize({ width: 360, height: 700 });
+    expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(360);
+    await context.close();
+
+    const line = new RegExp(
+      `^container_memory_working_set_bytes\\{container="",id="[^"]*${Id}[^"]*",image="busybox:1\\.35",name="${name}",namespace="",pod=""\\} \\d+`,
+      "m",
+    );
+    await node.until("its metrics", async () => line.test(await node.read("/metrics/cadvisor")));
+    expect(await node.read("/metrics/resource")).not.toContain('container=""');
+    const answer = await fetch(`${origin}/api/v1.3/docker/${name}`);
+    const text = await answer.text();
+    expect(Object.values(JSON.parse(text))).toMatchObject([{ id: Id, aliases: [name, Id], spec: { labels: {} } }]);
+    expect(text).not.toContain(ENVIRONMENT_VALUE);
+    expect(await node.docker.inspectContainerRaw(Id)).toEqual(before);
+    await node.docker.removeContainer(Id, { force: true });
   });
 
   test("values of environment variables are for sessions", async () => {

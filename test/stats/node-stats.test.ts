@@ -447,6 +447,49 @@ describe("the metrics", () => {
     expect([...readFamilies(stats.resourceMetrics("prometheus")).keys()].sort()).toEqual([...kept, "scrape_error"]);
   });
 
+  test("containers that are not ours have the names and images that cAdvisor shows, and are no resource of a pod", async () => {
+    const other = { ...podOf("cgroup-v2").containers[0]!, dockerName: "db", image: "db:1", hasOwnNetwork: true };
+    const wrong = { ...other, id: "9".repeat(64), dockerName: "its process id is another container's" };
+    const asked: boolean[][] = [];
+    const { api, stats } = setUp("cgroup-v2", {
+      pods: [],
+      readOthers: async (isCurrent) => {
+        asked.push([other, wrong].map(isCurrent));
+        return [other, wrong];
+      },
+    });
+    await Promise.all([api.refresh(), api.refresh()]);
+    expect(asked).toEqual([[true, false]]);
+    const lines = cadvisorText(api).split("\n");
+    const labels = `id="${CONTAINER_PATHS["cgroup-v2"]}",image="db:1",name="db",namespace="",pod=""`;
+    expect(lines).toContain(`container_memory_working_set_bytes{container="",${labels}} 108408832 ${NOW}`);
+    expect(lines.filter((line) => line.includes(wrong.dockerName))).toEqual([]);
+    expect(stats.resourceMetrics("prometheus")).not.toMatch(/^container_|^pod_/m);
+    const [info] = [...api.dockerContainers("db", { numStats: 1 })];
+    expect(info).toMatchObject({ name: CONTAINER_PATHS["cgroup-v2"], aliases: ["db", CONTAINER_ID] });
+    expect(info?.spec).toMatchObject({ image: "db:1", labels: {} });
+  });
+
+  test("containers that are not ours: an engine that hangs delays a response by a second, and what was known stays", async () => {
+    const other = { ...podOf("cgroup-v2").containers[0]!, dockerName: "db", hasOwnNetwork: false };
+    let isHanging = false;
+    const { api, clock } = setUp("cgroup-v2", {
+      pods: [],
+      readOthers: async (_, signal) => {
+        if (isHanging) await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+        return [other];
+      },
+    });
+    await api.refresh();
+    isHanging = true;
+    await clock.advance(6_000);
+    const refreshed = api.refresh();
+    await clock.advance(1_000);
+    await refreshed;
+    expect([...api.dockerContainers("db", { numStats: 1 })]).toHaveLength(1);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   test("in OpenMetrics, times are seconds and the text has an end", async () => {
     const { stats } = setUp("cgroup-v2");
     const text = stats.resourceMetrics("openmetrics");

@@ -229,9 +229,9 @@ test("rates begin again after 90 s without a request, for which no timer runs", 
   sampler.sample("basics");
   await clock.advance(60_000);
   sampler.sample("basics");
-  expect(sampler.isCold).toBe(false);
+  expect(sampler.isCold("basics")).toBe(false);
   await clock.advance(200_000);
-  expect(sampler.isCold).toBe(true);
+  expect(sampler.isCold("basics")).toBe(true);
   expect(clock.pendingTimers).toBe(0);
 });
 

@@ -34,6 +34,21 @@ export type Observed = { pod: PodRef; isBeingRemoved?: boolean } & (
   | { kind: "container"; container: ContainerSnapshot }
 );
 
+/** A running container that is not ours, for the statistics. Its labels and environment are somebody else's and are not kept. */
+export interface OtherContainer {
+  id: ContainerId;
+  /** Docker's name without the slash. */
+  dockerName: string;
+  /** As its creator named it. */
+  image: string;
+  createdAt: Date;
+  startedAt: Date;
+  /** Host pid of its main process. */
+  pid: number;
+  /** false with the network of the host or of another container. */
+  hasOwnNetwork: boolean;
+}
+
 /** One line of the labelled list: enough to decide whether inspect would have a new result. */
 export interface Listed {
   id: ContainerId;

@@ -66,6 +66,7 @@ export function buildStats({ context, engine }: AssembledKubelet, view: KubeletV
     slot: background.slot,
     disabledMetrics: options.disabledMetrics,
     readImageBytes: async () => (await engine.images.inventory()).bytes,
+    readOthers: (isCurrent, signal) => engine.others.list(isCurrent, signal),
   });
   warnOfMissingCgroups(options, (path) => stats.sampler.measureOnce(path) !== undefined, logger);
   return stats;

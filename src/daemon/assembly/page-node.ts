@@ -6,13 +6,21 @@ import type { EngineInfo } from "../../base/model/node.ts";
 import { allStatusesOf } from "../../base/model/pod-containers.ts";
 import type { StoredImage } from "../../docker/docker-images.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
-import type { CgroupRow, CoreUse, ImageRow, InterfaceRow, MachineMemory, NodeDetail } from "../../page/wire.ts";
+import type {
+  CgroupRow,
+  CoreUse,
+  ImageRow,
+  InterfaceRow,
+  MachineMemory,
+  NodeDetail,
+  OtherContainerRow,
+} from "../../page/wire.ts";
 import { type CadvisorFacts, CadvisorFactsReader, type NodeFilesystem } from "../../stats/cadvisor/cadvisor-facts.ts";
 import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
 import { readText } from "../../stats/cgroups/kernel-files.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
-import type { CgroupSample, NodeSample, PodSample } from "../../stats/sampler.ts";
+import type { CgroupSample, NodeSample, OtherSample, PodSample } from "../../stats/sampler.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { imagesWithin } from "./build-images.ts";
 
@@ -45,6 +53,7 @@ export class NodeReader {
     const directories = { "root directory": options.rootDir, images: engine.infoIfKnown?.imagesDir ?? "" };
     return {
       cgroups: toCgroupTree(sample, this.#rates.otherCgroups(this.#stats.reader, sample)),
+      otherContainers: toOtherContainerRows(sample.others),
       cores,
       memory: readMemory(),
       interfaces: toInterfaceRows(sample.interfaces),
@@ -140,6 +149,18 @@ export function toImageRows(
     })
     .toSorted((a, b) => b.sizeBytes - a.sizeBytes);
 }
+
+/** Containers that are not ours, by memory. Pure. */
+export const toOtherContainerRows = (others: readonly OtherSample[]): OtherContainerRow[] =>
+  others
+    .map(({ facts, cgroup }) => ({
+      name: facts.dockerName,
+      image: facts.image,
+      startedAt: facts.startedAt.getTime(),
+      cpuCores: toCores(cgroup),
+      memoryBytes: cgroup.stats.memory.workingSetBytes ?? 0,
+    }))
+    .toSorted((a, b) => b.memoryBytes - a.memoryBytes);
 
 export function readMemory(proc = "/proc"): MachineMemory {
   const meminfo = readText(`${proc}/meminfo`) ?? "";
@@ -261,13 +282,14 @@ type NamedCgroup = readonly [cgroup: ShownCgroup | undefined, name: string, pod?
 
 const SYSTEM_NAMES = { kubelet: "kubelet", runtime: "engine", misc: "system" } as const;
 
-function namedCgroups({ root, kubepods, groups, system, pods }: NodeSample): NamedCgroup[] {
+function namedCgroups({ root, kubepods, groups, system, pods, others }: NodeSample): NamedCgroup[] {
   return [
     [root, "node"],
     [kubepods, "all pods"],
     ...groups.map((group): NamedCgroup => [group, group.path.split("/").at(-1) ?? ""]),
     ...[...system].map(([name, cgroup]): NamedCgroup => [cgroup, SYSTEM_NAMES[name]]),
     ...pods.flatMap(podCgroups),
+    ...others.map(({ facts, cgroup }): NamedCgroup => [cgroup, facts.dockerName]),
   ];
 }
 
@@ -326,12 +348,15 @@ function flatten({ row, children }: Node, depth: number): CgroupRow[] {
   return [{ ...row, depth }, ...ordered.flatMap((child) => flatten(child, depth + 1))];
 }
 
-const toRow = ({ path, stats, usageNanoCores }: ShownCgroup, name: string, pod: CgroupRow["pod"]): CgroupRow => ({
-  path,
+const toRow = (cgroup: ShownCgroup, name: string, pod: CgroupRow["pod"]): CgroupRow => ({
+  path: cgroup.path,
   name,
   pod,
   depth: 0,
-  cpuCores: usageNanoCores === undefined ? null : usageNanoCores / 1e9,
-  memoryBytes: stats.memory.workingSetBytes ?? 0,
-  tasks: stats.pids?.current ?? null,
+  cpuCores: toCores(cgroup),
+  memoryBytes: cgroup.stats.memory.workingSetBytes ?? 0,
+  tasks: cgroup.stats.pids?.current ?? null,
 });
+
+const toCores = ({ usageNanoCores }: Pick<CgroupSample, "usageNanoCores">): number | null =>
+  usageNanoCores === undefined ? null : usageNanoCores / 1e9;

@@ -33,6 +33,11 @@ export class CadvisorApi {
     this.facts = new CadvisorFactsReader(stats);
   }
 
+  /** To be awaited before a response is computed: containers that are not ours come from the engine. Resolves within a second. */
+  refresh(): Promise<void> {
+    return this.#stats.refreshOthers();
+  }
+
   *metrics(format: TextFormat): Generator<string, void> {
     const sample = this.#stats.sampler.sample("all");
     const facts = this.facts.read(sample.pods.map(({ facts }) => facts));
@@ -63,7 +68,7 @@ export class CadvisorApi {
     }
   }
 
-  /** The containers of our pods whose Docker id, a prefix of it, or name is `name`; all of them when it is "". */
+  /** The containers of the engine whose id, a prefix of it, or name is `name`; all of them when it is "". */
   *dockerContainers(name: string, query: StatsQuery): Generator<ContainerInfo, void> {
     for (const instants of this.#instantsByPath().values()) {
       const facts = instants[0]!.container?.facts;

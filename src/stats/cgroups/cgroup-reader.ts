@@ -1,4 +1,5 @@
 import { readlinkSync, statSync } from "node:fs";
+import { basename } from "node:path";
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { type ProcessCounts, parseOpenFilesLimit, parseProcessState } from "../../base/host/proc.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroup-figures.ts";
@@ -16,6 +17,7 @@ import {
   type CgroupDirectory,
   type CgroupLayout,
   mainDirectory,
+  parentDirectories,
   parseCgroupMounts,
   parseProcCgroup,
   toCgroupDirectories,
@@ -63,6 +65,15 @@ export class CgroupReader {
   ofProcess(pid: number): CgroupDirectories | undefined {
     const text = readText(`${this.#proc}/${pid}/cgroup`);
     return text === undefined ? undefined : toProcessDirectories(this.layout, parseProcCgroup(text));
+  }
+
+  /** Directories of a container, also when its process is in a cgroup below them; undefined when the process is another one's. */
+  ofContainer({ id, pid }: { id: string; pid: number }): CgroupDirectories | undefined {
+    let directories = this.ofProcess(pid);
+    while (directories && !basename(mainDirectory(directories)).includes(id)) {
+      directories = mainDirectory(directories).includes(id) ? parentDirectories(directories) : undefined;
+    }
+    return directories;
   }
 
   ofPath(cgroupPath: string): CgroupDirectories {

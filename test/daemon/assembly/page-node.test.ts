@@ -125,6 +125,7 @@ test("cgroups are a tree, siblings by memory; a pod without a cgroup is reported
         containers: [{ facts: { name: "app" }, cgroup: cgroup("/docker/d", 7) }],
       },
     ],
+    others: [],
   } as unknown as NodeSample;
   expect(toCgroupTree(sample).map(({ name, depth }) => `${" ".repeat(depth)}${name}`)).toEqual([
     "node",
@@ -146,10 +147,11 @@ test("cgroups that are not of pods have their place in the tree; a container's i
     groups: [],
     system: new Map([["runtime", cgroup("/system.slice/docker.service", 30)]]),
     pods: [],
+    others: [{ facts: { dockerName: "db" }, cgroup: cgroup(`/docker/${"d".repeat(64)}`, 45) }],
   } as unknown as NodeSample;
-  expect([...knownPaths(sample)]).toEqual(["/", "/system.slice/docker.service"]);
+  expect([...knownPaths(sample)]).toEqual(["/", "/system.slice/docker.service", `/docker/${"d".repeat(64)}`]);
   const others = [cgroup("/docker", 60), cgroup(`/docker/${id}`, 50), cgroup("/system.slice", 40)];
   expect(
     toCgroupTree(sample, others as unknown as ShownCgroup[]).map(({ name, depth }) => `${" ".repeat(depth)}${name}`),
-  ).toEqual(["node", " docker", "  0123456789ab", " system.slice", "  engine"]);
+  ).toEqual(["node", " docker", "  0123456789ab", "  db", " system.slice", "  engine"]);
 });
