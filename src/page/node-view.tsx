@@ -158,7 +158,7 @@ function InterfaceTable({ interfaces }: { interfaces: readonly InterfaceRow[] })
   );
 }
 
-/** What else runs on the engine. It is shown, and nothing is done to it. */
+/** Containers of the engine that are not of this kubelet. */
 function OtherContainerTable({ containers, now }: { containers: readonly OtherContainerRow[]; now: number }) {
   if (containers.length === 0) return null;
   return (

@@ -281,7 +281,7 @@ export interface NodeDetail {
   imageGcPercent: number;
   /** A tree in depth-first order. */
   cgroups: CgroupRow[];
-  /** Of the engine, but not ours. */
+  /** Containers of the engine that are not ours. */
   otherContainers: OtherContainerRow[];
   /** Use of each core since the last reading. */
   cores: CoreUse[];

@@ -122,7 +122,7 @@ const SPEC_AGE_MS = 60_000;
 const SPECS_PER_SAMPLE = 40;
 /** Sockets of a container with more descriptors are not counted: ten thousand must not delay the supervision of pods. */
 const MOST_DESCRIPTORS = 4_000;
-/** What is not told of a container that is not ours. */
+/** The facts of a container that is not ours: neither labels nor files. */
 const NOT_OURS = { name: "", labels: {}, logPath: "", writableLayerPath: "" };
 
 /** One cgroup with what is remembered between samples. */

@@ -191,7 +191,7 @@ describeWithEngine("what the page shows", () => {
       Image: "busybox:1.35",
       Cmd: ["sleep", "3600"],
       Env: [`WORD=${ENVIRONMENT_VALUE}`],
-      // Of another root directory.
+      // The label of the node removes it if the test fails; without the label of our root directory it is not ours.
       Labels: { [LABEL.node]: node.bareName, word: ENVIRONMENT_VALUE },
       HostConfig: { Memory: 33_554_432 },
     });

@@ -34,7 +34,7 @@ export type Observed = { pod: PodRef; isBeingRemoved?: boolean } & (
   | { kind: "container"; container: ContainerSnapshot }
 );
 
-/** A running container that is not ours, for the statistics. Its labels and environment are somebody else's and are not kept. */
+/** A running container that is not ours, for the statistics. Its labels and environment are not kept: they may hold secrets. */
 export interface OtherContainer {
   id: ContainerId;
   /** Docker's name without the slash. */
