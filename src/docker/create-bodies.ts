@@ -17,7 +17,7 @@ import type { ContainerLimits } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
 import { computePodHostname } from "../plan/pod-dns.ts";
-import { computeHostPorts, computeUserNetwork } from "../plan/pod-network.ts";
+import { computeHostPorts, computeUserNetworks } from "../plan/pod-network.ts";
 import {
   computeContainerLimits,
   computePodTotal,
@@ -275,19 +275,23 @@ function computeRuntime({ spec }: Pod, engine: EngineInfo, handler?: string): st
 
 interface SandboxNetworkMode {
   mode: string;
-  endpoint?: EndpointConfig;
+  /** Settings by the names of user-defined networks. */
+  endpoints?: Record<string, EndpointConfig>;
 }
 
 function computeNetwork(pod: Pod, hostname: string): SandboxNetworkMode {
   if (pod.spec.hostNetwork) return { mode: "host" };
   const annotations = pod.metadata.annotations ?? {};
-  const network = computeUserNetwork(pod);
-  if (!network) return { mode: annotations[NETWORK_ANNOTATION] || "default" };
+  const [network, ...others] = computeUserNetworks(pod);
+  if (network === undefined) return { mode: annotations[NETWORK_ANNOTATION] || "default" };
 
   const ip = annotations[IP_ANNOTATION];
-  const aliases = new Set([pod.metadata.name ?? "", nameWithoutNode(pod), hostname, ...networkAliasesOf(pod.metadata)]);
+  const names = new Set([pod.metadata.name ?? "", nameWithoutNode(pod), hostname, ...networkAliasesOf(pod.metadata)]);
+  const Aliases = [...names];
   const ipam = ip && { IPAMConfig: ip.includes(":") ? { IPv6Address: ip } : { IPv4Address: ip } };
-  return { mode: network, endpoint: { Aliases: [...aliases], ...ipam } };
+  const endpoints = { [network]: { Aliases, ...ipam } };
+  for (const name of others) endpoints[name] = { Aliases };
+  return { mode: network, endpoints };
 }
 
 /**
@@ -340,7 +344,7 @@ export function toSandboxCreateBody(request: SandboxRequest, owner: Owner): Cont
       OomScoreAdj: clampOomScoreAdj(SANDBOX_OOM_SCORE_ADJ, engine),
       LogConfig: toLogConfig(settings),
     },
-    ...(network.endpoint && { NetworkingConfig: { EndpointsConfig: { [network.mode]: network.endpoint } } }),
+    ...(network.endpoints && { NetworkingConfig: { EndpointsConfig: network.endpoints } }),
   };
 }
 

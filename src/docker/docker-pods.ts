@@ -71,7 +71,12 @@ export class DockerPods implements PodEngine {
     let attempted = "failed to create a sandbox for";
     try {
       const name = toSandboxName(request.pod, request.attempt);
-      const id = await this.#create(name, toSandboxCreateBody(request, this.#owner), signal);
+      const { NetworkingConfig, ...body } = toSandboxCreateBody(request, this.#owner);
+      const { NetworkMode = "" } = body.HostConfig;
+      const { [NetworkMode]: first, ...others } = NetworkingConfig?.EndpointsConfig ?? {};
+      const inFirst = first && { NetworkingConfig: { EndpointsConfig: { [NetworkMode]: first } } };
+      const id = await this.#create(name, { ...body, ...inFirst }, signal);
+      await this.#connect(id, others, signal);
       attempted = "failed to start sandbox container for";
       await this.#client.startContainer(id, { signal });
       const inspect = await this.#client.inspectContainer(id, { signal });
@@ -81,6 +86,15 @@ export class DockerPods implements PodEngine {
       throw new PodStepError("FailedCreatePodSandBox", toSandboxFailure(request.pod, attempted, error), {
         cause: error,
       });
+    }
+  }
+
+  /** Engines before API 1.44 create a container in one network only. */
+  async #connect(id: ContainerId, endpoints: Readonly<Record<string, object>>, signal: AbortSignal): Promise<void> {
+    if (Object.keys(endpoints).length === 0) return;
+    const { Networks } = (await this.#client.inspectContainer(id, { signal })).NetworkSettings;
+    for (const [network, EndpointConfig] of Object.entries(endpoints)) {
+      if (!Networks[network]) await this.#client.connectNetwork(network, { Container: id, EndpointConfig }, { signal });
     }
   }
 

@@ -119,10 +119,10 @@ const toLimits = ({ CpuShares, CpuPeriod, CpuQuota, Memory, MemorySwap }: Contai
   memorySwapBytes: MemorySwap,
 });
 
-/** Addresses of a sandbox, IPv4 first. */
+/** Addresses of a sandbox in the first of its networks, IPv4 first. */
 export function toIps(inspect: ContainerInspect): string[] {
-  const networks = Object.values(inspect.NetworkSettings.Networks).filter((network) => network !== null);
-  const v4 = networks.map(({ IPAddress }) => IPAddress);
-  const v6 = networks.map(({ GlobalIPv6Address }) => GlobalIPv6Address);
-  return [...v4, ...v6].filter((ip) => ip !== "");
+  const { Networks } = inspect.NetworkSettings;
+  const { IPAddress, GlobalIPv6Address } =
+    Networks[inspect.HostConfig.NetworkMode] ?? Object.values(Networks).find((network) => network !== null) ?? {};
+  return [IPAddress, GlobalIPv6Address].flatMap((ip) => ip || []);
 }

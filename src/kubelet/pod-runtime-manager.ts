@@ -16,7 +16,7 @@ import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import { pinImage } from "../plan/image-updates.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
-import { asksForEngineNetwork, computeUserNetwork } from "../plan/pod-network.ts";
+import { asksForEngineNetwork, computeUserNetworks } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
 import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { ImageManager } from "./images/image-manager.ts";
@@ -81,7 +81,7 @@ export class PodRuntimeManager implements PodServices {
     for (const warning of warnings) recorder.record(podRefOf(pod), warning);
     // In a network of the user's own the engine answers the names of other pods, and asks these servers for the rest.
     // Files that the engine has made are those of root.
-    const hasEngineDns = computeUserNetwork(pod) !== undefined || process.getuid?.() !== 0;
+    const hasEngineDns = computeUserNetworks(pod).length > 0 || process.getuid?.() !== 0;
     const sandboxRequest = {
       pod,
       attempt,

@@ -1,4 +1,4 @@
-import { IP_ANNOTATION, NETWORK_ANNOTATION, requiredFormat } from "../base/api/annotations.ts";
+import { IP_ANNOTATION, NETWORK_ANNOTATION, networkNamesOf, requiredFormat } from "../base/api/annotations.ts";
 import type { ContainerPort, Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
@@ -7,11 +7,9 @@ import { isSidecar } from "./restart-policy.ts";
 /** Predefined networks of every engine; they have no DNS. */
 const BUILT_IN_NETWORKS = new Set(["default", "bridge", "none", "host"]);
 
-/** The user-defined network that a pod asks for; the engine answers the names of its pods. */
-export function computeUserNetwork({ spec, metadata }: Pod): string | undefined {
-  const network = metadata.annotations?.[NETWORK_ANNOTATION];
-  return network && !spec.hostNetwork && !BUILT_IN_NETWORKS.has(network) ? network : undefined;
-}
+/** The user-defined networks that a pod asks for; the engine answers the names of their pods. */
+export const computeUserNetworks = ({ spec, metadata }: Pod): string[] =>
+  spec.hostNetwork ? [] : networkNamesOf(metadata).filter((network) => !BUILT_IN_NETWORKS.has(network));
 
 /** Whether the engine makes the network of a pod also where plugins make those of the others. */
 export const asksForEngineNetwork = ({ spec, metadata }: Pod): boolean =>
@@ -39,16 +37,24 @@ export function findNetworkMistake(pod: Pod): { field: string; why: string } | u
     const format = value && requiredFormat(annotation, value);
     if (format) return mistake(annotation, `${value}: must be ${format}`);
   }
-  if (!ip || computeUserNetwork(pod) !== undefined) return undefined;
+  const networks = networkNamesOf(metadata);
+  const builtIn = networks.find((name) => BUILT_IN_NETWORKS.has(name));
+  if (builtIn !== undefined && networks.length > 1) {
+    const why = `${network}: ${builtIn} cannot be one of several networks; name networks of your own (docker network create)`;
+    return mistake(NETWORK_ANNOTATION, why);
+  }
+  if (!ip || computeUserNetworks(pod).length > 0) return undefined;
   const why = `${ip}: Docker assigns fixed addresses only in user-defined networks (docker network create --subnet)`;
   return mistake(IP_ANNOTATION, `${why}; name one with ${NETWORK_ANNOTATION}`);
 }
 
-/** `in network "lan" with address 10.1.2.3`, or "" for a pod that asks for neither. */
+/** `in network "lan" with address 10.1.2.3 and "back"`, or "" for a pod that asks for neither. */
 export function describeNetwork(pod: Pod): string {
-  const network = computeUserNetwork(pod);
+  const [network, ...others] = computeUserNetworks(pod);
+  if (network === undefined) return "";
   const ip = pod.metadata.annotations?.[IP_ANNOTATION];
-  return network ? `in network ${JSON.stringify(network)}${ip ? ` with address ${ip}` : ""}` : "";
+  const more = others.map((name) => ` and ${JSON.stringify(name)}`).join("");
+  return `in network ${JSON.stringify(network)}${ip ? ` with address ${ip}` : ""}${more}`;
 }
 
 /** A port of the node that a pod takes. */

@@ -85,6 +85,20 @@ describe("Docker network by annotation", () => {
     });
   });
 
+  test("several, the first with its fixed address", () => {
+    const names = ["web-node1", "web"];
+    const annotations = { "kubelet-ts.io/network": "front,back,front", "kubelet-ts.io/ip": "10.1.2.3" };
+    expect(networkOf(annotations)).toEqual({
+      mode: "front",
+      config: {
+        EndpointsConfig: {
+          front: { Aliases: names, IPAMConfig: { IPv4Address: "10.1.2.3" } },
+          back: { Aliases: names },
+        },
+      },
+    });
+  });
+
   test("with more names", () => {
     const annotations = { "kubelet-ts.io/network": "lan", "kubelet-ts.io/network-aliases": "my_db,db.lan,web" };
     expect(networkOf(annotations).config).toEqual({

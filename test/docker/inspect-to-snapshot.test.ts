@@ -137,6 +137,12 @@ describe("a sandbox", () => {
     expect(toObserved(inspect({}, sandboxLabels, rest))).toMatchObject({ sandbox: { ips: ["10.1.0.7"] } });
   });
 
+  test("in several networks has the addresses of the first", () => {
+    const Networks = { back: { IPAddress: "10.2.0.7" }, front: { IPAddress: "10.1.0.7" } };
+    const rest = { NetworkSettings: { Networks }, HostConfig: { NetworkMode: "front" } };
+    expect(toObserved(inspect({}, sandboxLabels, rest))).toMatchObject({ sandbox: { ips: ["10.1.0.7"] } });
+  });
+
   test("on the host's network has none of its own", () => {
     const rest = { NetworkSettings: { Networks: { host: { IPAddress: "" } } }, HostConfig: { NetworkMode: "host" } };
     expect(toObserved(inspect({}, sandboxLabels, rest))).toMatchObject({ sandbox: { hostNetwork: true, ips: [] } });

@@ -77,6 +77,7 @@ test.each<[string, reason: string, message: RegExp, pod: Parameters<typeof aPod>
   ],
   ["a network for the host's", "Unsupported", /remove one of the two/, network("lan", { hostNetwork: true })],
   ["the network of the host by annotation", "Unsupported", /host: set spec\.hostNetwork/, network("host")],
+  ["a built-in network and others", "Unsupported", /bridge cannot be one of several networks/, network("lan,bridge")],
   ["the network of another container", "Unsupported", noNetwork, network("container:0123456789ab")],
   ["a network namespace by path", "Unsupported", noNetwork, network("ns:/proc/1/ns/net")],
   ["privileged", "PrivilegedNotAllowed", /container "c".*--allow-privileged=true/, privileged],

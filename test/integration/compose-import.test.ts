@@ -6,7 +6,10 @@ import { freePorts } from "../support/test-node.ts";
 
 const SERVER = "hostname > /tmp/index.html; exec httpd -f -p 80 -h /tmp";
 
-/** A scaled service behind a published port, two services in one network, and a client that finds all of them by name. */
+/**
+ * A scaled service behind a published port, two services in one network, and a client that finds all of them by name; one that only
+ * a service of two networks finds.
+ */
 const composeFile = (port: number) => `
 services:
   web:
@@ -25,19 +28,35 @@ services:
     image: busybox:test
     network_mode: service:db_main
     command: [sh, -c, "echo side > /tmp/index.html; exec httpd -f -p 8081 -h /tmp"]
+  vault:
+    image: busybox:test
+    command: [sh, -c, "echo vault > /tmp/index.html; exec httpd -f -p 80 -h /tmp"]
+    networks: [back]
+  gate:
+    image: busybox:test
+    command: [sh, -c, "until wget -q -O /tmp/index.html http://vault/; do sleep 0.2; done; exec httpd -f -p 80 -h /tmp"]
+    healthcheck: { test: wget -q -O /dev/null http://127.0.0.1/, interval: 1s, start_period: 10m, retries: 60 }
+    networks: [default, back]
   client:
     image: busybox:test
-    depends_on: { db_main: { condition: service_healthy }, web: { condition: service_started } }
+    configs: [{ source: app, target: app.conf, mode: "0440" }]
+    depends_on:
+      gate: { condition: service_healthy }
+      db_main: { condition: service_healthy }
+      web: { condition: service_started }
     links: ["web:www"]
     command:
       - sh
       - -c
       - |
-        for name in db_main pg.main database db_main:8081; do
-          wget -q -O - http://$$name/ || echo "no $$name"
+        for name in db_main pg.main database db_main:8081 gate vault; do
+          wget -q -O - http://$$name/ 2>/dev/null || echo "no $$name"
         done
         nslookup web | grep -c ^Address
         nslookup www | grep -c ^Address
+        stat -L -c %a /app.conf
+configs: { app: { content: a } }
+networks: { back: { internal: true } }
 `;
 
 describeWithEngine("import compose", () => {
@@ -50,14 +69,15 @@ describeWithEngine("import compose", () => {
       writeFileSync(file, composeFile(port));
       const imported = await node.run("import compose --project-name", node.name, file);
       expect(imported).toMatchObject({ exitCode: 0 });
-      await node.docker.createNetwork({ Name: node.name });
+      const networks = [node.name, `${node.name}_back`];
+      for (const Name of networks) await node.docker.createNetwork({ Name });
       try {
         node.writeManifest("compose.yaml", imported.stdout);
         await node.start();
         await node.untilPhase("client", "Succeeded");
         const [client] = await node.containers("client");
         // Docker answers with the server's address and those of both pods.
-        expect(await node.logs(client?.Id ?? "")).toBe("db\ndb\ndb\nside\n3\n3\n");
+        expect(await node.logs(client?.Id ?? "")).toBe("db\ndb\ndb\nside\nvault\nno vault\n3\n3\n440\n");
         const names = new Set<string>();
         await node.until("both pods to answer on the published port", async () => {
           const response = await fetch(`http://127.0.0.1:${port}/`, { keepalive: false }).catch(() => undefined);
@@ -66,7 +86,7 @@ describeWithEngine("import compose", () => {
         });
       } finally {
         await node.cleanUp();
-        await node.docker.removeNetwork(node.name);
+        for (const name of networks) await node.docker.removeNetwork(name);
       }
     },
     120_000,

@@ -10,11 +10,11 @@ export const ANNOTATION_PREFIX = "kubelet-ts.io/";
 /** Number of a Deployment's rollout: on the Deployment that of its present template, on a ReplicaSet its own. */
 export const REVISION_ANNOTATION = "deployment.kubernetes.io/revision";
 
-/** The Docker network of the pod. In a user-defined network other pods reach the pod by its name. */
+/** The Docker networks of the pod, separated by commas. In a user-defined network other pods reach the pod by its name. */
 export const NETWORK_ANNOTATION = "kubelet-ts.io/network";
-/** A fixed IPv4 or IPv6 address in that network. */
+/** A fixed IPv4 or IPv6 address in the first of them. */
 export const IP_ANNOTATION = "kubelet-ts.io/ip";
-/** More names of the pod in that network, separated by commas. Docker answers a name of several pods with all of them. */
+/** More names of the pod in those networks, separated by commas. Docker answers a name of several pods with all of them. */
 export const NETWORK_ALIASES_ANNOTATION = "kubelet-ts.io/network-aliases";
 /** Limits of the processes of all containers, as of `docker run --ulimit`: `nofile=1024:65536,memlock=-1`. */
 export const ULIMITS_ANNOTATION = "kubelet-ts.io/ulimits";
@@ -87,8 +87,13 @@ export function durationOf({ annotations }: ObjectMeta, name: string, defaultMs:
 const CRON_TEXT = /^(@[a-z]+|@every +\S+|\S+( +\S+){4})$/;
 const WINDOW_TEXT = /^(@[a-z]+|\S+( +\S+){4}) +\+\S+$/;
 
-/** Docker's `RestrictedNamePattern`. Excludes `container:<id>` and `ns:<path>`, which are not networks. */
-const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
+/** Up to 16 of Docker's `RestrictedNamePattern`. Excludes `container:<id>` and `ns:<path>`, which are not networks. */
+const NETWORK_NAMES = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*(,[a-zA-Z0-9][a-zA-Z0-9_.-]*){0,15}$/;
+
+/** The names of {@link NETWORK_ANNOTATION}, each once. */
+export const networkNamesOf = ({ annotations }: ObjectMeta): string[] => [
+  ...new Set((annotations?.[NETWORK_ANNOTATION] ?? "").split(",").filter((name) => name !== "")),
+];
 
 /** Up to 32 names of up to 253 characters. */
 const ALIASES = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,252}(,[a-zA-Z0-9][a-zA-Z0-9_.-]{0,252}){0,31}$/;
@@ -137,17 +142,17 @@ export function parseContainerLabels(text: string): Record<string, string> | und
 export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
   {
     name: NETWORK_ANNOTATION,
-    description: "the Docker network of the pod; see [networking](networking.md)",
-    check: (value) => (NETWORK_NAME.test(value) ? undefined : "the name of a Docker network"),
+    description: "the Docker network of the pod, or several: `front,back`; see [networking](networking.md)",
+    check: (value) => (NETWORK_NAMES.test(value) ? undefined : "the name of a Docker network, or several: front,back"),
   },
   {
     name: IP_ANNOTATION,
-    description: "a fixed address of the pod in that network",
+    description: "a fixed address of the pod in the first of its networks",
     check: (value) => (isIP(value) === 0 ? "an IPv4 or IPv6 address" : undefined),
   },
   {
     name: NETWORK_ALIASES_ANNOTATION,
-    description: "more names of the pod in that network: `db,db.lan`",
+    description: "more names of the pod in its networks: `db,db.lan`",
     check: (value) =>
       ALIASES.test(value) ? undefined : "names of letters, digits, '-', '_' and '.', separated by commas",
   },

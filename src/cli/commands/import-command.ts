@@ -1,4 +1,5 @@
 import { readdirSync, type Stats, statSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import * as v from "valibot";
 import { readBoundedBytes, readTextIfReadable } from "../../base/files/bounded-read.ts";
@@ -32,7 +33,7 @@ async function importContainers(request: CommandRequest): Promise<Imported> {
   const names = request.positionals.slice(1);
   if (names.length === 0) throw new UsageError("import docker needs the names of CONTAINERs: docker ps shows them");
   if (request.value("project-name") !== undefined) throw new UsageError("--project-name is for import compose");
-  return importDocker(await readContainers(engineClient(request), names), findDevices);
+  return importDocker(await readContainers(engineClient(request), names), findDevices, hostGateway());
 }
 
 const INSPECT_TIMEOUT_MS = 15_000;
@@ -90,6 +91,10 @@ function findDevices(path: string): HostDevice[] {
     .slice(0, MAX_DEVICES);
 }
 
+/** The address that Docker gives for `host-gateway`, unless dockerd has `--host-gateway-ip`: that of its own bridge. */
+const hostGateway = (): string | undefined =>
+  networkInterfaces().docker0?.find(({ family }) => family === "IPv4")?.address;
+
 function importComposeFile({ positionals, value }: CommandRequest): Imported {
   if (positionals.length > 2) throw new UsageError("compose takes one FILE");
   return importFile(resolve(positionals[1] ?? findComposeFile()), value("project-name"));
@@ -119,7 +124,8 @@ function importFile(path: string, project: string | undefined): Imported {
       .replace(/[^a-z0-9_-]/g, "");
   try {
     const file = parseCompose(Buffer.from(bytes).toString("utf8"));
-    const imported = importCompose({ file, project: name, directory, environment, readFile: readText, findDevices });
+    const machine = { readFile: readText, findDevices, hostGateway: hostGateway() };
+    const imported = importCompose({ file, project: name, directory, environment, ...machine });
     const overrides = COMPOSE_FILES.map((name) => name.replace(/(?=\.ya?ml$)/, ".override")).filter(
       (name) => statSync(join(directory, name), { throwIfNoEntry: false }) !== undefined,
     );

@@ -121,7 +121,7 @@ const SERVICE = {
     interval: CARRIED,
     retries: CARRIED,
     start_interval: "is not carried over: a startupProbe has a periodSeconds of its own",
-    start_period: CARRIED,
+    start_period: NEEDLESS,
     test: CARRIED,
     timeout: CARRIED,
   }),

@@ -53,6 +53,10 @@ export function interpolateAll(
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inside(item)]));
 }
 
+/** Also of a text, as `${NAME:-true}` and `yes` are. Source: compose-go's cast of booleans. */
+export const isTrue = (value: unknown): boolean =>
+  value === true || (typeof value === "string" && /^(?:true|yes|y|on|1)$/i.test(value));
+
 const ENTRY =
   /^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*[=:][ \t]*(?:'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"|([^\r\n]*))/gm;
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };

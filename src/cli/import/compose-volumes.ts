@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { toQuantity } from "./compose-text.ts";
+import { isTrue, toQuantity } from "./compose-text.ts";
 import { type FindDevices, type ImportNotes, type PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
 
 export type JsonMap = { readonly [name: string]: Json };
@@ -17,20 +17,30 @@ export interface ComposeInput {
   /** @returns undefined when the file cannot be read */
   readFile(path: string): string | undefined;
   findDevices: FindDevices;
+  /** The address of `host-gateway`; undefined when it is not known. */
+  hostGateway?: string | undefined;
 }
 
 /** All that services refer to. */
 export interface ComposeContext extends ComposeInput, Record<"services" | "volumes" | "configs" | "secrets", JsonMap> {
   /** Gets the Docker volumes that the pods use by name. */
   claims: Set<string>;
-  /** The Docker network in which the pods find each other; absent for a single service that names none. */
-  network: string | undefined;
-  /** The key of the network that all services name; absent when they differ. */
-  networkKey: string | undefined;
+  /** Names of the Docker networks in which the pods find each other, by key; none for a single service that names none. */
+  networks: ReadonlyMap<string, string>;
   /** Names of the pods of services; those that share a network have one pod. */
   podNames: ReadonlyMap<string, string>;
   /** Notes on the whole file. */
   notes: ImportNotes;
+}
+
+/**
+ * The name that a network, volume, config or secret has of its own, and whether it exists already. Older files have the name
+ * below `external`.
+ */
+export function ownNameOf(declared: Json | undefined): { name: string | undefined; isExternal: boolean } {
+  const { name, external } = isRecord(declared) ? declared : {};
+  const older = isRecord(external) ? textOf(external.name) : undefined;
+  return { name: textOf(name) ?? older, isExternal: isTrue(external) || isRecord(external) };
 }
 
 /** Mounts of the container of a service, with the documents they need. */
@@ -59,7 +69,7 @@ export class ComposeVolumes {
     this.#containerName = containerName;
     this.#isScaled = isScaled;
     this.#pod = pod;
-    this.#isPrivileged = service.privileged === true;
+    this.#isPrivileged = isTrue(service.privileged);
     this.#context = context;
     this.#notes = notes;
     for (const [index, volume] of listOf(service.volumes).entries()) this.#add(volume, `volumes[${index}]`);
@@ -107,14 +117,13 @@ export class ComposeVolumes {
     for (const [index, file] of files.entries()) {
       const at = `${kind}[${index}]`;
       const source = isRecord(file) ? (textOf(file.source) ?? "") : (textOf(file) ?? "");
-      const fallback = kind === "configs" ? `/${source}` : `/run/secrets/${source}`;
-      const written = isRecord(file) ? textOf(file.target) : undefined;
-      const target = written === undefined ? fallback : written.startsWith("/") ? written : `/run/secrets/${written}`;
+      const written = (isRecord(file) ? textOf(file.target) : undefined) ?? source;
+      const target = posix.resolve(kind === "configs" ? "/" : "/run/secrets", written);
       const declared = this.#context[kind][source];
-      const { external, name: ownName } = isRecord(declared) ? declared : {};
-      const text = external === true ? undefined : this.#contentOf(declared, at);
-      if (external !== true && text === undefined) continue;
-      const name = toDnsLabel(external === true ? (textOf(ownName) ?? source) : `${this.#containerName}-${source}`);
+      const { name: ownName = source, isExternal } = ownNameOf(declared);
+      const text = isExternal ? undefined : this.#contentOf(declared, at);
+      if (!isExternal && text === undefined) continue;
+      const name = toDnsLabel(isExternal ? ownName : `${this.#containerName}-${source}`);
       const key = posix.basename(target).replace(/[^-._a-zA-Z0-9]/g, "-");
       const isSecret = kind === "secrets";
       const kindName = isSecret ? "Secret" : "ConfigMap";
@@ -124,7 +133,8 @@ export class ComposeVolumes {
         const data = isSecret ? { stringData: { [key]: text } } : { data: { [key]: text } };
         this.documents.push({ apiVersion: "v1", kind: kindName, metadata, ...data });
       }
-      const mode = isRecord(file) && /^\d+$/.test(textOf(file.mode) ?? "") ? { defaultMode: Number(file.mode) } : {};
+      const bits = isRecord(file) ? modeOf(file.mode) : undefined;
+      const mode = bits !== undefined && { defaultMode: bits };
       this.#mount(target, isSecret ? { secret: { secretName: name, ...mode } } : { configMap: { name, ...mode } }, {
         subPath: key,
         readOnly: true,
@@ -198,7 +208,7 @@ export class ComposeVolumes {
     const target = textOf(volume.target) ?? "";
     const type = textOf(volume.type) ?? "volume";
     const subPath = isRecord(volume.volume) ? textOf(volume.volume.subpath) : undefined;
-    const extra = { ...(volume.read_only === true && { readOnly: true }), ...(subPath !== undefined && { subPath }) };
+    const extra = { ...(isTrue(volume.read_only) && { readOnly: true }), ...(subPath !== undefined && { subPath }) };
     if (type === "tmpfs") {
       this.#addMemory(target, isRecord(volume.tmpfs) ? textOf(volume.tmpfs.size) : undefined);
     } else if (type === "bind") {
@@ -208,7 +218,7 @@ export class ComposeVolumes {
       const inImage = isRecord(volume.image) ? textOf(volume.image.subpath) : undefined;
       this.#mount(target, { image: { reference: source } }, inImage === undefined ? {} : { subPath: inImage });
     } else if (type === "volume" && source !== "") {
-      this.#mount(target, this.#claimOf(source), extra, isRecord(volume.volume) && volume.volume.nocopy === true);
+      this.#mount(target, this.#claimOf(source), extra, isRecord(volume.volume) && isTrue(volume.volume.nocopy));
     } else if (type === "volume") this.#addShort(target, at);
     else this.#notes.add(at, `volumes of type ${type} are not carried over`);
   }
@@ -219,9 +229,8 @@ export class ComposeVolumes {
 
   #claimOf(name: string): object {
     const declared = this.#context.volumes[name];
-    const own = isRecord(declared) ? textOf(declared.name) : undefined;
-    const isExternal = isRecord(declared) && declared.external === true;
-    const claimName = own ?? (isExternal ? name : `${this.#context.project}_${name}`);
+    const { name: ownName, isExternal } = ownNameOf(declared);
+    const claimName = ownName ?? (isExternal ? name : `${this.#context.project}_${name}`);
     const driver = isRecord(declared) ? (textOf(declared.driver) ?? "local") : "local";
     const options = isRecord(declared) && isRecord(declared.driver_opts) ? declared.driver_opts : {};
     if (driver === "local" && Object.keys(options).length === 0) this.#context.claims.add(claimName);
@@ -262,6 +271,14 @@ export class ComposeVolumes {
     return { nfs: { server, path, ...(words.includes("ro") && { readOnly: true }) } };
   }
 }
+
+/** A number as YAML has it, or a text of octal digits. */
+const modeOf = (mode: Json | undefined): number | undefined =>
+  typeof mode === "string" && /^[0-7]{1,4}$/.test(mode)
+    ? Number.parseInt(mode, 8)
+    : typeof mode === "number"
+      ? mode
+      : undefined;
 
 const asReadOnly = (volume: Json): Json => {
   if (isRecord(volume)) return { ...volume, read_only: true };

@@ -1,10 +1,19 @@
 import { NETWORK_ALIASES_ANNOTATION, requiredFormat } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { noteKeys } from "./compose-keys.ts";
-import { ComposeError, interpolateAll, parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
-import { type ComposeContext, type ComposeInput, ComposeVolumes, type JsonMap } from "./compose-volumes.ts";
+import {
+  ComposeError,
+  interpolateAll,
+  isTrue,
+  parseEnvFile,
+  splitWords,
+  toQuantity,
+  toSeconds,
+} from "./compose-text.ts";
+import { type ComposeContext, type ComposeInput, ComposeVolumes, type JsonMap, ownNameOf } from "./compose-volumes.ts";
 import {
   type ContainerSettings,
+  type FindDevices,
   type Imported,
   type ImportedPort,
   ImportNotes,
@@ -35,12 +44,13 @@ export function importCompose(input: ComposeInput): Imported {
   const services = servicesOf(content.services as JsonMap, environment, notes);
   const project = typeof content.name === "string" ? content.name : input.project;
   const names = Object.keys(services);
-  const networks = mapAt(content, "networks");
-  const used = new Set(names.flatMap((name) => networkKeysOf(services[name])));
-  const networkKey = used.size === 1 ? [...used][0] : undefined;
-  const isNamed = [...used].some((key) => key !== "default");
+  const declared = mapAt(content, "networks");
+  const used = [...new Set(names.flatMap((name) => networkKeysOf(services[name])))];
   const groups = groupByNetwork(services, notes);
-  const network = groups.length > 1 || isNamed ? nameOfNetwork(networkKey, networks, project) : undefined;
+  const isAlone = groups.length === 1 && used.every((key) => key === "default");
+  const networks = new Map(
+    isAlone ? [] : used.map((key) => [key, nameOfNetwork(key, declared[key], project)] as const),
+  );
   const [volumes, configs, secrets] = [mapAt(content, "volumes"), mapAt(content, "configs"), mapAt(content, "secrets")];
   const claims = new Set<string>();
   const taken = new Set<string>();
@@ -50,16 +60,11 @@ export function importCompose(input: ComposeInput): Imported {
       return members.map((name) => [name, podName] as const);
     }),
   );
-  const shared = { services, volumes, configs, secrets, claims, network, networkKey, podNames, notes };
+  const shared = { services, volumes, configs, secrets, claims, networks, podNames, notes };
   const context = { ...input, project, ...shared };
   noteKeys({ ...content, services }, notes);
   const manifests = groups.flatMap((members) => toPodOfServices(members as [string], context));
-  const first = network === undefined ? [] : [networkNote(network, networks[networkKey ?? ""])];
-  for (const key of used.size > 1 ? used : []) {
-    const lost = isRecord(networks[key]) ? Object.keys(networks[key]) : [];
-    const message = `${lost.join(", ")}: not carried over: all pods are in one network, ${network}`;
-    if (lost.length > 0) notes.add(`networks.${key}`, message);
-  }
+  const first = [...networks].map(([key, name]) => networkNote(name, declared[key]));
   const { isIncomplete } = notes;
   return { manifests, notes: [...first, ...volumeNotes(claims), ...notes.lines], isIncomplete };
 }
@@ -122,25 +127,25 @@ function networkKeysOf(service: Json | undefined): string[] {
   return keys.length > 0 ? keys : ["default"];
 }
 
-function nameOfNetwork(key: string | undefined, networks: JsonMap, project: string): string {
-  const declared = key === undefined ? undefined : networks[key];
-  const own = isRecord(declared) ? textOf(declared.name) : undefined;
-  if (own !== undefined) return own;
-  if (key === undefined || key === "default") return toDnsLabel(project);
-  return isRecord(declared) && declared.external === true ? key : `${project}_${key}`;
+function nameOfNetwork(key: string, declared: Json | undefined, project: string): string {
+  const { name, isExternal } = ownNameOf(declared);
+  if (name !== undefined) return name;
+  if (key === "default") return toDnsLabel(project);
+  return isExternal ? key : `${project}_${key}`;
 }
 
 /** The command that makes the network as the file declares it. */
 function networkNote(name: string, declared: Json | undefined): string {
-  const { external, driver, driver_opts, internal, enable_ipv6, attachable, ipam } = isRecord(declared) ? declared : {};
-  if (external === true) return `the network of the pods is external: docker network create ${name}, unless it exists`;
+  const { driver, driver_opts, internal, enable_ipv6, attachable, ipam } = isRecord(declared) ? declared : {};
+  if (ownNameOf(declared).isExternal)
+    return `the network of the pods is external: docker network create ${name}, unless it exists`;
   const [pool] = isRecord(ipam) && Array.isArray(ipam.config) ? ipam.config : [];
   const { subnet, gateway, ip_range } = isRecord(pool) ? pool : {};
   const flags = Object.entries({ driver, subnet, gateway, "ip-range": ip_range }).flatMap(([flag, value]) =>
     textOf(value) === undefined ? [] : [`--${flag} ${textOf(value)}`],
   );
   for (const [flag, value] of Object.entries({ internal, ipv6: enable_ipv6, attachable })) {
-    if (value === true) flags.push(`--${flag}`);
+    if (isTrue(value)) flags.push(`--${flag}`);
   }
   for (const [key, value = ""] of pairsOf(driver_opts)) flags.push(`--opt ${key}=${value}`);
   return `create the network of the pods first: docker network create ${[...flags, name].join(" ")}`;
@@ -175,14 +180,14 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
   const members = names.map((one) => toContainerOfService(one, volumes, replicas, context)) as [ComposeContainer];
   const written = names.flatMap((one) => pairsOf(serviceAt(context.services, one).annotations));
   const annotations = Object.fromEntries(written.map(([key, value = ""]) => [key, value]));
-  if (context.network !== undefined && service.network_mode === undefined) {
-    Object.assign(annotations, { "kubelet-ts.io/network": context.network }, addressOf(service, context, notes));
+  if (context.networks.size > 0 && service.network_mode === undefined) {
+    Object.assign(annotations, networksOf(service, context, notes));
     const aliases = aliasesOf(name, podName, replicas !== undefined, context);
     if (aliases.length > 0) annotations["kubelet-ts.io/network-aliases"] = aliases.join(",");
   }
   const dependencies = new Set(names.flatMap((one) => dependenciesOf(one, podName, context)));
   if (dependencies.size > 0) annotations["kubelet-ts.io/depends-on"] = [...dependencies].join(",");
-  noteNetwork(service, context, notes);
+  if (service.network_mode === "none") notes.add("network_mode", "none is not carried over: every pod has a network");
   const pod = {
     name: podName,
     replicas,
@@ -193,9 +198,8 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
     ipc: textOf(service.ipc),
     runtime: textOf(service.runtime),
     hostname: textOf(service.hostname),
-    hosts: names.flatMap((one) =>
-      pairsOf(serviceAt(context.services, one).extra_hosts, /[=:]/).map(([host, ip = ""]) => `${host}=${ip}`),
-    ),
+    hosts: names.flatMap((one) => hostsOf(serviceAt(context.services, one))),
+    hostGateway: context.hostGateway,
     dns: textsOf(service.dns),
     dnsSearch: textsOf(service.dns_search),
     dnsOptions: textsOf(service.dns_opt),
@@ -228,27 +232,26 @@ function toContainerOfService(
     at: (key, detail) => `${key}${detail !== undefined && MAPS.includes(key) ? `.${detail}` : ""}`,
     notes,
     image: textOf(service.image) ?? `${context.project}-${name}`,
-    imagePullPolicy: PULL_POLICIES[textOf(service.pull_policy) ?? ""] ?? "IfNotPresent",
-    command: wordsOf(service.entrypoint),
-    args: wordsOf(service.command),
+    imagePullPolicy: pullPolicyOf(service, notes),
+    ...commandOf(service, notes),
     workingDir: textOf(service.working_dir),
     variables: variablesOf(service, context, notes),
     ...(replicas === undefined ? { ports } : publishByService(ports, notes)),
-    ...resourcesOf(service, notes),
+    ...resourcesOf(service, context, notes),
     healthcheck: service.healthcheck,
     user: textOf(service.user),
     capAdd: textsOf(service.cap_add),
     capDrop: textsOf(service.cap_drop),
-    privileged: service.privileged === true,
-    readOnly: service.read_only === true,
+    privileged: isTrue(service.privileged),
+    readOnly: isTrue(service.read_only),
     securityOptions: textsOf(service.security_opt),
     mounts: volumes.mounts,
-    terminal: { ...(service.tty === true && { tty: true }), ...(service.stdin_open === true && { stdin: true }) },
+    terminal: { ...(isTrue(service.tty) && { tty: true }), ...(isTrue(service.stdin_open) && { stdin: true }) },
     stopSignal: textOf(service.stop_signal),
     ulimits: Object.entries(isRecord(service.ulimits) ? service.ulimits : {}).map(([limit, value]) =>
       isRecord(value) ? `${limit}=${textOf(value.soft)}:${textOf(value.hard)}` : `${limit}=${textOf(value)}`,
     ),
-    init: service.init === true,
+    init: isTrue(service.init),
     labels: [...labelsOfFiles(service, context, notes), ...pairsOf(service.labels)].map(([key, value = ""]) => [
       key,
       value,
@@ -315,12 +318,32 @@ function aliasesOf(name: string, podName: string, isScaled: boolean, { services,
   });
 }
 
-const PULL_POLICIES: Readonly<Record<string, string>> = { always: "Always", never: "Never" };
+/** @returns `Always`, `Never` or `IfNotPresent` */
+function pullPolicyOf({ pull_policy }: Service, notes: ImportNotes): string {
+  const policy = textOf(pull_policy) ?? "missing";
+  if (/^(daily|weekly|every_.*)$/.test(policy)) {
+    const advice =
+      "the annotations kubelet-ts.io/image-update and kubelet-ts.io/image-update-schedule look for new images";
+    notes.add("pull_policy", `${policy} is not carried over: ${advice}`);
+  }
+  return policy === "always" ? "Always" : policy === "never" ? "Never" : "IfNotPresent";
+}
 
 const wordsOf = (command: Json | undefined): string[] | undefined => {
   if (command === undefined || command === null) return undefined;
   return typeof command === "string" ? splitWords(command) : textsOf(command);
 };
+
+/** Without words an entrypoint or a command replaces that of the image by nothing, which only a `command` does in a pod. */
+function commandOf(service: Service, notes: ImportNotes): Pick<ContainerSettings, "command" | "args"> {
+  const [command, args] = [wordsOf(service.entrypoint), wordsOf(service.command)];
+  if (command?.length === 0 && args !== undefined && args.length > 0) return { command: args };
+  const lost =
+    command?.length === 0 ? "entrypoint" : args?.length === 0 && command === undefined ? "command" : undefined;
+  if (lost !== undefined)
+    notes.add(lost, "is empty, and that of the image is used: set command in the pod to what runs");
+  return { command, args };
+}
 
 function variablesOf(service: Service, context: ComposeContext, notes: ImportNotes): Map<string, string> {
   const variables = new Map<string, string>();
@@ -357,24 +380,28 @@ const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [st
         return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
       });
 
-/** The fixed address of a service in the network of the pods, as an annotation. */
-function addressOf({ networks }: Service, { networkKey }: ComposeContext, notes: ImportNotes): object {
-  const given = isRecord(networks) && networkKey !== undefined ? networks[networkKey] : undefined;
-  const { ipv4_address, ipv6_address } = isRecord(given) ? given : {};
-  const address = textOf(ipv4_address) ?? textOf(ipv6_address);
-  if (textOf(ipv4_address) !== undefined && textOf(ipv6_address) !== undefined)
-    notes.add("networks", "ipv6_address is not carried over: a pod has one fixed address");
-  return address === undefined ? {} : { "kubelet-ts.io/ip": address };
+/** The networks of a service and its fixed address, as annotations. That address is in the first network. */
+function networksOf(service: Service, { networks }: ComposeContext, notes: ImportNotes): object {
+  const given = isRecord(service.networks) ? service.networks : {};
+  const addressesOf = (key: string) => {
+    const { ipv4_address, ipv6_address } = isRecord(given[key]) ? given[key] : {};
+    return textsOf([ipv4_address ?? null, ipv6_address ?? null]);
+  };
+  const keys = networkKeysOf(service).toSorted(
+    (a, b) => Number(addressesOf(b).length > 0) - Number(addressesOf(a).length > 0),
+  );
+  const [address, ...others] = keys.flatMap(addressesOf);
+  for (const other of others) notes.add("networks", `${other} is not carried over: a pod has one fixed address`);
+  const names = keys.map((key) => networks.get(key) ?? key).join(",");
+  return { "kubelet-ts.io/network": names, ...(address !== undefined && { "kubelet-ts.io/ip": address }) };
 }
 
-function noteNetwork(service: Service, context: ComposeContext, notes: ImportNotes): void {
-  if (service.network_mode === "none") notes.add("network_mode", "none is not carried over: every pod has a network");
-  const networks = isRecord(service.networks) ? Object.values(service.networks) : [];
-  const has = (key: string) => networks.some((network) => isRecord(network) && network[key] !== undefined);
-  if (context.networkKey === undefined && networkKeysOf(service).some((key) => key !== "default")) {
-    const lost = ["ipv4_address", "ipv6_address"].some(has) ? "; fixed addresses are not carried over" : "";
-    notes.add("networks", `the services name several networks, and a pod has one: all are in one network${lost}`);
-  }
+/** `name=address`; a name may have several. */
+function hostsOf({ extra_hosts: hosts }: Service): string[] {
+  if (!isRecord(hosts)) return textsOf(hosts).map((entry) => entry.replace(/[=:]/, "="));
+  return Object.entries(hosts).flatMap(([name, addresses]) =>
+    textsOf(addresses).map((address) => `${name}=${address}`),
+  );
 }
 
 /** As a restart policy of Docker. */
@@ -386,7 +413,11 @@ function restartOf({ restart, deploy }: Service): string {
   return condition === "on-failure" && !/^(always|unless-stopped|on-failure)/.test(written) ? condition : written;
 }
 
-function resourcesOf(service: Service, notes: ImportNotes): Pick<ContainerSettings, "limits" | "requests"> {
+function resourcesOf(
+  service: Service,
+  { findDevices }: ComposeContext,
+  notes: ImportNotes,
+): Pick<ContainerSettings, "limits" | "requests"> {
   const deploy = isRecord(service.deploy) ? service.deploy : {};
   const resources = isRecord(deploy.resources) ? deploy.resources : {};
   const { limits, reservations } = resources as JsonMap;
@@ -401,7 +432,9 @@ function resourcesOf(service: Service, notes: ImportNotes): Pick<ContainerSettin
   };
   const asMilliCpus = (count: number) => (count > 0 ? `${count}m` : undefined);
   const devices = isRecord(reservations) ? reservations.devices : undefined;
-  const gpus = gpusOf(service.gpus, "gpus", notes) ?? gpusOf(devices, "deploy.resources.reservations.devices", notes);
+  const gpus =
+    gpusOf(service.gpus, "gpus", findDevices, notes) ??
+    gpusOf(devices, "deploy.resources.reservations.devices", findDevices, notes);
   const cpus = textOf(service.cpus) ?? asMilliCpus(milliCpus);
   return {
     limits: present({ ...listOf(limits, service.mem_limit, cpus), "nvidia.com/gpu": gpus }),
@@ -414,19 +447,36 @@ const numberOf = (value: Json | undefined): number | undefined => {
   return Number.isFinite(number) ? number : undefined;
 };
 
+const MAX_GPUS = 64;
+
+/** GPUs of this machine that have NVIDIA's device files. */
+function countGpus(findDevices: FindDevices): number {
+  let count = 0;
+  while (count < MAX_GPUS && findDevices(`/dev/nvidia${count}`).length > 0) count++;
+  return count;
+}
+
 /** GPUs of `gpus` or of reserved devices. */
-function gpusOf(devices: Json | undefined, at: string, notes: ImportNotes): string | undefined {
+function gpusOf(
+  devices: Json | undefined,
+  at: string,
+  findDevices: FindDevices,
+  notes: ImportNotes,
+): string | undefined {
   const all: Json = [{ capabilities: ["gpu"] }];
   const list = devices === "all" ? all : Array.isArray(devices) ? (devices as readonly Json[]) : [];
   let total = 0;
   for (const device of list) {
     if (!isRecord(device)) continue;
     const isGpu = at === "gpus" || textsOf(device.capabilities).includes("gpu");
-    if (!isGpu) notes.add(at, "only GPUs are carried over");
-    else if (numberOf(device.count) === undefined && device.device_ids === undefined) {
-      notes.add(at, "all GPUs are asked for: one is written, set nvidia.com/gpu to their number");
+    if (!isGpu) {
+      notes.add(at, "only GPUs are carried over");
+      continue;
     }
-    if (isGpu) total += numberOf(device.count) ?? Math.max(1, textsOf(device.device_ids).length);
+    const given = numberOf(device.count) ?? (device.device_ids && textsOf(device.device_ids).length);
+    const found = given ?? countGpus(findDevices);
+    if (!found) notes.add(at, "all GPUs are asked for: one is written, set nvidia.com/gpu to their number");
+    total += found || 1;
   }
   return total > 0 ? String(total) : undefined;
 }
@@ -446,8 +496,7 @@ function dependenciesOf(name: string, podName: string, { services, podNames, not
   const names = new Set([...(isRecord(depends_on) ? Object.keys(dependencies) : textsOf(depends_on)), ...linked]);
   return [...names].flatMap((other) => {
     const { condition, restart, required } = isRecord(dependencies[other]) ? dependencies[other] : {};
-    if (restart === true)
-      notes.add(`depends_on.${other}`, "restart is not carried over: a pod that runs is left alone");
+    if (isTrue(restart)) notes.add(`depends_on.${other}`, "restart is not carried over: a pod that runs is left alone");
     const target = podNames.get(other);
     if (target === podName)
       notes.add(`depends_on.${other}`, "is not carried over: the containers of a pod start together");

@@ -1,3 +1,4 @@
+import { NETWORK_ALIASES_ANNOTATION, requiredFormat } from "../../base/api/annotations.ts";
 import { formatBytes } from "../../base/api/quantity.ts";
 import { type InspectedContainer, type InspectedImage, noteSettings } from "./docker-settings.ts";
 import {
@@ -40,13 +41,24 @@ const PROPAGATIONS: Readonly<Record<string, string>> = {
 /**
  * Writes a pod for each container; containers that share the network of another one given become containers of its pod.
  * Only differences from the image are written.
+ * @param hostGateway the address of `host-gateway`, if it is known
  */
-export function importDocker(given: readonly DockerContainer[], findDevices: FindDevices): Imported {
+export function importDocker(
+  given: readonly DockerContainer[],
+  findDevices: FindDevices,
+  hostGateway?: string,
+): Imported {
   const notes = new ImportNotes();
   const pods = groupByNetwork(given, notes);
   const names = new Set<string>();
   const manifests = pods.flatMap((members) =>
-    toPod(uniqueName(podNameOf(members[0]!.container), names), members as [DockerContainer], findDevices, notes),
+    toPod(
+      uniqueName(podNameOf(members[0]!.container), names),
+      members as [DockerContainer],
+      findDevices,
+      notes,
+      hostGateway,
+    ),
   );
   const containers = given.map(({ container }) => container.Name.replace(/^\//, "")).join(" ");
   const first = [
@@ -86,6 +98,7 @@ function toPod(
   members: readonly [DockerContainer, ...DockerContainer[]],
   findDevices: FindDevices,
   all: ImportNotes,
+  hostGateway: string | undefined,
 ): object[] {
   const notes = all.of(`${name}: `);
   const volumes = new PodVolumes();
@@ -111,8 +124,9 @@ function toPod(
     network: NetworkMode,
     pid: PidMode,
     ipc: IpcMode,
-    hostname: hostnameOf(main, notes),
+    hostname: hostnameOf(main),
     hosts: ExtraHosts,
+    hostGateway,
     dns: Dns,
     dnsSearch: DnsSearch,
     dnsOptions: DnsOptions,
@@ -288,41 +302,43 @@ function toPorts(target: string, bindings: readonly { HostIp: string; HostPort: 
   return [...new Map(ports.map((port) => [JSON.stringify(port), port])).values()];
 }
 
-/** The host name given; without one the first alias in the network, because pods are found by their host name too. */
-function hostnameOf(container: InspectedContainer, notes: ImportNotes): string | undefined {
-  const { Id, Config, HostConfig, NetworkSettings } = container;
-  if (HostConfig.NetworkMode === "host") return undefined;
-  const own = podNameOf(container);
-  const aliases = new Set(Object.values(NetworkSettings.Networks).flatMap((network) => network?.Aliases ?? []));
-  const given = Config.Hostname === Id.slice(0, 12) ? "" : Config.Hostname;
-  for (const name of [Id.slice(0, 12), own, given, container.Name.slice(1)]) aliases.delete(name);
-  const usable = [...aliases].filter((name) => toDnsLabel(name) === name);
-  const hostname = given === "" ? usable[0] : toDnsLabel(given);
-  for (const name of aliases) {
-    if (name !== hostname)
-      notes.add(`--network-alias ${name}`, "is not carried over: pods are found by name and hostname");
-  }
-  return hostname === own ? undefined : hostname;
+/** The host name that was given. */
+function hostnameOf(container: InspectedContainer): string | undefined {
+  const { Id, Config, HostConfig } = container;
+  const usual = ["", Id.slice(0, 12), podNameOf(container)];
+  return HostConfig.NetworkMode === "host" || usual.includes(Config.Hostname) ? undefined : toDnsLabel(Config.Hostname);
 }
 
 /** The name of the pod: the DNS label nearest to that of the container. */
 const podNameOf = ({ Name }: InspectedContainer): string => toDnsLabel(Name.replace(/^\//, ""));
 
-/** The Docker network of the pod, and its fixed address, as annotations. */
+/** The Docker networks of the pod, its fixed address and its names besides that of the pod, as annotations. */
 function toNetworkAnnotations(container: InspectedContainer, notes: ImportNotes): Record<string, string> {
   const mode = container.HostConfig.NetworkMode;
   if (mode === "host" || mode === "none" || mode.startsWith("container:")) return {};
   const networks = Object.entries(container.NetworkSettings.Networks).filter(([name]) => name !== "bridge");
   // The network of docker run comes first, also when others were connected later.
   networks.sort(([a], [b]) => Number(b === mode) - Number(a === mode));
-  const [first, ...others] = networks;
-  for (const [name] of others) {
-    notes.add(`docker network connect ${name}`, "is not carried over: a pod is in one network");
+  if (networks.length === 0) return {};
+  const [address, ...others] = networks.map(
+    ([, settings]) => settings?.IPAMConfig?.IPv4Address || settings?.IPAMConfig?.IPv6Address,
+  );
+  for (const other of others) {
+    if (other)
+      notes.add(`--ip ${other}`, "is not carried over: a pod has a fixed address in the first of its networks");
   }
-  if (!first) return {};
-  const [name, settings] = first;
-  const address = settings?.IPAMConfig?.IPv4Address || settings?.IPAMConfig?.IPv6Address;
-  return { "kubelet-ts.io/network": name, ...(address && { "kubelet-ts.io/ip": address }) };
+  const names = new Set([container.Name.slice(1), ...networks.flatMap(([, settings]) => settings?.Aliases ?? [])]);
+  for (const name of [container.Id.slice(0, 12), podNameOf(container), container.Config.Hostname]) names.delete(name);
+  const aliases = [...names].filter((name) => {
+    const isName = requiredFormat(NETWORK_ALIASES_ANNOTATION, name) === undefined;
+    if (!isName) notes.add(`--network-alias ${name}`, "is not carried over: it is no name in a network");
+    return isName;
+  });
+  return {
+    "kubelet-ts.io/network": networks.map(([name]) => name).join(","),
+    ...(address && { "kubelet-ts.io/ip": address }),
+    ...(aliases.length > 0 && { [NETWORK_ALIASES_ANNOTATION]: aliases.join(",") }),
+  };
 }
 
 /** Volumes, binds, tmpfs, devices and /dev/shm of a container. */

@@ -7,7 +7,7 @@ import {
 } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
-import { toQuantity, toSeconds } from "./compose-text.ts";
+import { isTrue, toQuantity, toSeconds } from "./compose-text.ts";
 
 /** The result of an import. */
 export interface Imported {
@@ -181,6 +181,8 @@ interface PodSettings {
   hostname: string | undefined;
   /** `name=address` or `name:address`. */
   hosts: readonly string[];
+  /** The address of the machine that `host-gateway` means; undefined when it is not known. */
+  hostGateway?: string | undefined;
   dns: readonly string[];
   dnsSearch: readonly string[];
   /** `ndots:2`. */
@@ -221,7 +223,7 @@ export function toPodManifests(
       hostIPC: pod.ipc === "host" || undefined,
       shareProcessNamespace: pod.sharesProcesses || undefined,
       runtimeClassName: pod.runtime === "runc" ? undefined : pod.runtime,
-      hostAliases: toHostAliases(pod.hosts, members[0]),
+      hostAliases: toHostAliases(pod, members[0]),
       dnsPolicy: pod.dns.length > 0 ? "None" : undefined,
       dnsConfig: present({ nameservers: pod.dns, searches: pod.dnsSearch, options: dnsOptions }),
       ...hostnameOf(pod, members[0]),
@@ -382,9 +384,12 @@ function hostnameOf({ hostname = "", network }: PodSettings, { notes }: Containe
   return { hostname: label };
 }
 
-function toHostAliases(hosts: readonly string[], { at, notes }: ContainerSettings): object[] {
+function toHostAliases({ hosts, hostGateway }: PodSettings, { at, notes }: ContainerSettings): object[] {
   return hosts.flatMap((entry) => {
-    const [, hostname = "", ip = ""] = /^([^=:]+)[=:](.*)$/.exec(entry) ?? [];
+    const [, hostname = "", address = ""] = /^([^=:]+)[=:](.*)$/.exec(entry) ?? [];
+    const isGateway = address === "host-gateway" && hostGateway !== undefined;
+    const ip = isGateway ? hostGateway : address.replace(/^\[|\]$/g, "");
+    if (isGateway) notes.add(at("extra_hosts"), `${hostname} is ${ip}, the address of docker0 on this machine`);
     if (/^[\d.]+$|:/.test(ip)) return [{ ip, hostnames: [hostname] }];
     notes.add(at("extra_hosts"), `${entry} is not carried over: the address must be given`);
     return [];
@@ -393,7 +398,7 @@ function toHostAliases(hosts: readonly string[], { at, notes }: ContainerSetting
 
 /** A health check as a readiness probe: it only reports and does not restart the container. */
 function probeOf({ healthcheck: check, at, notes }: ContainerSettings): object | undefined {
-  if (!isRecord(check) || check.disable === true) return undefined;
+  if (!isRecord(check) || isTrue(check.disable)) return undefined;
   const test = typeof check.test === "string" ? ["CMD-SHELL", check.test] : textsOf(check.test ?? []);
   const [kind, ...words] = test;
   if (kind === undefined || kind === "NONE") return undefined;
@@ -401,7 +406,6 @@ function probeOf({ healthcheck: check, at, notes }: ContainerSettings): object |
   notes.add(at("healthcheck"), message);
   return present({
     exec: { command: kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words },
-    initialDelaySeconds: check.start_period === undefined ? undefined : toSeconds(textOf(check.start_period) ?? ""),
     periodSeconds: toSeconds(textOf(check.interval) ?? "30s") ?? 30,
     timeoutSeconds: toSeconds(textOf(check.timeout) ?? "30s") ?? 30,
     failureThreshold: Number(textOf(check.retries) ?? 3),

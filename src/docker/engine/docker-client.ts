@@ -176,6 +176,15 @@ export class DockerClient extends DockerConnection {
     }
   }
 
+  /** @throws DockerError 404 no such network, 403 the container is in it already */
+  async connectNetwork(
+    network: string,
+    body: { Container: string; EndpointConfig: object },
+    options: CallOptions = {},
+  ): Promise<void> {
+    await this.send("POST", `/networks/${segment(network)}/connect`, { ...options, json: body });
+  }
+
   /** Does nothing to one that runs. */
   async startContainer(id: string, options: CallOptions = {}): Promise<void> {
     await this.send("POST", `/containers/${segment(id)}/start`, options);

@@ -101,7 +101,6 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "services.healthcheck.disable": "healthcheck: {test: a, disable: true}",
   "services.healthcheck.interval": "healthcheck: {test: a, interval: 5s}",
   "services.healthcheck.retries": "healthcheck: {test: a, retries: 5}",
-  "services.healthcheck.start_period": "healthcheck: {test: a, start_period: 5s}",
   "services.healthcheck.test": "healthcheck: {test: [CMD, a]}",
   "services.healthcheck.timeout": "healthcheck: {test: a, timeout: 5s}",
   "services.hostname": "hostname: h",

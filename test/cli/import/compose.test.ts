@@ -24,8 +24,9 @@ function convert(file: Json, environment: Readonly<Record<string, string>> = {})
     findDevices: (path) => {
       const names = path === "/dev/dri" ? ["/card0", "/by-path/gpu"] : [""];
       const type = path.startsWith("/dev/loop") ? "BlockDevice" : "CharDevice";
-      return names.map((name) => ({ path: path + name, type }));
+      return path.startsWith("/dev/nvidia") ? [] : names.map((name) => ({ path: path + name, type }));
     },
+    hostGateway: "172.17.0.1",
   });
   const text = manifests.map((object) => JSON.stringify(object)).join("\n---\n");
   // The text begins with a comment because a stream that begins with { is one JSON value.
@@ -138,6 +139,8 @@ const KEYS = `
 network_mode: host, ports: ["80:80"] => hostNetwork: true
 pid: host => hostPID: true
 extra_hosts: ["a:10.0.0.1"] => hostAliases: [{ip: 10.0.0.1, hostnames: [a]}]
+extra_hosts: {a: ["10.0.0.1", "[::1]"]} => hostAliases: [{ip: 10.0.0.1, hostnames: [a]}, {ip: "::1", hostnames: [a]}]
+extra_hosts: ["host.docker.internal:host-gateway"] => hostAliases: [{ip: 172.17.0.1, hostnames: [host.docker.internal]}]
 dns: 9.9.9.9 => dnsPolicy: None, dnsConfig: {nameservers: [9.9.9.9]}
 restart: "on-failure:3" => restartPolicy: OnFailure
 tty: false => restartPolicy: Never
@@ -148,6 +151,10 @@ devices: ["/dev/dri/:/dev/gpus"] => volumes: [{name: dev-gpus-card0, hostPath: {
 devices: ["/dev/ttyUSB0:/dev/modem"] => volumes: [{name: dev-modem, hostPath: {path: /dev/ttyUSB0, type: CharDevice}}]
 hostname: mail.example.com => hostnameOverride: mail.example.com
 user: "root:44" => containers: [{securityContext: {runAsUser: 0, runAsGroup: 44}}]
+privileged: "yes", tty: "true", read_only: "no" => containers: [{securityContext: {privileged: true}, tty: true}]
+pull_policy: always => containers: [{imagePullPolicy: Always}]
+healthcheck: {test: [CMD, a], start_period: 5m} => containers: [{readinessProbe: {exec: {command: [a]}, periodSeconds: 30, timeoutSeconds: 30, failureThreshold: 3}}]
+entrypoint: [], command: [nginx, -t] => containers: [{command: [nginx, -t]}]
 entrypoint: [sh, -c], command: [echo $(HOME)] => containers: [{command: [sh, -c], args: [echo $$(HOME)]}]`;
 
 describe("keys", () => {
@@ -168,9 +175,13 @@ describe("keys", () => {
     [{ networks: { lan: { aliases: ["a b"] } } }, 'services.web.networks: the alias "a b" is not carried over'],
     [
       { networks: { lan: { ipv4_address: "10.0.0.2", ipv6_address: "fd00::2" } } },
-      "services.web.networks: ipv6_address is not carried over",
+      "services.web.networks: fd00::2 is not carried over: a pod has one fixed address",
     ],
-    [{ networks: ["a", "b"] }, "services.web.networks: the services name several networks"],
+    [{ gpus: "all" }, "services.web.gpus: all GPUs are asked for: one is written"],
+    [{ pull_policy: "daily" }, "services.web.pull_policy: daily is not carried over: the annotations"],
+    [{ entrypoint: "" }, "services.web.entrypoint: is empty, and that of the image is used"],
+    [{ command: [] }, "services.web.command: is empty, and that of the image is used"],
+    [{ extra_hosts: ["h:host-gateway"] }, "services.web.extra_hosts: h is 172.17.0.1, the address of docker0"],
     [{ volumes: ["/a:/a:shared"] }, "services.web.volumes[0]: the propagation shared is not carried over: rshared is"],
     [{ healthcheck: { test: ["CMD", "a"], start_interval: "1s" } }, "services.web.healthcheck.start_interval: is not"],
     [
@@ -315,9 +326,17 @@ describe("networks", () => {
     expect(networkOf(networks, declared)).toEqual({ annotations, notes: [note] });
   });
 
-  test("the settings of several networks are named in notes", () => {
-    const { notes } = networkOf(["front", "back"], { front: null, back: { internal: true } });
-    expect(notes).toContain("networks.back: internal: not carried over: all pods are in one network, shop");
+  test("several, that of the fixed address first; older files have the name below external", () => {
+    const declared = { front: null, back: { internal: true }, proxy: { external: { name: "edge" } } };
+    const joined = { front: null, proxy: null, back: { ipv4_address: "10.9.0.7" } };
+    expect(networkOf(joined, declared)).toEqual({
+      annotations: { "kubelet-ts.io/network": "shop_back,shop_front,edge", "kubelet-ts.io/ip": "10.9.0.7" },
+      notes: [
+        "create the network of the pods first: docker network create shop_front",
+        "the network of the pods is external: docker network create edge, unless it exists",
+        "create the network of the pods first: docker network create --internal shop_back",
+      ],
+    });
   });
 });
 

@@ -237,7 +237,7 @@ describe("a container of docker run", () => {
     expect(podOf({ host: { ...host, SecurityOpt: ["label=disable"] } }).notes).toEqual([]);
   });
 
-  test("a network, its address and its alias", () => {
+  test("two networks, its address and its alias", () => {
     const { pod, notes } = podOf({
       host: { NetworkMode: "shop" },
       NetworkSettings: {
@@ -248,9 +248,13 @@ describe("a container of docker run", () => {
         },
       },
     });
-    expect(pod.metadata.annotations).toEqual({ "kubelet-ts.io/network": "shop", "kubelet-ts.io/ip": "10.1.2.3" });
-    expect(pod.spec.hostname).toBe("www");
-    expect(notes).toEqual(["web: docker network connect other: is not carried over: a pod is in one network"]);
+    expect(pod.metadata.annotations).toEqual({
+      "kubelet-ts.io/network": "shop,other",
+      "kubelet-ts.io/ip": "10.1.2.3",
+      "kubelet-ts.io/network-aliases": "www",
+    });
+    expect(pod.spec.hostname).toBeUndefined();
+    expect(notes).toEqual([]);
   });
 
   test("a health check is a readiness probe", () => {
@@ -258,7 +262,6 @@ describe("a container of docker run", () => {
     const { main, read } = podOf({ config: { Healthcheck } });
     expect(main.readinessProbe).toEqual({
       exec: { command: ["true"] },
-      initialDelaySeconds: 2,
       periodSeconds: 5,
       timeoutSeconds: 30,
       failureThreshold: 2,
