@@ -15,7 +15,7 @@ import { computeIngressConfig, findRefused, type IngressConfig, isServedHere } f
 import type { IngressPorts } from "../plan/nginx-config.ts";
 import { ServicePods } from "../plan/service-endpoints.ts";
 import type { ObservedPods } from "./controller.ts";
-import { CONFIG_KEY, INGRESS_SECRET, type IngressOutcome } from "./ingress-pod.ts";
+import { CONFIG_KEY, INGRESS_SCRIPT, INGRESS_SECRET, type IngressOutcome, SCRIPT_KEY } from "./ingress-pod.ts";
 import type { ServiceManager } from "./service-manager.ts";
 import { objectUid } from "./workload-records.ts";
 
@@ -155,9 +155,8 @@ export class IngressManager {
   #withServer(state: DesiredState, { text, files }: IngressConfig): DesiredState {
     const pods = [...state.pods, this.#deps.pod];
     pods.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
-    const data = Object.fromEntries(
-      [[CONFIG_KEY, text] as const, ...files].map(([name, value]) => [name, Buffer.from(value).toString("base64")]),
-    );
+    const all = [[CONFIG_KEY, text] as const, [SCRIPT_KEY, INGRESS_SCRIPT] as const, ...files];
+    const data = Object.fromEntries(all.map(([name, value]) => [name, Buffer.from(value).toString("base64")]));
     const secret: Secret = { metadata: INGRESS_SECRET, data, type: "Opaque" };
     return { ...state, pods, secrets: new Map(state.secrets).set(podFullName(INGRESS_SECRET), secret) };
   }

@@ -1,11 +1,13 @@
+import { hex32 } from "../base/text/canonical-json.ts";
 import { HEALTH_HOST, HEALTH_PATH, INGRESS_DIRECTORY, type IngressPorts } from "../plan/nginx-config.ts";
 
 const NAMESPACE = "kube-system";
 /** Name of the Secret with the configuration: the node's own, which no source has. */
 const SECRET = "ingress.kubelet-ts.io";
 export const INGRESS_SECRET = { namespace: NAMESPACE, name: SECRET };
-/** Key of nginx.conf in it. */
+/** Keys in it: of nginx.conf, and of the script that the pod runs. */
 export const CONFIG_KEY = "next.conf";
+export const SCRIPT_KEY = "run.sh";
 /** Volume in which the server works, and the file in it with the fate of a configuration. */
 export const INGRESS_VOLUME = "run";
 export const OUTCOME_FILE = "outcome";
@@ -32,18 +34,26 @@ const BIND_SECONDS = 4;
 /**
  * Runs in the pod, so that it needs no kubelet-ts: tests a new configuration, and has nginx use it. Requests in flight are
  * finished by the workers that have them. A configuration that nginx refuses changes nothing; it lies there until the next
- * one, and its refusal stays told as long. `..data` is the link that changes with the files of a volume.
+ * one, and its refusal stays told as long. `..data` is the link that changes with the files of a volume. Another version
+ * of the script, which is a file too, takes the place of this one and of its nginx, which goes on.
  */
 const SCRIPT = `
 umask 077
 cd ${INGRESS_DIRECTORY} || exit 1
 chmod 755 .
-nginx= seen= up=0
-tell() { printf '%s %s\\n%s\\n' "$(sed -n '1s/# //p' "$1")" "$2" "$3" > outcome.new && mv -f outcome.new ${OUTCOME_FILE}; }
-end() { [ -z "$nginx" ] || { kill -QUIT "$nginx"; wait "$nginx"; }; exit 0; }
+nginx=\${1-} seen= up=0
+revision() { sed -n '1s/# //p' "$1"; }
+tell() { printf '%s %s\\n%s\\n' "$(revision "$1")" "$2" "$3" > outcome.new && mv -f outcome.new ${OUTCOME_FILE}; }
+end() {
+  [ -z "$nginx" ] || { kill -QUIT "$nginx"; wait "$nginx"; }
+  # One that another script started cannot be waited for.
+  while [ -n "$nginx" ] && kill -0 "$nginx" 2>/dev/null; do sleep 1 & wait $!; done
+  exit 0
+}
 trap end TERM QUIT INT
 update() {
   cp -f /config/"$1"/* . || return
+  [ "$(revision ${SCRIPT_KEY})" = "$version" ] || exec /bin/sh "$PWD/${SCRIPT_KEY}" "$nginx"
   for file in auth-*; do [ ! -e "$file" ] || chmod 644 "$file"; done
   seen=$1
   if ! message=$(nginx -t -q -c "$PWD/${CONFIG_KEY}" 2>&1); then
@@ -69,6 +79,9 @@ while :; do
 done
 `;
 
+/** The file of {@link SCRIPT_KEY}. */
+export const INGRESS_SCRIPT = `# ${hex32(SCRIPT)}\nversion=${hex32(SCRIPT)}${SCRIPT}`;
+
 /** The manifest of the ingress server. It does not depend on what is served: only another image or port restarts it. Pure. */
 export const ingressPodManifest = (image: string, ports: IngressPorts): object => ({
   apiVersion: "v1",
@@ -87,7 +100,7 @@ export const ingressPodManifest = (image: string, ports: IngressPorts): object =
         name: "nginx",
         image,
         imagePullPolicy: "IfNotPresent",
-        command: ["/bin/sh", "-c", SCRIPT],
+        command: ["/bin/sh", `/config/${SCRIPT_KEY}`],
         ports: [
           { name: "http", containerPort: ports.http },
           { name: "https", containerPort: ports.https },

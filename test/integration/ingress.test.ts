@@ -1,6 +1,9 @@
 import { expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
+import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { BINARY } from "../support/kubelet-process.ts";
 import { list, object, podSpec, shell, sleeper, workload } from "../support/manifests.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { type CertificateFiles, TestCertificates } from "../support/test-certificates.ts";
@@ -74,7 +77,7 @@ function ingress(
 async function startNode(node: TestNode, flags: readonly string[] = []) {
   const [http, https] = [node.kubeletPort, node.cadvisorPort];
   const args = [`--ingress-image=${IMAGE}`, `--ingress-ports=${http},${https}`, "--port=0", "--cadvisor-port=0"];
-  const start = () => node.start([...args, ...flags]);
+  const start = (options?: { prefix: string[] }) => node.start([...args, ...flags], options);
   const kubelet = await start();
   /** The answer to a request: `200 text`, or its redirect. */
   const ask = async (host: string, path = "/", init: RequestInit = {}) => {
@@ -144,6 +147,18 @@ const openWebSocket = (port: number, host: string) =>
     socket.onopen = () => resolve(socket);
     socket.onerror = () => resolve(undefined);
   });
+
+const RUNNING_SCRIPT = "/run/ingress/run.sh";
+
+/** The program with another text in the script of the ingress server, as long as the one it has. */
+function otherVersion(): string {
+  const program = readFileSync(BINARY);
+  const text = "# One that another script started";
+  for (let at = program.indexOf(text); at >= 0; at = program.indexOf(text)) program.write(text.toUpperCase(), at);
+  const path = join(tempDir(), "kubelet-ts");
+  writeFileSync(path, program, { mode: 0o755 });
+  return path;
+}
 
 const serverId = async (node: TestNode) => (await node.runningContainer("nginx")).Id;
 
@@ -258,7 +273,7 @@ describeWithEngine("the ingress server", () => {
     expect(await serverId(node)).toBe(before);
   });
 
-  test("an upgraded connection and a request in flight survive a change; a kill -9 of kubelet-ts is not noticed", async () => {
+  test("WebSockets and requests in flight survive a change, a kill -9, and an upgrade to another script of the server", async () => {
     const node = testNode();
     const echo = [
       sleeper("echo", { name: "echo" }, {}, { labels: { app: "echo" } }),
@@ -301,10 +316,15 @@ describeWithEngine("the ingress server", () => {
     expect(await slow).toBe("200 at last");
     await kubelet.kill();
     expect(await ask("new.test")).toStartWith("200 web");
-    await start();
+    const scriptOf = async () => (await node.run(`exec -n kube-system ingress -- head -n 1 ${RUNNING_SCRIPT}`)).stdout;
+    const script = await scriptOf();
+    await start({ prefix: ["sh", "-c", `shift; exec ${otherVersion()} "$@"`, "sh"] });
     await node.until("all pods again", async () => (await node.pods()).length === 3);
+    await node.until("the other script", async () => ![script, ""].includes(await scriptOf()));
+    const last = ask("echo.test", "/slow");
     node.removeManifest("new.yaml");
     await untilAnswered("new.test", "/", "404");
+    expect(await last).toBe("200 at last");
     const { failures, count } = await stop();
     expect(failures).toEqual([]);
     expect(count).toBeGreaterThan(100);
