@@ -305,8 +305,8 @@ export interface ObservedPods {
   pods(): readonly Pod[];
   /** All containers were inspected, and nothing is left of this pod. */
   isGone(uid: PodUID): boolean;
-  /** All containers were inspected at least once. */
-  readonly isSynced: boolean;
+  /** The status of this pod tells what the engine has of it. */
+  isObserved(uid: PodUID): boolean;
   onChange(listener: () => void): () => void;
 }
 

@@ -29,10 +29,10 @@ interface IngressManagerDeps {
   ports: IngressPorts;
   /** The server: made while there is an Ingress. */
   pod: DesiredPod;
-  kubelet: Omit<ObservedPods, "isGone">;
+  kubelet: Pick<ObservedPods, "pods" | "onChange">;
   services: Pick<ServiceManager, "holderOfPort">;
-  /** Every source was read, though a text that was never right may be unknown. */
-  isRead: () => boolean;
+  /** Every source was read, and each pod was observed. */
+  isSettled: () => boolean;
   /** Fate of the last configuration that the server has seen; undefined: nothing yet. */
   readOutcome: () => IngressOutcome | undefined;
   /** Gets every state, with the server and its configuration in it. */
@@ -113,10 +113,9 @@ export class IngressManager {
   }
 
   #update(isNewState: boolean): void {
-    const { kubelet, isRead, publish } = this.#deps;
+    const { publish } = this.#deps;
     const [state, isComplete] = this.#last!;
-    // Before, pods would be missing in the configuration of a server that runs.
-    if (kubelet.isSynced && isRead()) {
+    if (this.#deps.isSettled()) {
       const config = this.#compute(state);
       if (config.revision !== this.#config?.revision) {
         isNewState = true;

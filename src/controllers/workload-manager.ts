@@ -70,6 +70,9 @@ export class WorkloadManager {
   #prepared: PreparedState = prepareState(this.#state);
   #warned = new Set<string>();
   #isComplete = false;
+  /** Pods of the newest state that was published. */
+  #published: readonly DesiredPod[] | undefined;
+  #isSettled = false;
   /** Uids of ReplicaSets that a Deployment has adopted again. */
   readonly #takenOver = new Set<string>();
   /** The pod of a Job has ended: the node may take one that it refused. */
@@ -121,9 +124,15 @@ export class WorkloadManager {
     this.#sync(true);
   }
 
-  /** Every source was read, though a text that was never right may be unknown. */
-  get isRead(): boolean {
-    return this.#observer.isRead;
+  /**
+   * Every source was read, though a text that was never right may be unknown, and each pod found there was observed. Before,
+   * pods that run would be missing in what leads to them.
+   */
+  get isSettled(): boolean {
+    const { kubelet } = this.#deps;
+    this.#isSettled ||=
+      this.#observer.isRead && !!this.#published?.every(({ pod }) => kubelet.isObserved(pod.metadata.uid!));
+    return this.#isSettled;
   }
 
   /** Calls back after each reconciliation of the workloads. */
@@ -206,6 +215,7 @@ export class WorkloadManager {
   #sync(isNewState: boolean): void {
     if (this.#isStopped) return;
     const { kubelet, services, rewriteHosts } = this.#deps;
+    const { isSettled } = this;
     const pods = kubelet.pods();
     const statuses = this.#observer.update(pods);
     if (isNewState && this.#observer.isRead) services.setServices(this.#prepared.services);
@@ -223,10 +233,12 @@ export class WorkloadManager {
     if (isChanged) this.#records.save();
     this.#setTimer();
     const state = this.#pods.merge(this.#state, this.#prepared, isNewState || this.#hasFreedSlot);
-    if (state) this.#deps.publish(state, this.#isComplete);
+    if (state) {
+      this.#published = state.pods;
+      this.#deps.publish(state, this.#isComplete);
+    }
     this.#hasFreedSlot = false;
-    // Before every source was read, names that are missing may only be unknown.
-    if (kubelet.isSynced && this.#observer.isRead) services.update(this.#prepared.services, pods, rewriteHosts);
+    if (isSettled) services.update(this.#prepared.services, pods, rewriteHosts);
     for (const listener of this.#listeners) listener();
   }
 

@@ -204,6 +204,11 @@ export class Kubelet {
     return this.isSynced && !this.#workers.has(uid) && !this.#workers.hasLeftovers(uid) && !this.#cache.refOf(uid);
   }
 
+  /** The status of this pod tells what the engine has of it: that of a pod which runs since before is not yet Pending. */
+  isObserved(uid: PodUID): boolean {
+    return this.#blocked.get(uid) !== undefined || this.#workers.get(uid)?.status !== undefined;
+  }
+
   rejection(uid: PodUID): Rejection | undefined {
     return this.#blocked.rejection(uid);
   }

@@ -156,7 +156,7 @@ function aManager(kept: KeptState = { state: undefined }) {
   const published: DesiredState[] = [];
   const manager = new WorkloadManager({
     ...managerDeps(new FakeClock(), kept),
-    kubelet: { pods: () => [], isGone: () => true, isSynced: false, onChange: () => () => {} },
+    kubelet: { pods: () => [], isGone: () => true, isObserved: () => false, onChange: () => () => {} },
     publish: (state) => void published.push(state),
   });
   return {

@@ -54,8 +54,7 @@ function aManager() {
   const events: string[] = [];
   const world = {
     pods: [] as Pod[],
-    isSynced: true,
-    isRead: true,
+    isSettled: true,
     outcome: undefined as IngressOutcome | undefined,
     holder: undefined as string | undefined,
     changed: () => {},
@@ -73,9 +72,6 @@ function aManager() {
     pod: SERVER,
     kubelet: {
       pods: () => world.pods,
-      get isSynced() {
-        return world.isSynced;
-      },
       onChange(listener) {
         world.changed = listener;
         world.listeners += 1;
@@ -85,7 +81,7 @@ function aManager() {
       },
     },
     services: { holderOfPort: () => world.holder },
-    isRead: () => world.isRead,
+    isSettled: () => world.isSettled,
     readOutcome: () => world.outcome,
     publish: (state, isComplete) => void published.push([state, isComplete]),
   });
@@ -119,10 +115,10 @@ test("the server is there while there is an Ingress of the node's classes", () =
 
 test("before pods and sources are known no configuration is written, and no pod is removed", async () => {
   const { manager, clock, world, published, names } = aManager();
-  world.isSynced = false;
+  world.isSettled = false;
   manager.setDesired(stateOf(ingress("a")), true);
   expect([names(), published.at(-1)![1]]).toEqual([[], false]);
-  world.isSynced = true;
+  world.isSettled = true;
   world.changed();
   await clock.advance(20);
   expect([names(), published.at(-1)![1]]).toEqual([["ingress-node1"], true]);

@@ -19,7 +19,7 @@ function aManager(kept: KeptState = { state: undefined }) {
   const world = {
     clock,
     published: [] as DesiredState[],
-    isSynced: true,
+    isObserved: true,
     rewritten: [] as string[],
     listeners,
     events: [] as string[],
@@ -64,9 +64,7 @@ function aManager(kept: KeptState = { state: undefined }) {
     kubelet: {
       pods: running,
       isGone: (uid) => !running().some(({ metadata }) => metadata.uid === uid),
-      get isSynced() {
-        return world.isSynced;
-      },
+      isObserved: () => world.isObserved,
       onChange: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
@@ -390,14 +388,17 @@ describe("a text that was never right is unknown", () => {
     expect(world.rewritten).toEqual(world.names);
   });
 
-  test("names wait for sources that were not read yet, and for the engine", () => {
+  test("names wait for sources that were not read yet, and until each pod was observed", () => {
     const world = aManager();
-    world.isSynced = false;
+    world.isObserved = false;
     world.set(service, deployment("web"));
-    world.isSynced = true;
+    world.manager.refresh();
+    world.isObserved = true;
     world.manager.setDesired(state(service, deployment("web")), false);
     world.manager.refresh();
     expect(world.rewritten).toEqual([]);
+    world.set(service, deployment("web"));
+    expect(world.rewritten).toEqual(world.names);
   });
 
   test("Recreate starts the new pod when the old one is gone", async () => {

@@ -111,7 +111,7 @@ export async function assembleKubelet(input: AssembleInput) {
   });
   /** Ingresses to a server, between the Secrets with all values and the kubelet; undefined without a local API. */
   const ingresses = hasLocalApi
-    ? buildIngressManager(context, { kubelet, services: serviceManager, isRead: () => workloads.isRead })
+    ? buildIngressManager(context, { kubelet, services: serviceManager, isSettled: () => workloads.isSettled })
     : undefined;
   const dnsServer = buildDnsServer(context, serviceManager, (state, isComplete) =>
     secretValues.setDesired(state, isComplete),
@@ -240,7 +240,7 @@ const MAX_OUTCOME_BYTES = 16 * 1024;
 
 function buildIngressManager(
   { options, node, clock, logger, recorder }: NodeContext,
-  parts: { kubelet: Kubelet; services: ServiceManager; isRead: () => boolean },
+  parts: { kubelet: Kubelet; services: ServiceManager; isSettled: () => boolean },
 ): IngressManager {
   const { kubelet } = parts;
   const [http = 0, https = 0] = options.ingressPorts.split(",").map(Number);
