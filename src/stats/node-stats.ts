@@ -72,7 +72,7 @@ const OTHERS_WITHIN_MS = 1_000;
 /** Time between the two samples after a pause: a multiple of the kernel's throttling period, which a throttled container must show. */
 const COLD_WINDOW_MS = 300;
 
-/** The measurements of this node. Measures on demand: 180 s after the last request there is neither a timer nor an open file. */
+/** The measurements of this node. Measures on demand. */
 export class NodeStats {
   readonly reader: CgroupReader;
   readonly options: NodeStatsOptions;

@@ -274,7 +274,6 @@ export class Sampler {
   #startSample(detail: Detail, nowMs: number) {
     let specs = SPECS_PER_SAMPLE;
     this.#sampleCount++;
-    if (this.#isIdle) this.#tracked.clear();
     /** @param key names the cgroup over time @param directories looked up when the key is new @param pid of its main process; 0: none */
     return (
       key: string,

@@ -159,10 +159,14 @@ describe("cgroup v1 and hybrid", () => {
   });
 
   test("basics leave out what a summary does not show", () => {
-    const { sampler } = setUp("cgroup-v1");
-    const [pod] = sampler.sample("basics").pods;
+    const { sampler, cgroup } = setUpOwn("cgroup-v1");
+    writeFileSync(join(cgroup, "memory/cgroup.procs"), "1\n2\n");
+    const { pods, root } = sampler.sample("basics");
+    expect(root!.stats.processIds).toEqual([]);
+    const [pod] = pods;
     const { stats } = pod!.containers[0]!.cgroup;
     expect(stats).toMatchObject({ pids: undefined, blockIo: [], pressure: undefined });
+    expect(stats.processIds).not.toEqual([]);
     expect(stats.cpu).toMatchObject({ usageNanoseconds: 4_417_372_970, userNanoseconds: undefined });
     expect(pod!.sandbox).toBeUndefined();
   });
@@ -233,6 +237,14 @@ test("rates begin again after 90 s without a request, for which no timer runs", 
   await clock.advance(200_000);
   expect(sampler.isCold("basics")).toBe(true);
   expect(clock.pendingTimers).toBe(0);
+});
+
+test("after a pause known cgroups are not looked for again", async () => {
+  const { sampler, clock, proc } = setUpOwn("cgroup-v1");
+  sampler.sample("basics");
+  rmSync(join(proc, "1002", "cgroup"));
+  await clock.advance(200_000);
+  expect(sampler.sample("basics").pods[0]!.containers).toHaveLength(1);
 });
 
 test("any cgroup can be measured once; one that does not exist is undefined", () => {

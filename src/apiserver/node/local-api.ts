@@ -53,6 +53,8 @@ interface LocalApiDeps {
 /** Blocking calls that are made in another thread. */
 interface LocalApiBackground {
   readonly textFiles: TextFiles;
+  /** For files that are read every few seconds. */
+  readonly repeatedFiles: Pick<TextFiles, "readText">;
   readonly tasks: {
     /** Names the process that listens on a port. */
     findPortHolder(port: number): Promise<string | undefined>;
@@ -284,7 +286,7 @@ export class LocalApi implements ObjectAccess {
       ...current.server,
       clientCas: [
         ...current.authorities,
-        ...(clientCaFile === "" ? [] : await readAuthorities(background.textFiles, clientCaFile)),
+        ...(clientCaFile === "" ? [] : await readAuthorities(background.repeatedFiles, clientCaFile)),
       ],
     });
     const listener = new Listener(

@@ -72,7 +72,7 @@ export function liveOptions<const M extends Record<string, keyof KubeletOptions>
 
 /** Files of certificates, and the process that makes them. */
 export const certificateStore = ({ background }: NodeContext): CertificateStore => ({
-  files: background.textFiles,
+  files: background.repeatedFiles,
   makeCertificate: makeSelfSigned,
 });
 

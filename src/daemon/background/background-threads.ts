@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import {
   FileSlot,
@@ -90,6 +91,8 @@ export class BackgroundThreads {
   readonly tasks: Threaded<BackgroundTasks>;
   /** Quick calls that are not worth a thread of their own. */
   readonly slot: FileSlot;
+  /** As {@link textFiles}, for the few files that are read again every few seconds: no thread starts for an unchanged one. */
+  readonly repeatedFiles: TextFiles;
   readonly #clock: Clock;
   readonly #pool: WorkerPool;
 
@@ -104,6 +107,8 @@ export class BackgroundThreads {
       return [task, run] as const;
     });
     this.tasks = Object.fromEntries(tasks) as unknown as Threaded<BackgroundTasks>;
+    const unchanged = new UnchangedTexts(this.textFiles, this.slot);
+    this.repeatedFiles = { ...this.textFiles, readText: (path, maxBytes) => unchanged.read(path, maxBytes) };
   }
 
   /** Text files of the administrator, anywhere on the host. */
@@ -116,6 +121,37 @@ export class BackgroundThreads {
   async settled(): Promise<void> {
     await Promise.race([this.#pool.settled(), this.#clock.sleep(SETTLE_MS)]);
   }
+}
+
+/** Local disks answer within milliseconds; a longer check is left to a thread. */
+const CHECK_TIMEOUT_MS = 1_000;
+
+/** Texts of files, read again when a file is another one or has changed. */
+class UnchangedTexts {
+  readonly #files: Pick<TextFiles, "readText">;
+  readonly #slot: FileSlot;
+  readonly #known = new Map<string, { state: string; text: string | undefined }>();
+
+  constructor(files: Pick<TextFiles, "readText">, slot: FileSlot) {
+    this.#files = files;
+    this.#slot = slot;
+  }
+
+  async read(path: string, maxBytes: number): Promise<string | undefined> {
+    const state = await this.#slot.run(() => readState(path), CHECK_TIMEOUT_MS).catch(() => undefined);
+    const known = this.#known.get(path);
+    if (known && known.state === state) return known.text;
+    this.#known.delete(path);
+    const text = await this.#files.readText(path, maxBytes);
+    if (state !== undefined) this.#known.set(path, { state, text });
+    return text;
+  }
+}
+
+/** Distinguishes two states of a file without reading it. */
+async function readState(path: string): Promise<string> {
+  const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+  return [dev, ino, size, mtimeNs, ctimeNs].join();
 }
 
 function startWorker(): PoolThread {

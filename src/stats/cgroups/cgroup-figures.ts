@@ -5,7 +5,7 @@ import { readText } from "./kernel-files.ts";
 export interface CgroupStats {
   cpu: CpuStats;
   memory: MemoryStats;
-  /** Processes in this very cgroup, not those below it. */
+  /** Processes in this very cgroup, not those below it. With `basics` only those of containers are read. */
   processIds: readonly string[];
   /** `current`: tasks, threads included. */
   pids?: { current: number } | undefined;

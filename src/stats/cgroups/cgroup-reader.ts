@@ -116,7 +116,7 @@ export class CgroupReader {
     return {
       cpu,
       memory: readMemory(directories, read, { all, meminfo: () => readText(meminfoPath) }),
-      processIds: (readText(`${mainDirectory(directories)}/cgroup.procs`) ?? "").split("\n").filter(Boolean),
+      processIds: all || kind === "container" ? readProcessIds(directories) : [],
       pressure: showsPressure ? readPressure(read) : undefined,
       pids: current === undefined ? undefined : { current },
       blockIo: all && kind !== "group" ? readBlockIo(directories, read) : [],
@@ -169,6 +169,9 @@ const fileReader = (directories: CgroupDirectories) => (controller: keyof Cgroup
   const directory = directories[controller];
   return directory && readText(`${directory.path}/${name}`);
 };
+
+const readProcessIds = (directories: CgroupDirectories): string[] =>
+  (readText(`${mainDirectory(directories)}/cgroup.procs`) ?? "").split("\n").filter(Boolean);
 
 function readHugetlbNames(path: string): string[] {
   const names = namesIfReadable(path).map((name) => /^hugetlb\.\d+[KMG]B(?=\.)/.exec(name)?.[0]);

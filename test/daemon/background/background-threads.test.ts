@@ -1,10 +1,12 @@
 import { expect, test } from "bun:test";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { TaskRequest, TaskResponse } from "../../../src/base/concurrency/worker-pool.ts";
 import { SystemClock } from "../../../src/base/host/system-clock.ts";
 import { BackgroundThreads } from "../../../src/daemon/background/background-threads.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 import { readManifests } from "../../../src/sources/manifest-files.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -40,4 +42,29 @@ test("an exit waits for the files that are being written", async () => {
   void threads.replaceFile(join(base, "state/a.json"), "{}", { durable: true });
   await background.settled();
   expect(readdirSync(join(base, "state"))).toEqual(["a.json"]);
+});
+
+test("a file that is read again and again starts a thread only when it has changed", async () => {
+  const path = join(tempDir(), "kubelet.crt");
+  const clock = new FakeClock();
+  const read: string[] = [];
+  const { repeatedFiles } = new BackgroundThreads(clock, () => {
+    let respond: (response: TaskResponse) => void = () => {};
+    return {
+      postMessage: ({ id, task }: TaskRequest) => {
+        read.push(task);
+        respond({ id, ok: true, value: readFileSync(path, "utf8") });
+      },
+      onResponse: (listener) => {
+        respond = listener;
+      },
+      onError: () => {},
+      terminate: () => {},
+    };
+  });
+  const readAgain = () => repeatedFiles.readText(path, 100);
+  writeFileSync(path, "one");
+  expect([await readAgain(), await readAgain(), read.length]).toEqual(["one", "one", 1]);
+  writeFileSync(path, "two!");
+  expect([await readAgain(), await readAgain(), read.length]).toEqual(["two!", "two!", 2]);
 });
