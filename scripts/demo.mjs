@@ -2,7 +2,7 @@
  * `npm run demo`           a pod on this machine, from nothing
  * `npm run demo -- --down` removes it again
  */
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -69,7 +69,11 @@ async function up() {
   // Reported when it is awaited.
   building.catch(() => {});
   const { endpoint } = await ensureEngine();
-  await ensureImages(endpoint, EXAMPLE_IMAGES);
+  const manifest = readFileSync(join(ROOT, MANIFEST), "utf8");
+  await ensureImages(
+    endpoint,
+    EXAMPLE_IMAGES.filter(({ name }) => manifest.includes(name)),
+  );
   await building;
 
   mkdirSync(ROOT_DIR, { recursive: true });

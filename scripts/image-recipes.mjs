@@ -177,6 +177,27 @@ async function makeDnsmasq() {
   });
 }
 
+async function makeRedis() {
+  return await withProgram("/usr/bin/redis-check-rdb", ["redis-tools"], async (root) => {
+    // The server is the program that checks its files, by another name.
+    const programs = { "redis-server": "redis-check-rdb", "redis-cli": "redis-cli" };
+    const paths = Object.entries(programs).map(([name, file]) => [name, join(root, "usr/bin", file)]);
+    const libraries = (await Promise.all(paths.map(([, path]) => librariesOf(path, root)))).flat();
+    const files = [
+      ...(await busyboxTree()),
+      usersOf("redis:x:999:999::/home/redis:/bin/sh"),
+      groupsOf("redis:x:999:"),
+      ...new Map(libraries.map((entry) => [entry.path, entry])).values(),
+      ...paths.map(([name, path]) => ({ path: `usr/bin/${name}`, mode: 0o755, data: readFileSync(path) })),
+      { path: "data", directory: true },
+    ];
+    return {
+      entries: withParents(files),
+      config: { Env: [USUAL_PATH], Cmd: ["redis-server"], WorkingDir: "/data", ExposedPorts: { "6379/tcp": {} } },
+    };
+  });
+}
+
 /** Adds the folders that entries lie in and that have no entry of their own yet. */
 function withParents(entries) {
   const known = new Set(entries.filter((entry) => entry.directory).map((entry) => entry.path));
@@ -202,6 +223,7 @@ const TEST_CONFIG = { Env: ["PATH=/bin"], Cmd: ["sh"] };
 /** @type {readonly Recipe[]} */
 export const EXAMPLE_IMAGES = [
   { name: "nginx:1.22", pullable: true, make: makeNginx },
+  { name: "redis:7.0", pullable: true, make: makeRedis },
   { name: "busybox:1.35", pullable: true, make: fromBusybox({ Env: [USUAL_PATH], Cmd: ["sh"] }) },
 ];
 

@@ -167,7 +167,7 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
 const NEEDS_NAMES = "compose-import.yaml";
 
 /** Examples of what runs only while a kubelet runs. */
-const NEEDS_KUBELET = ["cron-job.yaml", "ingress-tls.yaml"];
+const NEEDS_KUBELET = ["cron-job.yaml", "database.yaml", "ingress-tls.yaml"];
 const FILES = readdirSync(EXAMPLES).filter(
   (name) => name.endsWith(".yaml") && !NEEDS_KUBELET.includes(name) && (hasNetworkNames || name !== NEEDS_NAMES),
 );
@@ -203,6 +203,27 @@ describeWithEngine("examples run as they are", () => {
     const page = () => ask(`https://127.0.0.1:${https}/`).catch(() => undefined);
     await node.until("the page", async () => (await page())?.status === 200);
     expect((await ask(`http://127.0.0.1:${http}/`)).status).toBe(308);
+  });
+
+  test.concurrent("database.yaml: a client that holds a connection counts on when the pod of the database is replaced", async () => {
+    const node = testNode();
+    node.writeManifest("database.yaml", readExample("database.yaml", node).text);
+    await using cleanUp = new AsyncDisposableStack();
+    cleanUp.defer(async () => {
+      await node.cleanUp();
+      await node.docker.removeVolume(`${sharedName(node)}-db-0`);
+    });
+    await node.start();
+    const client = await node.runningContainer("client");
+    const count = async () => Number(/(\d+)\n$/.exec(await node.logs(client.Id))?.[1] ?? 0);
+    await node.until("a count", async () => (await count()) > 1);
+    const before = await node.runningContainer("redis");
+    expect((await node.run("delete pod db-0")).exitCode).toBe(0);
+    await node.until("another pod", async () => (await node.runningContainer("redis")).Id !== before.Id);
+    const kept = await count();
+    await node.until("the next count", async () => (await count()) > kept);
+    expect((await node.runningContainer("client")).Id).toBe(client.Id);
+    expect((await node.logs(client.Id)).match(/^1$/gm)).toHaveLength(1);
   });
 
   test.concurrent.each(FILES)("%s, twice: the second time changes nothing", async (file) => {
