@@ -4,7 +4,8 @@ import type { Service } from "../base/api/service.ts";
 import type { WorkloadObject } from "../base/model/desired-object.ts";
 import { namespaceOf } from "../base/model/identity.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
-import { ipsOf, type ServicePods, targetPortOf } from "../plan/service-endpoints.ts";
+import type { IpFamily } from "../base/text/ip-range.ts";
+import { ipOf, type ServicePods, targetPortOf } from "../plan/service-endpoints.ts";
 import { objectUid } from "./workload-records.ts";
 
 interface EndpointPort {
@@ -21,21 +22,23 @@ interface PodGroup {
 
 /**
  * The Endpoints and EndpointSlices of a Service, by which clients of the API see where it leads; none without a selector. Pure.
- * Source: the endpoints and endpointslice controllers; slices are not split, and of IPv4 alone.
+ * Source: the endpoints and endpointslice controllers; slices are not split. Endpoints are those of the first family.
+ * @param families of the Service
  */
 export function toEndpointObjects(
   service: Service,
   pods: ServicePods,
-  { nodeName, startedAt }: { nodeName: string; startedAt: string },
+  { nodeName, startedAt, families }: { nodeName: string; startedAt: string; families: readonly IpFamily[] },
 ): WorkloadObject[] {
   const { name = "", labels = {}, creationTimestamp = startedAt } = service.metadata;
   if (service.spec.type === "ExternalName" || Object.keys(service.spec.selector ?? {}).length === 0) return [];
   const namespace = namespaceOf(service);
-  const groups = groupPods(service, pods.selectedBy(service));
+  const selected = pods.selectedBy(service);
+  const [first = "IPv4"] = families;
   const isPublished = (pod: Pod) => service.spec.publishNotReadyAddresses === true || hasCondition(pod.status, "Ready");
   const targetOf = (pod: Pod) => ({ kind: "Pod", namespace, name: pod.metadata.name, uid: pod.metadata.uid });
-  const addressOf = (pod: Pod) => ({ ip: ipv4Of(pod), nodeName, targetRef: targetOf(pod) });
-  const subsets = groups.map(({ ports, pods: all }) => {
+  const addressOf = (pod: Pod) => ({ ip: ipOf(pod, first), nodeName, targetRef: targetOf(pod) });
+  const subsets = groupPods(service, selected, first).map(({ ports, pods: all }) => {
     const [ready, others] = [all.filter(isPublished), all.filter((pod) => !isPublished(pod))];
     return {
       ...(ready.length > 0 && { addresses: ready.map(addressOf) }),
@@ -52,8 +55,9 @@ export function toEndpointObjects(
     controller: true,
     blockOwnerDeletion: true,
   };
-  const toSlice = ({ ports, pods: all }: PodGroup): WorkloadObject => {
-    const own = `${name}-${hex32(`${namespace}/${name} ${JSON.stringify(ports)}`).slice(0, 5)}`;
+  const toSlice = ({ ports, pods: all }: PodGroup, family: IpFamily): WorkloadObject => {
+    const key = `${namespace}/${name} ${JSON.stringify(ports)}${family === "IPv4" ? "" : family}`;
+    const own = `${name}-${hex32(key).slice(0, 5)}`;
     const conditions = (pod: Pod) => ({ ready: isPublished(pod), serving: isPublished(pod), terminating: false });
     return {
       apiVersion: "discovery.k8s.io/v1",
@@ -69,9 +73,9 @@ export function toEndpointObjects(
         },
         ownerReferences: [owner],
       },
-      addressType: "IPv4",
+      addressType: family,
       endpoints: all.map((pod) => ({
-        addresses: [ipv4Of(pod)],
+        addresses: [ipOf(pod, family)],
         conditions: conditions(pod),
         nodeName,
         targetRef: targetOf(pod),
@@ -86,16 +90,17 @@ export function toEndpointObjects(
     metadata: { ...common, name, uid: objectUid(nodeName, "Endpoints", namespace, name), labels },
     ...(subsets.length > 0 && { subsets }),
   };
-  const slices = groups.length > 0 ? groups : [{ ports: [], pods: [] }];
-  return [endpoints, ...slices.map(toSlice)];
+  const slices = families.flatMap((family) => {
+    const groups = groupPods(service, selected, family);
+    return (groups.length > 0 ? groups : [{ ports: [], pods: [] }]).map((group) => toSlice(group, family));
+  });
+  return [endpoints, ...slices];
 }
 
-const ipv4Of = (pod: Pod) => ipsOf(pod).find((ip) => !ip.includes(":"));
-
-function groupPods({ spec: { ports = [] } }: Service, pods: readonly Pod[]): PodGroup[] {
+function groupPods({ spec: { ports = [] } }: Service, pods: readonly Pod[], family: IpFamily): PodGroup[] {
   const groups = new Map<string, PodGroup>();
   for (const pod of pods) {
-    if (ipv4Of(pod) === undefined) continue;
+    if (ipOf(pod, family) === undefined) continue;
     const own = ports.flatMap((port): EndpointPort[] => {
       const number = targetPortOf(port, pod);
       return number === undefined

@@ -59,7 +59,7 @@ export class ServiceHosts {
     services: readonly Service[],
     pods: readonly Pod[],
     rewrite: RewriteHosts,
-    clusterIps: Readonly<Record<string, string>> = {},
+    clusterIps: Readonly<Record<string, readonly string[]>> = {},
   ): void {
     const external = this.#externalNames;
     external.setNames(findExternalNames(services, this.#clusterDomain));
@@ -102,14 +102,13 @@ function computeTargets(
   known: {
     clusterDomain: string;
     addressesOf: (name: string) => readonly string[];
-    clusterIps: Readonly<Record<string, string>>;
+    clusterIps: Readonly<Record<string, readonly string[]>>;
   },
 ): ServiceTarget[] {
   return services.map((service) => {
     const target = resolveExternal(service, services, known.clusterDomain);
     if ("name" in target) return { service, pods: [], fixed: known.addressesOf(target.name) };
-    const clusterIp = known.clusterIps[serviceName(target.service)];
-    const fixed = clusterIp === undefined ? [] : [clusterIp];
+    const fixed = known.clusterIps[serviceName(target.service)] ?? [];
     return { service, pods: pods.behind(target.service), fixed };
   });
 }

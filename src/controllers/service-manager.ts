@@ -5,15 +5,17 @@ import type { WorkloadObject } from "../base/model/desired-object.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import { type Ipv4Range, ipv4ToNumber, rangeOfAddress } from "../base/text/ipv4-range.ts";
+import { canonicalIp, familyOf, type IpFamily, type IpRange, rangeOfAddress } from "../base/text/ip-range.ts";
 import type { DnsRecords } from "../plan/dns-records.ts";
 import { computeHostPorts, nodePortOf } from "../plan/pod-network.ts";
 import {
   allocateServices,
   chooseRange,
+  familiesOf,
   hasClusterIp,
   overlapsOf,
   type PortHolder,
+  parseRanges,
   portOf,
   publishedPortsOf,
   type ServiceAddresses,
@@ -22,7 +24,7 @@ import {
   serviceName,
   toPortKey,
 } from "../plan/service-addresses.ts";
-import { assignService, numbersOf, type ServiceAssignment } from "../plan/service-assignment.ts";
+import { assignService, familyFields, numbersOf, type ServiceAssignment } from "../plan/service-assignment.ts";
 import { endpointsOf, ServicePods } from "../plan/service-endpoints.ts";
 import { computeServiceEnvironment } from "../plan/service-environment.ts";
 import type { RuledService } from "../plan/service-rules.ts";
@@ -38,7 +40,7 @@ export interface ServiceProxy {
   /** It has something left from an earlier process. */
   readonly hasRules: boolean;
   /** Networks that cluster IPs must not overlap. */
-  networks(): Ipv4Range[];
+  networks(): IpRange[];
   /** Another of its kind on this machine that has a port, for good or before ours. */
   holderOf(protocol: string, port: number): string | undefined;
   /** Makes these Services, and no other ones, lead to their endpoints. */
@@ -55,7 +57,7 @@ interface ServiceManagerDeps {
   /** A DNS server runs on this node. */
   hasDns?: boolean;
   file: Persisted<ServiceAddresses>;
-  /** `--service-cluster-ip-range`; "" for the first free one of a list. */
+  /** `--service-cluster-ip-range`: one, or one of each family; "" for the first free one of a list. */
   range: string;
   nodeName: string;
   /** As {@link allocateServices} takes it. */
@@ -82,7 +84,7 @@ export class ServiceManager {
   #problems: ReadonlyMap<string, ServiceProblem> = new Map();
   /** The last that the proxy got. */
   #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
-  readonly #ruled = new MadeOfServices<RuledService>();
+  readonly #ruled = new MadeOfServices<RuledService[]>();
   readonly #endpoints = new MadeOfServices<WorkloadObject[]>();
   #services: readonly Service[] = [];
   /** Services whose addresses were allocated last, and that ask for no port of the machine, whose holders change. */
@@ -96,7 +98,7 @@ export class ServiceManager {
   constructor(deps: ServiceManagerDeps) {
     this.#deps = deps;
     this.#log = new ChangeLogger(deps.logger);
-    this.#addresses = deps.file.read() ?? NONE;
+    this.#addresses = (deps.proxy && deps.file.read()) ?? NONE;
   }
 
   /** Services have addresses: their ports need not be published by pods. */
@@ -155,13 +157,13 @@ export class ServiceManager {
 
   /** The address of the DNS server; undefined where there is none. */
   get dnsAddress(): string | undefined {
-    return this.hasDns ? this.#addresses.clusterIps[serviceName(DNS_SERVICE)] : undefined;
+    return this.hasDns ? this.#addresses.clusterIps[serviceName(DNS_SERVICE)]?.[0] : undefined;
   }
 
   /** Variables of the Services that a pod sees. A pod does not start again for another Service. */
   environmentOf({ metadata, spec }: Pod): ReadonlyMap<string, string> {
     const services = this.#services.map(({ metadata: { name = "", namespace = "default" }, spec: { ports = [] } }) => {
-      return { name, namespace, clusterIP: this.#addresses.clusterIps[`${namespace}/${name}`], ports };
+      return { name, namespace, clusterIP: this.#addresses.clusterIps[`${namespace}/${name}`]?.[0], ports };
     });
     return computeServiceEnvironment(services, metadata.namespace ?? "default", spec.enableServiceLinks ?? true);
   }
@@ -175,7 +177,7 @@ export class ServiceManager {
       .update(
         this.#services,
         (service) => [service, ...pods.selectedBy(service)],
-        (service) => toEndpointObjects(service, pods, { nodeName, startedAt }),
+        (service) => toEndpointObjects(service, pods, { nodeName, startedAt, families: this.#familiesOf(service) }),
       )
       .flat();
     return this.#shown;
@@ -230,15 +232,22 @@ export class ServiceManager {
   specOf(service: Service): object | undefined {
     const { clusterIps, nodePorts } = this.#addresses;
     const name = serviceName(service);
-    const clusterIP = clusterIps[name];
-    if (!hasClusterIp(service) || (this.hasAddresses && clusterIP === undefined)) return undefined;
+    const clusterIPs = clusterIps[name];
+    const families = familyFields(service, this.#familiesOf(service));
+    if (service.spec.type === "ExternalName") return undefined;
+    if (!hasClusterIp(service)) return families.ipFamilies && families;
+    if (this.hasAddresses && clusterIPs === undefined) return undefined;
     const isNodePort = service.spec.type === "NodePort";
     const ports = service.spec.ports?.map((port) => {
       const chosen = this.hasAddresses ? nodePorts[portOf(name, port)] : isNodePort && nodePortOf(service, port);
       const nodePort = port.nodePort || chosen;
       return { ...port, ...(nodePort && { nodePort }) };
     });
-    return { ...(clusterIP !== undefined && { clusterIP, clusterIPs: [clusterIP] }), ...(ports && { ports }) };
+    return { ...(clusterIPs && { clusterIP: clusterIPs[0], clusterIPs, ...families }), ...(ports && { ports }) };
+  }
+
+  #familiesOf(service: Service): readonly IpFamily[] {
+    return familiesOf(service, parseRanges(this.#addresses.range || this.#deps.range)).families;
   }
 
   /**
@@ -344,11 +353,21 @@ export class ServiceManager {
     const { clusterIps } = this.#addresses;
     const publishedOf = (service: Service) =>
       (service.spec.ports ?? []).map((port) => publishedPortsOf(service, port, this.#addresses));
-    return this.#ruled.update(
-      services.filter((service) => clusterIps[serviceName(service)] !== undefined),
-      (service) => [service, clusterIps[serviceName(service)], ...publishedOf(service).flat(), ...pods.behind(service)],
-      (service) => toRuled(service, clusterIps[serviceName(service)]!, publishedOf(service), pods.behind(service)),
-    );
+    return this.#ruled
+      .update(
+        services.filter((service) => clusterIps[serviceName(service)] !== undefined),
+        (service) => [
+          service,
+          ...clusterIps[serviceName(service)]!,
+          ...publishedOf(service).flat(),
+          ...pods.behind(service),
+        ],
+        (service) =>
+          clusterIps[serviceName(service)]!.map((ip) =>
+            toRuled(service, ip, publishedOf(service), pods.behind(service)),
+          ),
+      )
+      .flat();
   }
 }
 
@@ -360,18 +379,19 @@ function toRuled(
   behind: readonly Pod[],
 ): RuledService {
   const { sessionAffinity, sessionAffinityConfig, externalIPs = [], ports = [] } = service.spec;
+  const family = familyOf(clusterIp)!;
   const { timeoutSeconds = AFFINITY_SECONDS } = sessionAffinityConfig?.clientIP ?? {};
   return {
     name: serviceName(service),
     clusterIp,
-    externalIps: externalIPs.filter((ip) => ipv4ToNumber(ip) !== undefined),
+    externalIps: externalIPs.flatMap((ip) => (familyOf(ip) === family ? canonicalIp(ip)! : [])),
     ...(sessionAffinity === "ClientIP" && { affinitySeconds: timeoutSeconds ?? AFFINITY_SECONDS }),
     ports: ports.map((port, index) => ({
       name: port.name ?? "",
       protocol: port.protocol,
       port: port.port,
-      published: published[index]!.map((number) => ({ port: number, sources: clientRanges(service) })),
-      endpoints: endpointsOf(port, behind),
+      published: published[index]!.map((number) => ({ port: number, sources: clientRanges(service, family) })),
+      endpoints: endpointsOf(port, behind, family),
     })),
   };
 }
@@ -409,9 +429,13 @@ const isSameList = (a: readonly unknown[], b: readonly unknown[]): boolean =>
   a.length === b.length && a.every((one, index) => one === b[index]);
 
 /** Ranges that a Service names for its clients; undefined: it names none. The text goes into a rule: only ranges pass. */
-function clientRanges({ spec: { type, loadBalancerSourceRanges = [] } }: Service): string[] | undefined {
+function clientRanges(
+  { spec: { type, loadBalancerSourceRanges = [] } }: Service,
+  family: IpFamily,
+): string[] | undefined {
   if (type !== "LoadBalancer" || loadBalancerSourceRanges.length === 0) return undefined;
-  return loadBalancerSourceRanges.flatMap((text) => rangeOfAddress(text.trim())?.text ?? []);
+  const ranges = loadBalancerSourceRanges.flatMap((text) => rangeOfAddress(text.trim()) ?? []);
+  return ranges.filter((range) => range.family === family).map(({ text }) => text);
 }
 
 /** The pod that has a port of the machine by its `hostPort`. */

@@ -11,12 +11,14 @@ import type { Logger } from "../base/model/logger.ts";
 import type { PodServices } from "../base/model/pod-services.ts";
 import { isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import type { IpFamily } from "../base/text/ip-range.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { EnginePod } from "../docker/engine-pods.ts";
 import { computeRootHash } from "../docker/labels.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import { chainPrefix, KernelRules } from "../kubelet/kernel-rules.ts";
 import { PodManager } from "../kubelet/pod-manager.ts";
+import { parseRanges } from "../plan/service-addresses.ts";
 import { SANDBOX_GRACE_SECONDS } from "../plan/stop-pod.ts";
 import { CheckpointStore } from "../sources/checkpoint-store.ts";
 import { withoutRunnables } from "../sources/kept-source.ts";
@@ -100,10 +102,13 @@ export async function removePods(input: RemovePodsInput): Promise<string[]> {
       }
     }
     if (input.removeLeftovers && chosen.length === pods.length) {
-      await removeServiceRules(input, first.clock).catch((error: unknown) => {
-        // Where no Service ever had an address, there are no rules.
-        if (first.hadAddresses) failures.push(`the rules of Services are not removed: ${messageOf(error)}`);
-      });
+      for (const family of ["IPv4", "IPv6"] as const) {
+        await removeServiceRules(input, first.clock, family).catch((error: unknown) => {
+          // Where no Service ever had an address, there are no rules.
+          if (!first.hadAddresses(family)) return;
+          failures.push(`the rules of Services for ${family} are not removed: ${messageOf(error)}`);
+        });
+      }
     }
     for (const { settled } of all) await settled();
     return failures;
@@ -115,10 +120,10 @@ export async function removePods(input: RemovePodsInput): Promise<string[]> {
 }
 
 /** No pod is left that the Services of this root directory could lead to. */
-async function removeServiceRules({ options, logger }: RemovePodsInput, clock: Clock): Promise<void> {
+async function removeServiceRules({ options, logger }: RemovePodsInput, clock: Clock, family: IpFamily): Promise<void> {
   const { rootDir } = options;
   const prefix = chainPrefix(computeRootHash(rootDir));
-  const rules = new KernelRules({ clock, logger, prefix, rootDir, nodePortAddresses: [], sandboxes: () => [] });
+  const rules = new KernelRules({ family, clock, logger, prefix, rootDir, nodePortAddresses: [], sandboxes: () => [] });
   await rules.remove();
 }
 
@@ -163,7 +168,8 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
         await records.write(all.map((pod) => (isGone(pod.uid) ? { ...pod, isRemoved: true } : pod)));
     },
     services: parts.services as PodServices,
-    hadAddresses: (openStateFile(context, "service-addresses").read()?.range ?? "") !== "",
+    hadAddresses: (family: IpFamily) =>
+      parseRanges(openStateFile(context, "service-addresses").read()?.range ?? "").some((it) => it.family === family),
     engine: parts.engine,
     listPodDirs: () => parts.volumes.listPodDirs(),
     settled: () => context.background.settled(),

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
-import { parseRoutes } from "../base/host/proc.ts";
+import { parseIpv6Routes, parseRoutes } from "../base/host/proc.ts";
 import { readRuleGeneration } from "../base/host/rule-generation.ts";
 import { type RunProgramOptions, runProgram } from "../base/host/run-program.ts";
 import { removeUdpFlows, type UdpFlow } from "../base/host/udp-flows.ts";
@@ -10,7 +10,8 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { SandboxSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { type Ipv4Range, isInRange, rangeOfAddress } from "../base/text/ipv4-range.ts";
+import { familyOf, type IpFamily, type IpRange, isInRange, rangeOfAddress } from "../base/text/ip-range.ts";
+import { parseRanges } from "../plan/service-addresses.ts";
 import {
   computeServiceRules,
   findPublisher,
@@ -28,6 +29,7 @@ import {
 } from "../plan/service-rules.ts";
 
 interface KernelRulesDeps {
+  family: IpFamily;
   clock: Clock;
   logger: Logger;
   /** Start of the names of our chains. */
@@ -50,10 +52,16 @@ const LIMITS: RunProgramOptions = { timeoutMs: 30_000, maxBytes: 32 * 1024 * 102
 /** Pauses between attempts to find out whether the kernel takes rules: what follows is for the life of the process. */
 const PREPARE_PAUSES_MS = [100, 400];
 
+/** The programs of iptables, and the setting by which traffic within a bridge passes their rules. */
+const OF_FAMILY = {
+  IPv4: { save: "iptables-save", restore: "iptables-restore", bridged: "nf_call_iptables" },
+  IPv6: { save: "ip6tables-save", restore: "ip6tables-restore", bridged: "nf_call_ip6tables" },
+} as const;
+
 /** Names of chains begin like this: two kubelet-ts on one machine have different ones. @param rootHash of the root directory */
 export const chainPrefix = (rootHash: string): string => `KTS-${rootHash.slice(0, 6)}`;
 
-/** The rules of Services in the kernel, by iptables. They stay when this process ends. */
+/** The rules of Services in the kernel, those of one family, by iptables. They stay when this process ends. */
 export class KernelRules {
   readonly #deps: Required<KernelRulesDeps>;
   readonly #log: ChangeLogger;
@@ -85,6 +93,10 @@ export class KernelRules {
     this.#log = new ChangeLogger(deps.logger);
   }
 
+  get family(): IpFamily {
+    return this.#deps.family;
+  }
+
   /** Why there are no rules; undefined while they are as wanted. */
   get problem(): string | undefined {
     return this.#problem;
@@ -107,7 +119,7 @@ export class KernelRules {
       try {
         await this.#restore(text);
         await this.#read();
-        const version = await this.#program(["iptables-restore", "--version"]);
+        const version = await this.#program([OF_FAMILY[this.#deps.family].restore, "--version"]);
         this.#hasGenerations = version.includes("nf_tables");
         this.#problem = undefined;
         return;
@@ -120,14 +132,14 @@ export class KernelRules {
   }
 
   /** Networks that the machine has an address in or a route to, and cluster IPs of others whose root directory is there. */
-  networks(): Ipv4Range[] {
-    const { host } = this.#deps;
+  networks(): IpRange[] {
+    const { host, family } = this.#deps;
     const { otherRanges = new Map<string, string>(), rootDirs } = this.#kernel?.saved ?? {};
     const others = [...otherRanges].flatMap(([prefix, text]) => {
       const rootDir = rootDirs?.get(prefix);
       return rootDir === undefined || host.exists(rootDir) ? (rangeOfAddress(text) ?? []) : [];
     });
-    return [...host.networks(), ...others];
+    return [...host.networks(family), ...others];
   }
 
   /** The other kubelet-ts that has a port of the machine, also one that this node has. */
@@ -191,7 +203,7 @@ export class KernelRules {
   }
 
   async #write(): Promise<void> {
-    const { prefix, rootDir, nodePortAddresses, host } = this.#deps;
+    const { prefix, rootDir, nodePortAddresses, host, family } = this.#deps;
     const { range } = this.#wanted;
     if (this.#wanted.services.length === 0) {
       const { jumps } = this.#kernel?.saved ?? (await this.#read());
@@ -210,10 +222,11 @@ export class KernelRules {
       (protocol, port) => this.holderOf(protocol, port) !== undefined,
     );
     const ips = endpointIps(services);
-    const bridges = host.bridges();
+    const bridges = host.bridges(family);
     const isPublished = services.some(({ ports }) => ports.some(({ published }) => published.length > 0));
     const used = bridges.filter((bridge) => [...ips].some((ip) => isInRange(ip, bridge.range)));
-    const opened = isPublished ? used.filter(({ name }) => !host.routesLoopback(name)) : [];
+    const isOpened = isPublished && family === "IPv4";
+    const opened = isOpened ? used.filter(({ name }) => !host.routesLoopback(name)) : [];
     for (const { name } of opened) this.#loopbackBridges.add(name);
     const tables = computeServiceRules(services, {
       prefix,
@@ -248,12 +261,12 @@ export class KernelRules {
 
   /** A client of UDP that keeps its port would stay with the endpoint that it had, or with none. */
   async #endUdpFlows(): Promise<void> {
-    const { host, nodePortAddresses } = this.#deps;
+    const { host, nodePortAddresses, family } = this.#deps;
     const before = this.#udpTargets;
-    const next = udpTargets(this.#wanted.services, () => host.addresses(nodePortAddresses));
+    const next = udpTargets(this.#wanted.services, () => host.addresses(family, nodePortAddresses));
     if (Bun.deepEquals(before, next)) return;
     try {
-      await host.removeUdpFlows(({ to, server }) => {
+      await host.removeUdpFlows(family, ({ to, server }) => {
         const servers = next.get(to);
         return servers === undefined ? before.has(to) && server !== to : !servers.includes(server);
       });
@@ -319,14 +332,14 @@ export class KernelRules {
   /** @throws Error with what iptables-restore said */
   async #restore(text: string): Promise<void> {
     // iptables-legacy waits for its lock; the other one needs none and takes the flag.
-    await this.#program(["iptables-restore", "--noflush", "--wait", "5"], text);
+    await this.#program([OF_FAMILY[this.#deps.family].restore, "--noflush", "--wait", "5"], text);
   }
 
   async #save(): Promise<string> {
-    const { clock } = this.#deps;
+    const { clock, family } = this.#deps;
     const startMs = clock.monotonicMs();
     const texts = [];
-    for (const table of TABLES) texts.push(await this.#program(["iptables-save", "-t", table]));
+    for (const table of TABLES) texts.push(await this.#program([OF_FAMILY[family].save, "-t", table]));
     const endMs = clock.monotonicMs();
     this.#nextReadMs = endMs + Math.min((endMs - startMs) / READ_SHARE, LONGEST_PAUSE_MS);
     return texts.join("");
@@ -336,7 +349,54 @@ export class KernelRules {
     const { exitCode, stdout, stderr } = await this.#deps.run(argv, { ...LIMITS, input });
     if (exitCode === 0) return stdout;
     const said = stderr.split("\n").find((line) => line.trim() !== "") ?? `exit code ${exitCode}`;
-    throw new Error(`${argv[0]}: ${said.replace(/^iptables-\w+:? /, "").trim()}`);
+    throw new Error(`${argv[0]}: ${said.replace(/^ip6?tables-\w+:? /, "").trim()}`);
+  }
+}
+
+/** The rules of all families that Services have. Source: kube-proxy's `metaProxier`. */
+export class DualStackRules {
+  readonly #all: readonly KernelRules[];
+
+  constructor(all: readonly KernelRules[]) {
+    this.#all = all;
+  }
+
+  /** As {@link KernelRules.problem}, of the first family that has one. */
+  get problem(): string | undefined {
+    return this.#all.map(({ problem }) => problem).find((problem) => problem !== undefined);
+  }
+
+  get hasRules(): boolean {
+    return this.#all.some(({ hasRules }) => hasRules);
+  }
+
+  async prepare(): Promise<void> {
+    for (const rules of this.#all) await rules.prepare();
+  }
+
+  networks(): IpRange[] {
+    return this.#all.flatMap((rules) => rules.networks());
+  }
+
+  holderOf(protocol: string, port: number): string | undefined {
+    return this.#all.map((rules) => rules.holderOf(protocol, port)).find((holder) => holder !== undefined);
+  }
+
+  /** @param range one, or one of each family */
+  apply(services: readonly RuledService[], range: string): void {
+    const ranges = parseRanges(range);
+    for (const rules of this.#all) {
+      const own = services.filter(({ clusterIp }) => familyOf(clusterIp) === rules.family);
+      rules.apply(own, ranges.find(({ family }) => family === rules.family)?.text ?? "");
+    }
+  }
+
+  onChange(listener: () => void): void {
+    for (const rules of this.#all) rules.onChange(listener);
+  }
+
+  stop(): void {
+    for (const rules of this.#all) rules.stop();
   }
 }
 
@@ -370,29 +430,28 @@ const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).
 
 interface Bridge {
   name: string;
-  range: Ipv4Range;
+  range: IpRange;
   /** Its own traffic passes the rules of iptables (br_netfilter). */
   isFiltered: boolean;
 }
 
 /** Networks and settings of this machine. */
 export class Host {
-  networks(): Ipv4Range[] {
-    const own = Object.values(networkInterfaces()).flat();
-    const addresses = own.flatMap((it) => (it?.family === "IPv4" && it.cidr ? (rangeOfAddress(it.cidr) ?? []) : []));
-    const routes = parseRoutes(read("/proc/net/route")).filter(({ subnet }) => !subnet.endsWith("/0"));
-    return [...addresses, ...routes.flatMap(({ subnet }) => rangeOfAddress(subnet) ?? [])];
+  networks(family: IpFamily): IpRange[] {
+    const own = addressesOf(family).flatMap(({ cidr }) => (cidr ? (rangeOfAddress(cidr) ?? []) : []));
+    const routes =
+      family === "IPv4"
+        ? parseRoutes(read("/proc/net/route")).map(({ subnet }) => subnet)
+        : parseIpv6Routes(read("/proc/net/ipv6_route"));
+    return [...own, ...routes.flatMap((subnet) => (subnet.endsWith("/0") ? [] : (rangeOfAddress(subnet) ?? [])))];
   }
 
   /** Addresses of the machine. @param ranges that they are in; none for all */
-  addresses(ranges: readonly string[]): string[] {
+  addresses(family: IpFamily, ranges: readonly string[]): string[] {
     const wanted = ranges.flatMap((text) => rangeOfAddress(text) ?? []);
-    const own = Object.values(networkInterfaces()).flat();
-    return own.flatMap((it) => {
-      const isWanted =
-        it?.family === "IPv4" && (ranges.length === 0 || wanted.some((range) => isInRange(it.address, range)));
-      return isWanted ? [it.address] : [];
-    });
+    return addressesOf(family).flatMap(({ address }) =>
+      ranges.length === 0 || wanted.some((range) => isInRange(address, range)) ? [address] : [],
+    );
   }
 
   exists(path: string): boolean {
@@ -404,18 +463,20 @@ export class Host {
     return readRuleGeneration();
   }
 
-  async removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promise<void> {
-    await removeUdpFlows(isStale);
+  async removeUdpFlows(family: IpFamily, isStale: (flow: UdpFlow) => boolean): Promise<void> {
+    await removeUdpFlows(family, isStale);
   }
 
-  bridges(): Bridge[] {
-    const isFilteredHere = read("/proc/sys/net/bridge/bridge-nf-call-iptables").trim() === "1";
+  bridges(family: IpFamily): Bridge[] {
+    const { bridged } = OF_FAMILY[family];
+    const setting = `bridge-${bridged.replaceAll("_", "-")}`;
+    const isFilteredHere = read(`/proc/sys/net/bridge/${setting}`).trim() === "1";
     return Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) => {
-      const own = read(`/sys/class/net/${name}/bridge/nf_call_iptables`).trim();
+      const own = read(`/sys/class/net/${name}/bridge/${bridged}`).trim();
       if (own === "") return [];
       const isFiltered = isFilteredHere || own === "1";
-      return addresses.flatMap(({ family, cidr }) => {
-        const range = family === "IPv4" && cidr ? rangeOfAddress(cidr) : undefined;
+      return addresses.flatMap((address) => {
+        const range = address.family === family && address.cidr ? rangeOfAddress(address.cidr) : undefined;
         return range ? [{ name, range, isFiltered }] : [];
       });
     });
@@ -438,6 +499,9 @@ export class Host {
     if (name !== undefined) write(`/sys/class/net/${name}/brport/hairpin_mode`, "1");
   }
 }
+
+const addressesOf = (family: IpFamily) =>
+  Object.values(networkInterfaces()).flatMap((all = []) => all.filter((one) => one.family === family));
 
 const read = (path: string): string => readTextIfReadable(path, SYSTEM_FILE_BYTES) ?? "";
 

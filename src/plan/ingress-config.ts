@@ -250,7 +250,7 @@ class ConfigPlanner {
       this.#report(owner, "BackendNotFound", `${why}: requests are answered 503`);
       return undefined;
     }
-    const servers = endpointsOf(port, this.#objects.pods.behind(service)).map((it) => `${it.ip}:${it.port}`);
+    const servers = endpointsOf(port, this.#objects.pods.behind(service), "IPv4").map((it) => `${it.ip}:${it.port}`);
     if (servers.length === 0) {
       this.#reportWaiting(owner, fullName);
       return undefined;

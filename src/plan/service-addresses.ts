@@ -1,7 +1,16 @@
 import type { Service, ServicePort } from "../base/api/service.ts";
 import { podFullName } from "../base/model/identity.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
-import { type Ipv4Range, isInRange, isOverlapping, numberToIpv4, parseIpv4Range } from "../base/text/ipv4-range.ts";
+import {
+  canonicalIp,
+  familyOf,
+  type IpFamily,
+  type IpRange,
+  isInRange,
+  isOverlapping,
+  numberToIp,
+  parseIpRange,
+} from "../base/text/ip-range.ts";
 import { FIRST_NODE_PORT, NODE_PORTS, nodePortOf } from "./pod-network.ts";
 
 /** Those of kubeadm are 10.96.0.0/12. */
@@ -14,18 +23,18 @@ const RANGES_OF_KUBEADM = 16;
  */
 const RANGES = Array.from({ length: RANGES_OF_KUBEADM }, (_, index) => `10.${FIRST_OF_KUBEADM + index}.0.0/16`)
   .concat("10.43.0.0/16", "172.29.0.0/16", "198.18.0.0/16")
-  .map((text) => parseIpv4Range(text)!);
+  .map((text) => parseIpRange(text)!);
 
 /** The first range that overlaps none of these networks. Pure. */
-export const chooseRange = (networks: readonly Ipv4Range[]): string | undefined =>
+export const chooseRange = (networks: readonly IpRange[]): string | undefined =>
   RANGES.find((range) => !networks.some((network) => isOverlapping(range, network)))?.text;
 
 /** Addresses and ports that Services were given and keep. Names are `namespace/name`. */
 export interface ServiceAddresses {
-  /** "" while no Service needed an address. */
+  /** As {@link parseRanges} reads it; "" while no Service needed an address. */
   range: string;
-  /** Cluster IPs by Service. */
-  clusterIps: Readonly<Record<string, string>>;
+  /** Cluster IPs by Service, one of each of its families. */
+  clusterIps: Readonly<Record<string, readonly string[]>>;
   /** Services by the port of the machine that they have: `TCP/80`. */
   ports: Readonly<Record<string, string>>;
   /** Chosen node ports, by Service and port: `default/web TCP/80`. */
@@ -55,6 +64,49 @@ export const serviceName = ({ metadata }: Pick<Service, "metadata">): string => 
 /** Whether a Service has an address of its own. */
 export const hasClusterIp = ({ spec }: Service): boolean => spec.type !== "ExternalName" && spec.clusterIP !== "None";
 
+/** The ranges of `--service-cluster-ip-range`: one, or one of each family, of which the first is the default. Pure. */
+export const parseRanges = (text: string): IpRange[] => text.split(",").flatMap((one) => parseIpRange(one) ?? []);
+
+interface ServiceFamilies {
+  /** The first is that of `clusterIP`. */
+  families: readonly IpFamily[];
+  /** Reasons for which a wish is not met, as the API server words them. */
+  problems: readonly { field: string; value: unknown; message: string }[];
+}
+
+/** Addresses that a Service asks for. A headless one asks for none. */
+export const wantedIps = ({ spec: { clusterIP = "", clusterIPs } }: Service): string[] => {
+  const all = clusterIPs?.length && (clusterIP === "" || clusterIP === clusterIPs[0]) ? clusterIPs : [clusterIP];
+  return all.flatMap((ip) => canonicalIp(ip) ?? []);
+};
+
+/**
+ * The families of a Service: those that it names, by families or addresses; with PreferDualStack and RequireDualStack both.
+ * Pure. Source: core's service allocator, `initIPFamilyFields`.
+ */
+export function familiesOf(service: Service, ranges: readonly IpRange[]): ServiceFamilies {
+  const { ipFamilyPolicy = "SingleStack", ipFamilies = [] } = service.spec;
+  const configured = ranges.map(({ family }) => family);
+  const named = new Set([...wantedIps(service).map((ip) => familyOf(ip)!), ...(ipFamilies as IpFamily[])]);
+  const problems: { field: string; value: unknown; message: string }[] = [];
+  if (configured.length === 0) return { families: ["IPv4"], problems };
+  const isDual = ipFamilyPolicy === "PreferDualStack" || ipFamilyPolicy === "RequireDualStack";
+  if (!isDual && named.size > 1) {
+    const message = "must be RequireDualStack or PreferDualStack when multiple 'ipFamilies' are specified";
+    problems.push({ field: "spec.ipFamilyPolicy", value: ipFamilyPolicy ?? "SingleStack", message });
+  } else if (ipFamilyPolicy === "RequireDualStack" && configured.length < 2) {
+    const message = "this cluster is not configured for dual-stack services";
+    problems.push({ field: "spec.ipFamilyPolicy", value: ipFamilyPolicy, message });
+  }
+  for (const [index, family] of [...named].entries()) {
+    if (configured.includes(family)) continue;
+    problems.push({ field: `spec.ipFamilies[${index}]`, value: family, message: "not configured on this cluster" });
+  }
+  const usable = [...named].filter((family) => configured.includes(family));
+  const [first = configured[0]!] = usable;
+  return { families: isDual ? [first, ...configured.filter((it) => it !== first)] : [first], problems };
+}
+
 /**
  * Gives Services their addresses and ports: what they have they keep, what is asked for by number goes before what is chosen.
  * Pure.
@@ -74,62 +126,83 @@ export function allocateServices(
   return { addresses: { range: known.range, clusterIps, ...published }, problems };
 }
 
+/** An address that a Service needs. */
+interface AddressRequest {
+  name: string;
+  range: IpRange;
+  /** It has it already. */
+  kept: string | undefined;
+  /** Its manifest names it. */
+  wanted: string | undefined;
+  found?: string;
+}
+
 function allocateClusterIps(
   services: readonly Service[],
   { range: text, clusterIps: known }: ServiceAddresses,
   problems: Map<string, ServiceProblem>,
   seed: string,
-): Record<string, string> {
-  const range = parseIpv4Range(text);
-  if (!range) return {};
-  const found: Record<string, string> = {};
-  const taken = new Set<string>();
-  const take = (name: string, ip: string) => {
-    found[name] = ip;
-    taken.add(ip);
-  };
-  const wantsNumber = ({ spec }: Service) => spec.clusterIP !== undefined && spec.clusterIP !== "";
-  const hasKnown = (service: Service) => {
-    const ip = known[serviceName(service)];
-    return ip !== undefined && isInRange(ip, range) && (!wantsNumber(service) || service.spec.clusterIP === ip);
-  };
-  const { known: kept = [], others = [] } = Object.groupBy(services, (it) => (hasKnown(it) ? "known" : "others"));
-  for (const service of kept) take(serviceName(service), known[serviceName(service)]!);
-  for (const service of others.filter(wantsNumber)) {
+): Record<string, readonly string[]> {
+  const ranges = parseRanges(text);
+  if (ranges.length === 0) return {};
+  const report = (name: string, message: string) => problems.set(name, { reason: "ClusterIPNotAllocated", message });
+  const requests = services.flatMap((service): AddressRequest[] => {
     const name = serviceName(service);
-    const ip = service.spec.clusterIP!;
-    const holder = Object.keys(found).find((other) => found[other] === ip);
+    const wishes = wantedIps(service);
+    const { families, problems: unmet } = familiesOf(service, ranges);
+    for (const { field, value, message } of unmet) report(name, `${field} ${value}: ${message}`);
+    return families.map((family) => {
+      const range = ranges.find((it) => it.family === family)!;
+      // An address of no range is a wish that is reported.
+      const wanted = wishes.find((ip) => familyOf(ip) === family);
+      const kept = known[name]?.find((ip) => isInRange(ip, range) && (wanted === undefined || wanted === ip));
+      return { name, range, kept, wanted };
+    });
+  });
+  const holders = new Map<string, string>();
+  const take = (request: AddressRequest, ip: string) => {
+    request.found = ip;
+    holders.set(ip, request.name);
+  };
+  for (const request of requests) if (request.kept !== undefined) take(request, request.kept);
+  for (const request of requests) {
+    const { name, range, wanted, found } = request;
+    if (found !== undefined || wanted === undefined) continue;
+    const holder = holders.get(wanted);
     const why = holder
       ? `is that of Service "${holder}"`
-      : `is not in ${text} (--service-cluster-ip-range), which Services of this machine have`;
-    if (!holder && isInRange(ip, range)) take(name, ip);
-    else problems.set(name, { reason: "ClusterIPNotAllocated", message: `clusterIP ${ip} ${why}: it has another one` });
+      : `is not in ${range.text} (--service-cluster-ip-range), which Services of this machine have`;
+    if (!holder && isInRange(wanted, range)) take(request, wanted);
+    else report(name, `clusterIP ${wanted} ${why}: it has another one`);
   }
-  for (const service of others) {
-    const name = serviceName(service);
-    if (found[name] !== undefined) continue;
-    const ip = firstFreeIp(seed, name, range, taken);
-    if (ip !== undefined) take(name, ip);
-    else problems.set(name, { reason: "ClusterIPNotAllocated", message: `${text} has no free address` });
+  for (const request of requests) {
+    if (request.found !== undefined) continue;
+    const ip = firstFreeIp(seed, request.name, request.range, holders);
+    if (ip !== undefined) take(request, ip);
+    else report(request.name, `${request.range.text} has no free address`);
   }
+  const found: Record<string, string[]> = {};
+  for (const { name, found: ip } of requests) if (ip !== undefined) found[name] = [...(found[name] ?? []), ip];
   return found;
 }
 
 /** Lower addresses are left to manifests that name theirs. Source: upstream's `ServiceIPStaticSubrange`. */
 const RESERVED = 256;
+/** A range of IPv6 has more addresses than one machine has Services. */
+const MAX_CHOSEN = 2 ** 24;
 
 /** An address that follows from the name: a Service that is deleted and made again has the same. undefined: all are taken. */
 export function firstFreeIp(
   seed: string,
   name: string,
-  { first, size }: Ipv4Range,
-  taken: ReadonlySet<string>,
+  { first, size, family }: IpRange,
+  taken: { has(ip: string): boolean },
 ): string | undefined {
   const low = size > 2 * RESERVED ? RESERVED : 1;
-  const count = size - low - 1;
+  const count = Math.min(Number(size) - low - 1, MAX_CHOSEN);
   const start = Number.parseInt(hex32(`${seed} ${name}`).slice(0, 8), 16);
   for (let step = 0; step < count; step++) {
-    const ip = numberToIpv4(first + low + ((start + step) % count));
+    const ip = numberToIp(first + BigInt(low + ((start + step) % count)), family);
     if (!taken.has(ip)) return ip;
   }
   return undefined;
@@ -222,7 +295,7 @@ export function publishedPortsOf(
 }
 
 /** The networks that a range overlaps. */
-export const overlapsOf = (range: string, networks: readonly Ipv4Range[]): Ipv4Range[] => {
-  const own = parseIpv4Range(range);
-  return own ? networks.filter((network) => isOverlapping(own, network)) : [];
+export const overlapsOf = (range: string, networks: readonly IpRange[]): IpRange[] => {
+  const own = parseRanges(range);
+  return networks.filter((network) => own.some((each) => isOverlapping(each, network)));
 };

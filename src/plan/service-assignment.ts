@@ -1,14 +1,17 @@
 import type { Service, ServicePort } from "../base/api/service.ts";
-import { isInRange, parseIpv4Range } from "../base/text/ipv4-range.ts";
+import { familyOf, type IpFamily, isInRange } from "../base/text/ip-range.ts";
 import {
   chooseNodePort,
+  familiesOf,
   firstFreeIp,
   hasClusterIp,
   type PortHolder,
+  parseRanges,
   portOf,
   type ServiceAddresses,
   serviceName,
   toPortKey,
+  wantedIps,
 } from "./service-addresses.ts";
 
 /** A field of a Service that cannot be met, as the API server words it. */
@@ -37,10 +40,7 @@ export function numbersOf(
   others: readonly Service[],
   { range, clusterIps, nodePorts }: ServiceAddresses,
 ): TakenNumbers {
-  const ips = others.flatMap((other) => {
-    const ip = clusterIps[serviceName(other)] ?? other.spec.clusterIP;
-    return ip === undefined || !hasClusterIp(other) ? [] : [ip];
-  });
+  const ips = others.filter(hasClusterIp).flatMap((other) => clusterIps[serviceName(other)] ?? wantedIps(other));
   const ports = others.flatMap((other) =>
     (other.spec.ports ?? []).flatMap((port) => {
       const number = port.nodePort || nodePorts[portOf(serviceName(other), port)];
@@ -61,39 +61,54 @@ export function assignService(
   holderOf: PortHolder,
   seed: string,
 ): ServiceAssignment {
-  if (!hasClusterIp(service)) return { spec: service.spec, problems: [] };
-  const problems: AssignmentProblem[] = [];
-  const clusterIP = assignClusterIp(service, taken, seed, problems);
+  if (service.spec.type === "ExternalName") return { spec: service.spec, problems: [] };
+  const { families, problems: unmet } = familiesOf(service, parseRanges(taken.range));
+  const base = { ...service.spec, ...familyFields(service, families) };
+  if (!hasClusterIp(service)) return { spec: base, problems: [] };
+  const problems: AssignmentProblem[] = [...unmet];
+  const clusterIPs = assignClusterIps(service, taken, families, seed, problems);
   const ports = assignNodePorts(service, taken, holderOf, problems);
   const spec = {
-    ...service.spec,
-    ...(clusterIP !== undefined && { clusterIP, clusterIPs: [clusterIP] }),
+    ...base,
+    ...(clusterIPs.length > 0 && { clusterIP: clusterIPs[0], clusterIPs }),
     ...(ports && { ports }),
   };
   return { spec, problems };
 }
 
-function assignClusterIp(
+/** A Service of IPv4 alone need not say it. Pure. */
+export const familyFields = (
+  { spec: { ipFamilies } }: Service,
+  families: readonly IpFamily[],
+): Partial<Service["spec"]> =>
+  ipFamilies === undefined && families.join() === "IPv4" ? {} : { ipFamilies: [...families] };
+
+function assignClusterIps(
   service: Service,
   { range: text, clusterIps }: TakenNumbers,
+  families: readonly IpFamily[],
   seed: string,
   problems: AssignmentProblem[],
-): string | undefined {
-  const range = parseIpv4Range(text);
-  const { clusterIP: wanted = "" } = service.spec;
-  if (!range) return wanted || undefined;
+): string[] {
+  const ranges = parseRanges(text);
+  const wishes = wantedIps(service);
+  if (ranges.length === 0) return wishes;
   const refuse = (value: string[], message: string) => problems.push({ field: "spec.clusterIPs", value, message });
-  if (wanted === "") {
-    const ip = firstFreeIp(seed, serviceName(service), range, clusterIps);
-    if (ip === undefined) refuse([], "failed to allocate a serviceIP: range is full");
-    return ip;
-  }
-  const failed = `failed to allocate IP ${wanted}`;
-  if (!isInRange(wanted, range)) {
-    const why = `the provided IP (${wanted}) is not in the valid range. The range of valid IPs is ${text}`;
-    refuse([wanted], `${failed}: ${why}`);
-  } else if (clusterIps.has(wanted)) refuse([wanted], `${failed}: provided IP is already allocated`);
-  return wanted;
+  return families.flatMap((family) => {
+    const range = ranges.find((it) => it.family === family)!;
+    const wanted = wishes.find((ip) => familyOf(ip) === family);
+    if (wanted === undefined) {
+      const ip = firstFreeIp(seed, serviceName(service), range, clusterIps);
+      if (ip === undefined) refuse([], "failed to allocate a serviceIP: range is full");
+      return ip ?? [];
+    }
+    const failed = `failed to allocate IP ${wanted}`;
+    if (!isInRange(wanted, range)) {
+      const why = `the provided IP (${wanted}) is not in the valid range. The range of valid IPs is ${range.text}`;
+      refuse([wanted], `${failed}: ${why}`);
+    } else if (clusterIps.has(wanted)) refuse([wanted], `${failed}: provided IP is already allocated`);
+    return wanted;
+  });
 }
 
 function assignNodePorts(

@@ -3,6 +3,7 @@ import type { Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import { namespaceOf } from "../base/model/identity.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
+import { familyOf, type IpFamily } from "../base/text/ip-range.ts";
 
 /** A port of a pod behind a Service. */
 export interface ServiceEndpoint {
@@ -56,16 +57,13 @@ export function targetPortOf({ port, targetPort, protocol }: ServicePort, { spec
   return ports.find((it) => it.name === targetPort && it.protocol === protocol)?.containerPort;
 }
 
-const isIpv4 = (ip: string) => !ip.includes(":");
+/** The address of a pod in a family. */
+export const ipOf = (pod: Pod, family: IpFamily): string | undefined =>
+  ipsOf(pod).find((ip) => familyOf(ip) === family);
 
-/** Where the connections of a port of a Service go: IPv4 only. @param pods those behind the Service */
-export const endpointsOf = (port: ServicePort, pods: readonly Pod[]): ServiceEndpoint[] =>
+/** Where the connections of a port of a Service go, in one family. @param pods those behind the Service */
+export const endpointsOf = (port: ServicePort, pods: readonly Pod[], family: IpFamily): ServiceEndpoint[] =>
   pods.flatMap((pod) => {
-    const number = targetPortOf(port, pod);
-    return number === undefined
-      ? []
-      : ipsOf(pod)
-          .filter(isIpv4)
-          .slice(0, 1)
-          .map((ip) => ({ ip, port: number }));
+    const [number, ip] = [targetPortOf(port, pod), ipOf(pod, family)];
+    return number === undefined || ip === undefined ? [] : [{ ip, port: number }];
   });

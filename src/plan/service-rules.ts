@@ -1,5 +1,5 @@
 import { hex32 } from "../base/text/canonical-json.ts";
-import { type Ipv4Range, isInRange } from "../base/text/ipv4-range.ts";
+import { familyOf, type IpFamily, type IpRange, isInRange } from "../base/text/ip-range.ts";
 import type { ServiceEndpoint } from "./service-endpoints.ts";
 
 /** A port of a Service, and where its connections go. */
@@ -19,7 +19,7 @@ interface PublishedPort {
   sources: readonly string[] | undefined;
 }
 
-/** A Service with an address. */
+/** An address of a Service. One with addresses of both families is two of these, and each has endpoints of its own family. */
 export interface RuledService {
   /** `namespace/name` */
   name: string;
@@ -36,10 +36,10 @@ export interface RuleFacts {
   prefix: string;
   /** It is written into the rules: they are of no use once it is gone. */
   rootDir: string;
-  /** Range of all cluster IPs. */
+  /** Range of all cluster IPs: the rules are those of its family. */
   range: string;
   /** Bridges whose own traffic passes no rules: an answer inside of one would not find its way back. */
-  unfilteredBridges: readonly Ipv4Range[];
+  unfilteredBridges: readonly IpRange[];
   /** Addresses of the machine on which ports are published; empty for all. */
   nodePortAddresses: readonly string[];
   /** Bridges on which we let packets of the loopback's addresses out, for published ports. */
@@ -61,6 +61,17 @@ type TableName = (typeof TABLES)[number];
 const MASQUERADE = "0x4000/0x4000";
 /** Came to a published port or an external address: forwarded although Docker drops what it has not published itself. */
 const PUBLISHED = "0x1000/0x1000";
+
+/** Lengths of an address in rules, and ranges of the loopback whose packets may leave its device, by family. */
+const OF_FAMILY = {
+  IPv4: { bits: 32, loopback: "127.0.0.0/8" },
+  // No setting of the kernel lets packets with ::1 out of the loopback device.
+  IPv6: { bits: 128, loopback: undefined },
+} as const;
+
+const alone = (ip: string): string => `${ip}/${OF_FAMILY[familyOf(ip) ?? "IPv4"].bits}`;
+
+const familyOfRange = (range: string): IpFamily => (range.includes(":") ? "IPv6" : "IPv4");
 
 /** 16 bits of a hash decide over 200 Services; the kernel takes names of 28 characters. */
 const CHAIN_DIGITS = 12;
@@ -111,11 +122,14 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
   const published = all.flatMap((one) => one.published);
   const refused = all.flatMap((one) => one.refused);
   const nat = new Map(all.flatMap((one) => one.chains));
+  const family = familyOfRange(facts.range);
   const isLocal = "-m addrtype --dst-type LOCAL";
   const local =
     facts.nodePortAddresses.length === 0
       ? [`${isLocal} -j ${chains.published}`]
-      : facts.nodePortAddresses.map((range) => `-d ${range} ${isLocal} -j ${chains.published}`);
+      : facts.nodePortAddresses
+          .filter((range) => familyOfRange(range) === family)
+          .map((range) => `-d ${range} ${isLocal} -j ${chains.published}`);
   nat.set(chains.services, [
     `-d ${facts.range} -j ${chains.addresses}`,
     ...external,
@@ -123,9 +137,10 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
   ]);
   nat.set(chains.addresses, addresses);
   nat.set(chains.published, published);
+  const { loopback } = OF_FAMILY[family];
   nat.set(chains.masquerade, [
     `-m mark --mark ${MASQUERADE}${rootComment(facts.rootDir)} -j MASQUERADE`,
-    `-s 127.0.0.0/8 ! -o lo -m mark --mark ${PUBLISHED} -j MASQUERADE`,
+    ...(loopback ? [`-s ${loopback} ! -o lo -m mark --mark ${PUBLISHED} -j MASQUERADE`] : []),
   ]);
   // A connection that was not sent to a pod by then has none: an answer at once instead of a timeout.
   const rejections = [`-p tcp ${rejectionOf("TCP")}`, rejectionOf("")];
@@ -176,7 +191,7 @@ function computeRulesOfService(service: RuledService, facts: RuleFacts): Service
     const chain = portChain(facts.prefix, service, port);
     const name = `${service.name}${port.name === "" ? "" : `:${port.name}`}`;
     const to = (address: string, comment: string) =>
-      `-d ${address}/32 -p ${port.protocol.toLowerCase()} -m comment --comment "${name}${comment}" -m ${port.protocol.toLowerCase()} --dport ${port.port}`;
+      `-d ${alone(address)} -p ${port.protocol.toLowerCase()} -m comment --comment "${name}${comment}" -m ${port.protocol.toLowerCase()} --dport ${port.port}`;
     addresses.push(`${to(service.clusterIp, "")} -j ${chain}`);
     for (const ip of service.externalIps) {
       const match = to(ip, " external");
@@ -197,7 +212,7 @@ const rejectionOf = (protocol: string): string => `-j REJECT${protocol === "TCP"
 
 /** Where such packets may go out, none but the answers to them may come in. Source: kube-proxy. */
 const loopbackGuard = (bridge: string) =>
-  `-d 127.0.0.0/8 -i ${bridge} -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP`;
+  `-d ${OF_FAMILY.IPv4.loopback} -i ${bridge} -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP`;
 
 const portChain = (prefix: string, { name }: RuledService, port: RuledPort): string =>
   `${prefix}-SVC-${hex32(`${name} ${port.protocol} ${port.port}`).slice(0, CHAIN_DIGITS)}`;
@@ -229,8 +244,8 @@ function addPortChains(
     const recent = affinitySeconds === undefined ? "" : `-m recent --name ${own} --set --rsource `;
     nat.set(own, [
       // A pod that reaches itself, or another one of a bridge on which the answer would not be translated back.
-      `-s ${bridge?.text ?? `${ip}/32`} -j MARK --set-xmark ${MASQUERADE}`,
-      `${tcp} ${recent}-j DNAT --to-destination ${ip}:${port}`,
+      `-s ${bridge?.text ?? alone(ip)} -j MARK --set-xmark ${MASQUERADE}`,
+      `${tcp} ${recent}-j DNAT --to-destination ${ip.includes(":") ? `[${ip}]` : ip}:${port}`,
     ]);
     return own;
   });

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
+import type { IpFamily } from "../../src/base/text/ip-range.ts";
 import { toEndpointObjects } from "../../src/controllers/endpoint-objects.ts";
 import { ServicePods } from "../../src/plan/service-endpoints.ts";
 import { aService, aServicePod } from "./workload-world.ts";
@@ -11,7 +12,7 @@ const pod = (name: string, ip: string, ready: boolean, port = 8000) =>
 
 const toObjects = (spec: object, ...pods: Pod[]) => {
   const service = aService("web", { ports: [{ port: 80, targetPort: "http" }], ...spec }, { labels: { team: "a" } });
-  return toEndpointObjects(service, new ServicePods(pods), NODE);
+  return toEndpointObjects(service, new ServicePods(pods), { ...NODE, families: ["IPv4"] });
 };
 
 test("a Service has Endpoints and a slice with its pods, Ready or not", () => {
@@ -49,6 +50,23 @@ test("a Service has Endpoints and a slice with its pods, Ready or not", () => {
     ],
     ports: [{ name: "", port: 8000, protocol: "TCP" }],
   });
+});
+
+test("a Service of both families has slices of both, and Endpoints of its first", () => {
+  const both = pod("a", "10.0.0.1", true);
+  both.status!.podIPs!.push({ ip: "fd00::1" });
+  const service = aService("web", { ports: [{ port: 80, targetPort: "http" }] });
+  const pods = new ServicePods([both, pod("b", "10.0.0.2", true)]);
+  const of = (...families: IpFamily[]) => toEndpointObjects(service, pods, { ...NODE, families });
+  const addressesOf = (objects: ReturnType<typeof of>) =>
+    (objects as unknown as { endpoints?: { addresses: string[] }[] }[]).map(({ endpoints }) =>
+      endpoints?.flatMap(({ addresses }) => addresses),
+    );
+  const dual = of("IPv6", "IPv4");
+  expect(addressesOf(dual)).toEqual([undefined, ["fd00::1"], ["10.0.0.1", "10.0.0.2"]]);
+  expect(dual[0]).toMatchObject({ subsets: [{ addresses: [{ ip: "fd00::1" }] }] });
+  expect(dual[1]!.metadata.name).not.toBe(dual[2]!.metadata.name);
+  expect(dual[2]).toEqual(of("IPv4")[1]!);
 });
 
 test("pods that give a named port other numbers are in slices of their own", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { Service } from "../../src/base/api/service.ts";
-import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
+import { rangeOfAddress } from "../../src/base/text/ip-range.ts";
 import { ExternalNames, ServiceHosts } from "../../src/controllers/service-hosts.ts";
 import { ServiceManager } from "../../src/controllers/service-manager.ts";
 import type { ServiceAddresses } from "../../src/plan/service-addresses.ts";
@@ -11,7 +11,7 @@ import { RecordingLogger } from "../support/recording-logger.ts";
 import { aService, aServicePod } from "./workload-world.ts";
 
 /** @param kept survives the manager, as its file does */
-function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.17.0.1/16"]) {
+function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.17.0.1/16"], range = "") {
   const clock = new FakeClock();
   const logger = new RecordingLogger();
   const applied: RuledService[][] = [];
@@ -40,7 +40,7 @@ function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.
         kept.addresses = addresses;
       },
     },
-    range: "",
+    range,
     nodeName: "node1",
     seed: "",
     nodeIp: "192.0.2.1",
@@ -61,7 +61,7 @@ const client = aServicePod("client", "172.17.0.9", { labels: {} });
 test("a name leads to the cluster IP, which stays while the pods change", () => {
   const { update, namesOf, applied, kept } = aManager();
   update([aService("web")], [aServicePod("a", "172.17.0.2"), client]);
-  const ip = kept.addresses!.clusterIps["default/web"]!;
+  const ip = kept.addresses!.clusterIps["default/web"]![0]!;
   expect(namesOf()).toEqual([`${ip} web`]);
   update([aService("web")], [aServicePod("b", "172.17.0.3"), client]);
   expect(namesOf()).toEqual([`${ip} web`]);
@@ -69,6 +69,32 @@ test("a name leads to the cluster IP, which stays while the pods change", () => 
     [{ ip: "172.17.0.2", port: 8000 }],
     [{ ip: "172.17.0.3", port: 8000 }],
   ]);
+});
+
+test("a Service of both families is ruled in both, and its name leads to both addresses", () => {
+  const { manager, update, namesOf, applied, kept } = aManager({}, [], "10.96.0.0/16,fd00:96::/112");
+  const web = aService("web", {
+    ipFamilyPolicy: "PreferDualStack",
+    type: "LoadBalancer",
+    loadBalancerSourceRanges: ["198.51.100.0/24"],
+    externalIPs: ["203.0.113.5", "2001:db8::0:1"],
+  });
+  const pod = aServicePod("a", "172.17.0.2");
+  pod.status!.podIPs!.push({ ip: "fd00::2" });
+  update([web], [pod, client]);
+  const clusterIPs = kept.addresses!.clusterIps["default/web"]!;
+  expect(namesOf()).toEqual(clusterIPs.map((ip) => `${ip} web`));
+  const published = (sources: string[]) => [{ port: 80, sources }];
+  expect(applied[0]).toMatchObject([
+    {
+      externalIps: ["203.0.113.5"],
+      ports: [{ published: published(["198.51.100.0/24"]), endpoints: [{ ip: "172.17.0.2" }] }],
+    },
+    // A client that no range of its family names stays out.
+    { externalIps: ["2001:db8::1"], ports: [{ published: published([]), endpoints: [{ ip: "fd00::2" }] }] },
+  ]);
+  expect(manager.specOf(web)).toMatchObject({ clusterIP: clusterIPs[0], clusterIPs, ipFamilies: ["IPv4", "IPv6"] });
+  expect(manager.derivedObjects().map(({ addressType }) => addressType)).toEqual([undefined, "IPv4", "IPv6"]);
 });
 
 test("nothing is applied twice, and an unready pod gets nothing", () => {

@@ -12,8 +12,8 @@ const LIMITS = { timeoutMs: 30_000, maxBytes: 16 * 1024 * 1024 };
 const program = async (...argv: string[]) => (await runProgram(argv, LIMITS)).stdout;
 const prefixOf = (node: TestNode) => chainPrefix(computeRootHash(node.rootDir));
 /** The kernel's rules of this node. */
-const rulesOf = async (node: TestNode) =>
-  (await program("iptables-save")).split("\n").filter((line) => line.includes(prefixOf(node)));
+const rulesOf = async (node: TestNode, save = "iptables-save") =>
+  (await program(save)).split("\n").filter((line) => line.includes(prefixOf(node)));
 
 /** A Deployment of pods that answer with their name on port 8000, and end their work when they are asked to. */
 const servers = (name: string, replicas: number, env = "1") =>
@@ -36,7 +36,7 @@ const service = (name: string, spec: object = {}) =>
   object("Service", name, { spec: { selector: { app: name }, ports: [{ port: 80, targetPort: "http" }], ...spec } });
 
 interface ShownService {
-  spec: { clusterIP: string; ports: { port: number; nodePort?: number }[] };
+  spec: { clusterIP: string; clusterIPs: string[]; ports: { port: number; nodePort?: number }[] };
   status: { loadBalancer: { ingress?: { ip: string }[] }; conditions?: { message: string }[] };
 }
 const shown = async (node: TestNode, name: string) =>
@@ -417,6 +417,59 @@ describeWithEngine("Services", () => {
     const free = await askApi(node, "POST", path, service("late", { clusterIP: chosen.json.spec.clusterIP }));
     expect(free.status).toBe(201);
   }, 120_000);
+
+  test("both families: addresses, names, endpoints and node ports, which all go with the second range", async () => {
+    const node = testNode();
+    const part = () => Math.floor(Math.random() * 0xffff).toString(16);
+    const [lan, range] = [`fd5a:${part()}:${part()}`, `fd5b:${part()}:${part()}`];
+    const ranges = `10.122.${Math.floor(Math.random() * 256)}.0/24`;
+    await node.docker.createNetwork({
+      Name: node.name,
+      EnableIPv6: true,
+      IPAM: { Config: [{ Subnet: `${lan}::/64` }] },
+    });
+    try {
+      const inNetwork = { annotations: { "kubelet-ts.io/network": node.name } };
+      const server = (name: string) =>
+        sleeper(name, { ...shell(WHO), name }, {}, { ...inNetwork, labels: { app: "web" } });
+      const ports = [{ port: 80, targetPort: 8000, nodePort: node.kubeletPort }];
+      const web = { type: "NodePort", ports, ipFamilyPolicy: "RequireDualStack", ipFamilies: ["IPv6"] };
+      const client = sleeper("client", { name: "client" }, {}, inNetwork);
+      node.writeManifest("web.yaml", list(server("a"), server("b"), service("web", web), client));
+      const kubelet = await node.start([`--service-cluster-ip-range=${ranges},${range}::/112`, "--port=0"]);
+      await node.readyPods(3);
+      const { clusterIP, clusterIPs } = (await shown(node, "web")).spec;
+      expect(clusterIPs).toEqual([expect.stringContaining(`${range}::`), expect.stringContaining("10.122.")]);
+      const { Id } = await node.runningContainer("client");
+      const ask = async (address: string) => {
+        const url = `http://${address}/cgi-bin/who`;
+        return await node.exec(Id, "sh", "-c", `for i in $(seq 30); do wget -q -O - ${url} 2>&1; done; true`);
+      };
+      const namesOf = (text: string) => [...new Set(text.match(/^[ab]-/gm))].sort();
+      for (const address of [`[${clusterIP}]`, clusterIPs[1]!, "web", `[${lan}::1]:${node.kubeletPort}`]) {
+        expect([address, namesOf(await ask(address))]).toEqual([address, ["a-", "b-"]]);
+      }
+      expect(await ask(`[${clusterIP}]`)).toContain(`[${lan}::`);
+      const own = await fetch(`http://[${lan}::1]:${node.kubeletPort}/cgi-bin/who`, { keepalive: false });
+      expect(namesOf(await own.text())).toHaveLength(1);
+      const slices = (await node.run("get endpointslices")).stdout;
+      expect([...slices.matchAll(/^web-\w{5}\s+(IPv\d)/gm)].map(([, family]) => family).sort()).toEqual([
+        "IPv4",
+        "IPv6",
+      ]);
+      await program("ip6tables", "-t", "nat", "-D", "PREROUTING", "-j", `${prefixOf(node)}-SERVICES`);
+      await node.until("the rules of IPv6", async () => namesOf(await ask(`[${clusterIP}]`)).length === 2);
+      await kubelet.stop();
+      await node.start([`--service-cluster-ip-range=${ranges}`, "--port=0"]);
+      await node.until("an answer", async () => namesOf(await ask(clusterIPs[1]!)).length === 2);
+      expect(await rulesOf(node, "ip6tables-save")).toEqual([]);
+      const told = (await shown(node, "web")).status.conditions?.map(({ message }) => message);
+      expect(told?.join()).toContain("not configured");
+    } finally {
+      await node.cleanUp();
+      await node.docker.removeNetwork(node.name);
+    }
+  });
 
   test("--nodeport-addresses opens ports on these addresses only", async () => {
     const node = testNode();

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { UdpFlow } from "../../src/base/host/udp-flows.ts";
-import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
-import { Host, KernelRules } from "../../src/kubelet/kernel-rules.ts";
+import type { IpFamily } from "../../src/base/text/ip-range.ts";
+import { rangeOfAddress } from "../../src/base/text/ip-range.ts";
+import { DualStackRules, Host, KernelRules } from "../../src/kubelet/kernel-rules.ts";
 import type { RuledService } from "../../src/plan/service-rules.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
@@ -28,7 +29,7 @@ class FakeIptables {
   readonly run = async (argv: readonly string[], { input = "" }: { input?: string | undefined }) => {
     const done = (exitCode: number, stdout = "", stderr = "") => ({ exitCode, stdout, stderr });
     if (this.failure !== undefined) return done(4, "", `${argv[0]}: ${this.failure}\n`);
-    if (argv[0] === "iptables-save") {
+    if (argv[0]!.endsWith("tables-save")) {
       this.saves++;
       await this.onSave();
       return done(0, this.#save(argv[2]!));
@@ -119,7 +120,7 @@ class FakeHost extends Host {
     return ["127.0.0.1", "10.0.0.5"];
   }
 
-  override async removeUdpFlows(isStale: (flow: UdpFlow) => boolean) {
+  override async removeUdpFlows(_: string, isStale: (flow: UdpFlow) => boolean) {
     this.reads.push("read");
     if (this.flowsFailure !== undefined) throw new Error(this.flowsFailure);
     this.flows.splice(0, Infinity, ...this.flows.filter((flow) => !isStale(flow)));
@@ -130,7 +131,7 @@ class FakeHost extends Host {
   }
 }
 
-function aKernel(iptables = new FakeIptables(), prefix = "KTS-1a2b3c") {
+function aKernel(iptables = new FakeIptables(), prefix = "KTS-1a2b3c", family: IpFamily = "IPv4") {
   const clock = new FakeClock();
   const logger = new RecordingLogger();
   const host = new FakeHost(iptables);
@@ -141,13 +142,17 @@ function aKernel(iptables = new FakeIptables(), prefix = "KTS-1a2b3c") {
     hostNetwork: false,
   }));
   const rules = new KernelRules({
+    family,
     clock,
     logger,
     prefix,
     rootDir: `/var/lib/${prefix}`,
     nodePortAddresses: [],
     sandboxes: () => sandboxes as never,
-    run: iptables.run as never,
+    run: ((argv: readonly string[], options: object) => {
+      expect(argv[0]).toStartWith(family === "IPv4" ? "iptables-" : "ip6tables-");
+      return iptables.run(argv, options);
+    }) as never,
     host,
   });
   const apply = async (...services: RuledService[]) => {
@@ -188,6 +193,26 @@ test("the rules of Services are written, and only what changes afterwards", asyn
   expect(iptables.writes[1]!.split("\n").length).toBeLessThan(10);
   await apply();
   expect(iptables.text()).toBe(before);
+});
+
+test("each family has its addresses in rules of its own, and one that takes none is told", async () => {
+  const [four, six] = [aKernel(), aKernel(undefined, undefined, "IPv6")];
+  const rules = new DualStackRules([four.rules, six.rules]);
+  const inSix = { ...web(["fd00::2"], [80]), clusterIp: "fd00:96::2" };
+  const apply = async (...services: RuledService[]) => {
+    rules.apply(services, "fd00:96::/112,10.96.0.0/16");
+    await Promise.all([four.rules.settled(), six.rules.settled()]);
+  };
+  await apply(web(["172.17.0.2"], [80]), inSix);
+  expect(four.iptables.text()).toContain("-d 10.96.0.0/16 -j KTS-1a2b3c-ADDRESSES");
+  expect(four.iptables.text()).not.toContain("fd00");
+  expect(six.iptables.text()).toContain("-d fd00:96::/112 -j KTS-1a2b3c-ADDRESSES");
+  expect(six.iptables.text()).toContain("--to-destination [fd00::2]:8000");
+  expect(six.iptables.text()).not.toContain("127.0.0.0/8");
+  expect([six.host.loopback.get("docker0"), rules.problem]).toEqual([false, undefined]);
+  six.iptables.failure = "can't initialize ip6tables table `nat'";
+  await apply(web(), inSix, { ...inSix, name: "default/new", clusterIp: "fd00:96::3" });
+  expect(rules.problem).toContain("can't initialize ip6tables");
 });
 
 test("a new process takes over what an earlier one left, also of Services that have gone", async () => {

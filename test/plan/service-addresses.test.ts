@@ -1,13 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import type { Service } from "../../src/base/api/service.ts";
-import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
+import { rangeOfAddress } from "../../src/base/text/ip-range.ts";
 import {
   allocateServices,
   chooseRange,
+  familiesOf,
+  parseRanges,
   publishedPortsOf,
   type ServiceAddresses,
 } from "../../src/plan/service-addresses.ts";
-import { free, NEW, service } from "./service-world.ts";
+import { DUAL, free, NEW, service } from "./service-world.ts";
 
 const problemsOf = ({ problems }: ReturnType<typeof allocateServices>) =>
   Object.fromEntries([...problems].map(([name, { message }]) => [name, message]));
@@ -24,7 +26,7 @@ describe("cluster IPs", () => {
   test("are different, in the range, kept, and the same after a Service was away", () => {
     const services = ["a", "b", "c"].map((name) => service(name));
     const { addresses } = allocateServices(services, NEW, free);
-    const ips = Object.values(addresses.clusterIps);
+    const ips = Object.values(addresses.clusterIps).flat();
     expect(new Set(ips).size).toBe(3);
     expect(ips.every((ip) => /^10\.96\.\d+\.\d+$/.test(ip))).toBe(true);
     expect(allocateServices(services.toReversed(), addresses, free).addresses.clusterIps).toEqual(addresses.clusterIps);
@@ -35,7 +37,7 @@ describe("cluster IPs", () => {
 
   test("differ between two kubelet-ts of one machine", () => {
     const of = (seed: string) => allocateServices([service("a")], NEW, free, seed).addresses.clusterIps["default/a"];
-    expect(of("one")).not.toBe(of("two"));
+    expect(of("one")).not.toEqual(of("two"));
   });
 
   test("are not for headless Services and external names", () => {
@@ -46,10 +48,10 @@ describe("cluster IPs", () => {
 
   test("of manifests go before those that are chosen", () => {
     const small = { ...NEW, range: "10.96.0.0/28" };
-    const chosen = allocateServices([service("a")], small, free).addresses.clusterIps["default/a"]!;
+    const chosen = allocateServices([service("a")], small, free).addresses.clusterIps["default/a"]![0];
     const { addresses } = allocateServices([service("a"), service("b", { clusterIP: chosen })], small, free);
-    expect(addresses.clusterIps["default/b"]).toBe(chosen);
-    expect(addresses.clusterIps["default/a"]).not.toBe(chosen);
+    expect(addresses.clusterIps["default/b"]).toEqual([chosen!]);
+    expect(addresses.clusterIps["default/a"]).not.toEqual([chosen!]);
   });
 
   test("of manifests that another Service has, or that are in no range, are replaced, which is reported", () => {
@@ -57,8 +59,8 @@ describe("cluster IPs", () => {
     const wishes = { b: "10.96.0.10", a: "10.96.0.10", c: "10.43.0.10" };
     const services = Object.entries(wishes).map(([name, clusterIP]) => service(name, { clusterIP }));
     const outcome = allocateServices(services, known, free);
-    expect(outcome.addresses.clusterIps["default/a"]).toBe("10.96.0.10");
-    expect(outcome.addresses.clusterIps["default/b"]).toMatch(/^10\.96\./);
+    expect(outcome.addresses.clusterIps["default/a"]).toEqual(["10.96.0.10"]);
+    expect(outcome.addresses.clusterIps["default/b"]![0]).toMatch(/^10\.96\./);
     expect(problemsOf(outcome)).toEqual({
       "default/b": 'clusterIP 10.96.0.10 is that of Service "default/a": it has another one',
       "default/c":
@@ -71,6 +73,53 @@ describe("cluster IPs", () => {
     const outcome = allocateServices(services, { ...NEW, range: "10.96.0.0/28" }, free);
     expect(Object.keys(outcome.addresses.clusterIps)).toHaveLength(14);
     expect(problemsOf(outcome)).toEqual({ "default/s14": "10.96.0.0/28 has no free address" });
+  });
+});
+
+describe("families", () => {
+  const [both, one] = [["IPv4", "IPv6"], ["IPv4"]] as const;
+  const policy = (ipFamilyPolicy: string, more: object = {}) => ({ ipFamilyPolicy, ...more });
+  test.each([
+    ["the first range is the default", {}, DUAL.range, one, []],
+    ["the first range is the default", {}, "fd00:96::/112,10.96.0.0/16", ["IPv6"], []],
+    ["a family is asked for", { ipFamilies: ["IPv6"] }, DUAL.range, ["IPv6"], []],
+    ["an address is asked for", { clusterIP: "fd00:96::5" }, DUAL.range, ["IPv6"], []],
+    ["both where there are both", policy("PreferDualStack"), DUAL.range, both, []],
+    ["both where there is one", policy("PreferDualStack"), NEW.range, one, []],
+    ["both in this order", policy("RequireDualStack", { ipFamilies: ["IPv6"] }), DUAL.range, ["IPv6", "IPv4"], []],
+    ["both of a headless one", policy("PreferDualStack", { clusterIP: "None" }), DUAL.range, both, []],
+    ["too much is asked for", policy("RequireDualStack"), NEW.range, one, ["spec.ipFamilyPolicy RequireDualStack"]],
+    ["too much is asked for", { ipFamilies: ["IPv6"] }, NEW.range, one, ["spec.ipFamilies[0] IPv6"]],
+    ["a contradiction", { ipFamilies: ["IPv4", "IPv6"] }, DUAL.range, one, ["spec.ipFamilyPolicy SingleStack"]],
+    ["no addresses at all", policy("RequireDualStack"), "", one, []],
+  ] as const)("%s: %j of %s", (_, spec, range, families, problems) => {
+    const found = familiesOf(service("web", spec), parseRanges(range));
+    expect(found.families).toEqual([...families]);
+    expect(found.problems.map(({ field, value }) => `${field} ${value}`)).toEqual([...problems]);
+  });
+
+  test("each has an address that is kept, also when the policy changes", () => {
+    const dual = service("web", { ipFamilyPolicy: "PreferDualStack" });
+    const { addresses } = allocateServices([dual], DUAL, free);
+    const [four, six] = addresses.clusterIps["default/web"]!;
+    expect([four, six]).toEqual([expect.stringMatching(/^10\.96\./), expect.stringMatching(/^fd00:96::/)]);
+    const single = allocateServices([service("web")], addresses, free).addresses;
+    expect(single.clusterIps["default/web"]).toEqual([four!]);
+    expect(allocateServices([dual], single, free).addresses).toEqual(addresses);
+    // Another range of IPv6: only that address is another one.
+    const moved = allocateServices([dual], { ...addresses, range: "10.96.0.0/16,fd00:97::/112" }, free).addresses;
+    expect(moved.clusterIps["default/web"]).toEqual([four!, expect.stringMatching(/^fd00:97::/)]);
+  });
+
+  test("addresses of manifests are compared in one form, and what cannot be met is reported", () => {
+    const spec = { ipFamilyPolicy: "RequireDualStack", clusterIPs: ["10.96.0.9", "fd00:96:0::0A"] };
+    expect(allocateServices([service("web", spec)], DUAL, free).addresses.clusterIps["default/web"]).toEqual([
+      "10.96.0.9",
+      "fd00:96::a",
+    ]);
+    const outcome = allocateServices([service("web", spec)], NEW, free);
+    expect(outcome.addresses.clusterIps["default/web"]).toEqual(["10.96.0.9"]);
+    expect(problemsOf(outcome)["default/web"]).toContain("not configured");
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Service } from "../../src/base/api/service.ts";
 import { allocateServices, type PortHolder } from "../../src/plan/service-addresses.ts";
 import { assignService, numbersOf } from "../../src/plan/service-assignment.ts";
-import { free, NEW, service } from "./service-world.ts";
+import { DUAL, free, NEW, service } from "./service-world.ts";
 
 const assign = (one: Service, others: Service[] = [], known = NEW, holderOf: PortHolder = free) =>
   assignService(one, numbersOf(others, known), holderOf, "");
@@ -13,8 +13,8 @@ describe("a written Service", () => {
     const { addresses } = allocateServices([service("web")], NEW, free);
     expect(spec).toEqual({
       type: "ClusterIP",
-      clusterIP: addresses.clusterIps["default/web"]!,
-      clusterIPs: [addresses.clusterIps["default/web"]!],
+      clusterIP: addresses.clusterIps["default/web"]![0]!,
+      clusterIPs: [...addresses.clusterIps["default/web"]!],
       ports: [{ port: 80, protocol: "TCP" }],
     });
     expect(problems).toEqual([]);
@@ -24,7 +24,7 @@ describe("a written Service", () => {
   test("gets no address that another one has, by its text or by the allocation", () => {
     const ip = assign(service("web")).spec.clusterIP!;
     expect(assign(service("web"), [service("a", { clusterIP: ip })]).spec.clusterIP).not.toBe(ip);
-    const known = { ...NEW, clusterIps: { "default/a": ip } };
+    const known = { ...NEW, clusterIps: { "default/a": [ip] } };
     expect(assign(service("web"), [service("a")], known).spec.clusterIP).not.toBe(ip);
     // The record of a Service that is gone takes nothing.
     expect(assign(service("web"), [], known).spec.clusterIP).toBe(ip);
@@ -40,6 +40,25 @@ describe("a written Service", () => {
     const { problems } = assign(service("web", { clusterIP }), [service("a", { clusterIP: "10.96.0.10" })]);
     const message = `failed to allocate IP ${why}`;
     expect(problems).toEqual([{ field: "spec.clusterIPs", value: [clusterIP], message }]);
+  });
+
+  test("has addresses of both families, and those that it had", () => {
+    const dual = { ipFamilyPolicy: "PreferDualStack" };
+    const { spec, problems } = assign(service("web", dual), [], DUAL);
+    expect(spec).toMatchObject({ ipFamilies: ["IPv4", "IPv6"], clusterIP: spec.clusterIPs![0], ...dual });
+    expect(problems).toEqual([]);
+    expect(assign({ ...service("web"), spec }, [], DUAL).spec).toEqual(spec);
+    const single = assign(service("web"), [], DUAL).spec;
+    expect(single.clusterIPs).toEqual([spec.clusterIPs![0]!]);
+    const upgraded = assign({ ...service("web"), spec: { ...single, ...dual, ipFamilies: ["IPv4"] } }, [], DUAL).spec;
+    expect(upgraded).toEqual(spec);
+    expect(assign(service("headless", { ...dual, clusterIP: "None" }), [], DUAL).spec.ipFamilies).toEqual([
+      "IPv4",
+      "IPv6",
+    ]);
+    const message = "this cluster is not configured for dual-stack services";
+    const refused = assign(service("web", { ipFamilyPolicy: "RequireDualStack" }));
+    expect(refused.problems).toEqual([{ field: "spec.ipFamilyPolicy", value: "RequireDualStack", message }]);
   });
 
   test("needs no address when it is headless or an external name, or where there are none", () => {

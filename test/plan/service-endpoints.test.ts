@@ -70,11 +70,13 @@ test.each([
     pod({ name: "a", ports: [{ ...http, containerPort: 8000 }] }),
     pod({ name: "b", ports: [{ ...http, containerPort: 9000 }, udp] }),
   ];
-  const found = endpointsOf({ protocol: "TCP", ...port } as ServicePort, pods);
+  const found = endpointsOf({ protocol: "TCP", ...port } as ServicePort, pods, "IPv4");
   expect(found.map((endpoint) => endpoint.port)).toEqual(want);
 });
 
-test("an endpoint has the IPv4 address", () => {
-  const both = pod({ name: "a", ips: ["fd00::1", "10.0.0.2"] });
-  expect(endpointsOf({ port: 80, protocol: "TCP" } as ServicePort, [both])).toEqual([{ ip: "10.0.0.2", port: 80 }]);
+test("an endpoint has the address of its family, and a pod without one is none", () => {
+  const pods = [pod({ name: "a", ips: ["fd00::1", "10.0.0.2"] }), pod({ name: "b", ips: ["10.0.0.3"] })];
+  const port = { port: 80, protocol: "TCP" } as ServicePort;
+  expect(endpointsOf(port, pods, "IPv6")).toEqual([{ ip: "fd00::1", port: 80 }]);
+  expect(endpointsOf(port, pods, "IPv4").map(({ ip }) => ip)).toEqual(["10.0.0.2", "10.0.0.3"]);
 });

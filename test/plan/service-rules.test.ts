@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
+import { rangeOfAddress } from "../../src/base/text/ip-range.ts";
 import {
   computeServiceRules,
   findPublisher,
@@ -71,6 +71,22 @@ test("a Service sends its connections to each of its pods with equal chance", ()
     "FORWARD -d 10.96.0.0/16 -j REJECT",
     "OUTPUT -d 10.96.0.0/16 -p tcp -j REJECT --reject-with tcp-reset",
     "OUTPUT -d 10.96.0.0/16 -j REJECT",
+  ]);
+});
+
+test("rules of IPv6 have its addresses, and no packets of the loopback leave it", () => {
+  const six = service(
+    { endpoints: [{ ip: "fd00:1::2", port: 8000 }], published: [{ port: 30080, sources: undefined }] },
+    { clusterIp: "fd00:96::7" },
+  );
+  const facts = { range: "fd00:96::/112", nodePortAddresses: ["127.0.0.0/8", "fd00:2::/64"] };
+  expect(linesOf([six], facts, /^(SEP|SERVICES|ADDRESSES|MASQ)/)).toEqual([
+    "SEP1 -s fd00:1::2/128 -j MARK --set-xmark 0x4000/0x4000",
+    "SEP1 -p tcp -j DNAT --to-destination [fd00:1::2]:8000",
+    "SERVICES -d fd00:96::/112 -j ADDRESSES",
+    "SERVICES -d fd00:2::/64 -m addrtype --dst-type LOCAL -j PUBLISHED",
+    'ADDRESSES -d fd00:96::7/128 -p tcp -m comment --comment "default/web" -m tcp --dport 80 -j SVC2',
+    "MASQ -m mark --mark 0x4000/0x4000 -j MASQUERADE",
   ]);
 });
 

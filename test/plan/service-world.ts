@@ -10,5 +10,8 @@ export const service = (name: string, spec: object = {}): Service =>
 /** Addresses of a node that has given none yet. */
 export const NEW: ServiceAddresses = { range: "10.96.0.0/16", clusterIps: {}, ports: {}, nodePorts: {} };
 
+/** Addresses of a node with both families. */
+export const DUAL: ServiceAddresses = { ...NEW, range: "10.96.0.0/16,fd00:96::/112" };
+
 /** Nothing holds a port of the machine. */
 export const free = () => undefined;

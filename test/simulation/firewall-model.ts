@@ -1,4 +1,4 @@
-import { isInRange, rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
+import { isInRange, rangeOfAddress } from "../../src/base/text/ip-range.ts";
 
 /** Outcome of a program. */
 interface Outcome {

@@ -25,7 +25,7 @@ export class TestDocker extends DockerClient {
     return (await this.call("GET", "/volumes", schema, { query: { filters: JSON.stringify(filters) } })).Volumes;
   }
 
-  async createNetwork(body: { Name: string; IPAM?: object | undefined }): Promise<void> {
+  async createNetwork(body: { Name: string; IPAM?: object | undefined; EnableIPv6?: boolean }): Promise<void> {
     await this.send("POST", "/networks/create", { json: { CheckDuplicate: true, ...body } });
   }
 

@@ -319,16 +319,19 @@ export class TestNode {
 async function removeServiceRules(rootDir: string): Promise<void> {
   const prefix = chainPrefix(computeRootHash(rootDir));
   const logger = new RecordingLogger();
-  const rules = new KernelRules({
-    clock: new SystemClock(),
-    logger,
-    prefix,
-    rootDir,
-    nodePortAddresses: [],
-    sandboxes: () => [],
-  });
-  // There are none without iptables, or without root.
-  await rules.remove().catch(() => {});
+  for (const family of ["IPv4", "IPv6"] as const) {
+    const rules = new KernelRules({
+      family,
+      clock: new SystemClock(),
+      logger,
+      prefix,
+      rootDir,
+      nodePortAddresses: [],
+      sandboxes: () => [],
+    });
+    // There are none without iptables, or without root.
+    await rules.remove().catch(() => {});
+  }
 }
 
 /** Removes every container labelled with this node name with the cgroups of their pods, and nothing else. */

@@ -32,13 +32,19 @@ function externalIp(object: ApiObject): string {
 }
 
 const isPublished = ({ type }: Fields) => type === "NodePort" || type === "LoadBalancer";
+const isSingle = ({ ipFamilyPolicy = "SingleStack" }: Fields) => ipFamilyPolicy === "SingleStack";
 const isExternalName = ({ type }: Fields) => type === "ExternalName";
 /** Source: core/v1 `DefaultClientIPServiceAffinitySeconds`. */
 const AFFINITY = { clientIP: { timeoutSeconds: 10_800 } };
 
 /** A Service with the defaults that mean nothing here, but that clients read. Source: core/v1 defaults. */
 const showServiceDefaults = memoized((service: ApiObject) => {
-  const { clusterIP, ports, ...spec } = specOf(service) as Fields & {
+  const {
+    clusterIP,
+    clusterIPs = [clusterIP],
+    ports,
+    ...spec
+  } = specOf(service) as Fields & {
     ports?: { port: number; targetPort?: unknown }[];
   };
   const shownPorts = ports?.map((port) => ({ ...port, targetPort: port.targetPort ?? port.port }));
@@ -46,7 +52,7 @@ const showServiceDefaults = memoized((service: ApiObject) => {
   return {
     ...service,
     spec: {
-      ...(clusterIP !== undefined && { clusterIP, clusterIPs: [clusterIP] }),
+      ...(clusterIP !== undefined && { clusterIP, clusterIPs }),
       ...(hasAddress && { ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" }),
       ...(shownPorts && { ports: shownPorts }),
       sessionAffinity: "None",
@@ -82,6 +88,13 @@ function keepAllocated(next: ApiObject, live: ApiObject): ApiObject {
   } else if (!isExternalName(before)) {
     if (!after.clusterIP) Object.assign(spec, { clusterIP: before.clusterIP, clusterIPs: before.clusterIPs });
     else if (after.clusterIP !== before.clusterIP) spec.clusterIPs = [after.clusterIP];
+    if (isSingle(after) && !isSingle(before)) {
+      // Source: core's `trimFieldsForDualStackDowngrade`.
+      for (const name of ["clusterIPs", "ipFamilies"]) {
+        const [all, known] = [spec[name], before[name]];
+        if (Array.isArray(all) && Bun.deepEquals(all, known)) spec[name] = all.slice(0, 1);
+      }
+    }
   }
   if (isPublished(before) && isPublished(after)) spec.ports = withNodePorts(after, before);
   else if (isPublished(before)) {
@@ -106,13 +119,20 @@ function withNodePorts(after: Fields, before: Fields): unknown {
   });
 }
 
+const addressesOf = ({ clusterIP, clusterIPs }: Fields): unknown[] =>
+  Array.isArray(clusterIPs) && clusterIPs[0] === clusterIP ? clusterIPs : [clusterIP];
+
 /** Source: core validation `validateUpgradeDowngradeClusterIPs`. */
 const refuseOtherAddress: RefuseChange = (next, live) => {
   const [after, before] = [specOf(next), specOf(live)];
-  const isKept = before.clusterIP === undefined || before.clusterIP === after.clusterIP;
-  if (isKept || isExternalName(after) || isExternalName(before)) return [];
-  const message = `Invalid value: ${JSON.stringify([after.clusterIP])}: may not change once set`;
-  return [{ reason: "FieldValueInvalid", field: "spec.clusterIPs[0]", message }];
+  if (isExternalName(after) || isExternalName(before)) return [];
+  const [next0, next1] = addressesOf(after);
+  const [live0, live1] = addressesOf(before);
+  const isKept = live0 === undefined || live0 === next0;
+  // The second one may come and go.
+  if (isKept && (live1 === undefined || next1 === undefined || live1 === next1)) return [];
+  const message = `Invalid value: ${JSON.stringify(addressesOf(after))}: may not change once set`;
+  return [{ reason: "FieldValueInvalid", field: `spec.clusterIPs[${isKept ? 1 : 0}]`, message }];
 };
 
 /** Source: kubectl's printers and core/v1's selectable fields. */

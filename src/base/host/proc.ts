@@ -1,3 +1,5 @@
+import { hexToIpv6 } from "../text/ip-range.ts";
+
 /** Counters of an interface; in `/proc/<pid>/net/dev` four more follow those of each direction. */
 const NET_FIELDS = [
   "rxBytes",
@@ -57,6 +59,13 @@ export function parseRoutes(table: string): { device: string; subnet: string }[]
     return [{ device, subnet: `${address}/${bits}` }];
   });
 }
+
+/** Subnets of `/proc/net/ipv6_route`, as `fd00:1::/64`. */
+export const parseIpv6Routes = (table: string): string[] =>
+  table.split("\n").flatMap((line) => {
+    const [, digits, bits] = /^([0-9a-f]{32}) ([0-9a-f]{2}) /.exec(line) ?? [];
+    return digits && bits ? [`${hexToIpv6(digits)}/${Number.parseInt(bits, 16)}`] : [];
+  });
 
 /** The interface of the default route; undefined when there is none. */
 export const parseDefaultInterface = (table: string): string | undefined =>

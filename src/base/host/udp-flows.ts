@@ -1,4 +1,4 @@
-import { numberToIpv4 } from "../text/ipv4-range.ts";
+import { bytesToIp, type IpFamily } from "../text/ip-range.ts";
 import {
   align,
   attributesOf,
@@ -8,7 +8,8 @@ import {
   toNetfilterMessage,
 } from "./netfilter-socket.ts";
 
-const AF_INET = 2;
+/** Numbers of families of addresses. */
+const AF = { IPv4: 2, IPv6: 10 } as const;
 const IPPROTO_UDP = 17;
 
 const NLMSG_ERROR = 2;
@@ -20,6 +21,7 @@ const CONNTRACK_DELETE = 0x102;
 const CTA = { original: 1, reply: 2, id: 12, zone: 18 } as const;
 const TUPLE = { ip: 1, protocol: 2 } as const;
 const IPV4 = { source: 1, destination: 2 } as const;
+const IPV6 = { source: 3, destination: 4 } as const;
 const PROTOCOL = { number: 1, sourcePort: 2, destinationPort: 3 } as const;
 /** Flag of the type of an attribute that holds others. */
 const NESTED = 0x8000;
@@ -34,18 +36,18 @@ export interface UdpFlow {
 }
 
 /**
- * Removes entries of UDP over IPv4 from the kernel's table of connections: a client that keeps its port keeps its entry, and
+ * Removes entries of UDP from the kernel's table of connections: a client that keeps its port keeps its entry, and
  * rules are not asked again, as long as it sends. Source: kube-proxy's `conntrack.CleanStaleEntries`; nfnetlink_conntrack.h.
  * @returns how many were removed
  * @throws Error without the rights, or where Bun may not make code executable
  */
-export async function removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promise<number> {
+export async function removeUdpFlows(family: IpFamily, isStale: (flow: UdpFlow) => boolean): Promise<number> {
   const socket = await openNetfilterSocket();
   const send = (message: Buffer) => {
     if (!socket.send(message)) throw new Error("the kernel's table of connections takes no requests");
   };
   try {
-    send(toMessage(CONNTRACK_GET, NLM_F_DUMP));
+    send(toNetfilterMessage(CONNTRACK_GET, NLM_F_DUMP, AF[family]));
     const stale: Buffer[] = [];
     let sliceEndMs = performance.now() + SLICE_MS;
     const endSlice = async () => {
@@ -73,7 +75,7 @@ export async function removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promi
 
 /**
  * Reads a part of the kernel's table. Pure.
- * @param visit gets each entry of UDP over IPv4, and what makes the message that removes it
+ * @param visit gets each entry of UDP, and what makes the message that removes it
  * @returns whether this was the end @throws Error when the kernel refuses
  */
 export function parseUdpFlows(part: Buffer, visit: (flow: UdpFlow, removal: () => Buffer) => void): boolean {
@@ -83,37 +85,36 @@ export function parseUdpFlows(part: Buffer, visit: (flow: UdpFlow, removal: () =
     if (type === NLMSG_DONE) return true;
     if (type === NLMSG_ERROR) throw new Error(`netlink: errno ${-part.readInt32LE(at + HEADER_BYTES)}`);
     if (length < MESSAGE_BYTES || at + length > part.length) throw new Error("netlink: a message is cut off");
+    const family = part.readUInt8(at + HEADER_BYTES);
     const entry = attributesOf(part.subarray(at + MESSAGE_BYTES, at + length));
     at += align(length);
     const original = tupleOf(entry.get(CTA.original));
     const reply = tupleOf(entry.get(CTA.reply));
     if (original === undefined || reply === undefined) continue;
-    const removal = () => toMessage(CONNTRACK_DELETE, 0, [CTA.original, CTA.id, CTA.zone], entry);
+    const removal = () => toRemoval(family, entry);
     visit({ to: original.destination, server: reply.source }, removal);
   }
   return false;
 }
 
-/** Source and destination as `ip:port`; undefined for what is not UDP over IPv4. */
+/** Source and destination as `ip:port`; undefined for what is not UDP. */
 function tupleOf(tuple: Buffer | undefined) {
   if (tuple === undefined) return undefined;
   const parts = attributesOf(tuple);
   const [ip, protocol] = [parts.get(TUPLE.ip), parts.get(TUPLE.protocol)].map((part) => part && attributesOf(part));
-  const [source, destination] = [ip?.get(IPV4.source), ip?.get(IPV4.destination)];
+  const { source: sourceKey, destination: destinationKey } = ip?.has(IPV4.source) ? IPV4 : IPV6;
+  const [source, destination] = [ip?.get(sourceKey), ip?.get(destinationKey)];
   const [from, to] = [protocol?.get(PROTOCOL.sourcePort), protocol?.get(PROTOCOL.destinationPort)];
-  if (protocol?.get(PROTOCOL.number)?.[0] !== IPPROTO_UDP || source?.length !== 4 || destination?.length !== 4) return;
+  if (protocol?.get(PROTOCOL.number)?.[0] !== IPPROTO_UDP || !isAddress(source) || !isAddress(destination)) return;
   if (from?.length !== 2 || to?.length !== 2) return;
-  const text = (address: Buffer, port: Buffer) => `${numberToIpv4(address.readUInt32BE())}:${port.readUInt16BE()}`;
+  const text = (address: Buffer, port: Buffer) => `${bytesToIp(address)}:${port.readUInt16BE()}`;
   return { source: text(source, from), destination: text(destination, to) };
 }
 
-function toMessage(
-  type: number,
-  flags: number,
-  kept: readonly number[] = [],
-  entry: ReadonlyMap<number, Buffer> = new Map(),
-): Buffer {
-  const attributes = kept.flatMap((key) => {
+const isAddress = (bytes: Buffer | undefined): bytes is Buffer => bytes?.length === 4 || bytes?.length === 16;
+
+function toRemoval(family: number, entry: ReadonlyMap<number, Buffer>): Buffer {
+  const attributes = [CTA.original, CTA.id, CTA.zone].flatMap((key) => {
     const value = entry.get(key);
     if (value === undefined) return [];
     const attribute = Buffer.alloc(align(4 + value.length));
@@ -122,5 +123,5 @@ function toMessage(
     value.copy(attribute, 4);
     return [attribute];
   });
-  return toNetfilterMessage(type, flags, AF_INET, attributes);
+  return toNetfilterMessage(CONNTRACK_DELETE, 0, family, attributes);
 }

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import type { NodeTaint, SecretHeader, ShutdownPeriod } from "../../base/model/option-values.ts";
-import { parseIpv4Range } from "../../base/text/ipv4-range.ts";
+import { parseIpRange } from "../../base/text/ip-range.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { maskUrl } from "../../base/text/url.ts";
 import { asText, type Parsed, quote, splitList, type ValueKind } from "./scalar-kinds.ts";
@@ -68,7 +68,7 @@ export const ipList: ValueKind<readonly string[]> = listOf("IP", (item) =>
 );
 
 export const addressRanges: ValueKind<readonly string[]> = listOf("range,…", (item) =>
-  parseIpv4Range(item) ? undefined : `must be ranges of IPv4 addresses such as 192.168.1.0/24, got ${quote(item)}`,
+  parseIpRange(item) ? undefined : `must be ranges of addresses such as 192.168.1.0/24, got ${quote(item)}`,
 );
 
 /** Source: kubelet's validation of `allowedUnsafeSysctls`: names, or prefixes that end in `*`. */

@@ -4,7 +4,7 @@ import { formatBytes, isNegativeQuantity, parseQuantity, quantityToWhole } from 
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import { formatDuration, parseDuration } from "../../base/text/duration.ts";
 import { InvalidImageReferenceError, parseImageReference } from "../../base/text/image-reference.ts";
-import { parseIpv4Range } from "../../base/text/ipv4-range.ts";
+import { parseIpRange } from "../../base/text/ip-range.ts";
 import { parseTimeWindow } from "../../base/text/time-window.ts";
 
 export const text: ValueKind<string> = scalarKind("string", (value) => ({ value }));
@@ -116,14 +116,17 @@ export const optionalImageName: ValueKind<string> = {
 };
 
 /** Smaller ranges would soon be full. */
-const MAX_RANGE_PREFIX = 28;
+const MIN_ADDRESSES = 16;
 
-/** A range of IPv4 addresses for Services, or `none`. */
-export const addressRange = checkedText("range|none", (value) => {
-  const isRange = parseIpv4Range(value) && Number(value.split("/")[1]) <= MAX_RANGE_PREFIX;
-  return isRange || value === "" || value === "none"
+/** A range of addresses for Services, or one of each family; or `none`. Source: kube-apiserver's flag of this name. */
+export const addressRange = checkedText("range[,range]|none", (value) => {
+  if (value === "" || value === "none") return undefined;
+  const ranges = value.split(",").map(parseIpRange);
+  const isEach = ranges.every((range) => range && range.size >= MIN_ADDRESSES);
+  const families = new Set(ranges.map((range) => range?.family));
+  return isEach && families.size === ranges.length
     ? undefined
-    : `must be none, or a range of IPv4 addresses such as 10.96.0.0/16 with a prefix of at most ${MAX_RANGE_PREFIX} bits`;
+    : `must be none, a range of at least ${MIN_ADDRESSES} addresses such as 10.96.0.0/16, or one of each family such as 10.96.0.0/16,fd00:96::/112`;
 });
 
 /** Two ports, separated by a comma. */

@@ -101,7 +101,7 @@ export const POD_OPTIONS = {
     }),
     serviceClusterIpRange: option("service-cluster-ip-range", OURS, addressRange, "", {
       description:
-        "IPv4 addresses for Services, as 10.96.0.0/16; none: they have no addresses, and their names lead to pods.",
+        "Addresses for Services, as 10.96.0.0/16 or 10.96.0.0/16,fd00:96::/112; none: their names lead to pods.",
       defaultText: "10.96.0.0/16, or the next range of a list that no network of this machine has",
     }),
     nodePortAddresses: option("nodeport-addresses", OURS, addressRanges, [], {

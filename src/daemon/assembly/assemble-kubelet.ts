@@ -14,19 +14,21 @@ import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId, SandboxSnapshot } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
+import { messageOf } from "../../base/text/error-message.ts";
+import type { IpFamily } from "../../base/text/ip-range.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { DnsServer, dnsPodManifest } from "../../controllers/dns-server.ts";
 import { IngressManager } from "../../controllers/ingress-manager.ts";
 import { INGRESS_VOLUME, ingressPodManifest, OUTCOME_FILE, parseOutcome } from "../../controllers/ingress-pod.ts";
 import { ExternalNames, ServiceHosts } from "../../controllers/service-hosts.ts";
-import { ServiceManager } from "../../controllers/service-manager.ts";
+import { ServiceManager, type ServiceProxy } from "../../controllers/service-manager.ts";
 import { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { DockerEngine } from "../../docker/docker-engine.ts";
 import { findPodRefusal } from "../../docker/pod-refusal.ts";
 import type { PodRules } from "../../kubelet/blocked-pods.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
-import { chainPrefix, KernelRules } from "../../kubelet/kernel-rules.ts";
+import { chainPrefix, DualStackRules, KernelRules } from "../../kubelet/kernel-rules.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
@@ -36,6 +38,7 @@ import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest, readManifestValue } from "../../manifest/read-manifest.ts";
 import { type Admission, computeMaxPods, NodeAdmission, type Rejection } from "../../plan/admission.ts";
 import { conflictOverPorts } from "../../plan/pod-network.ts";
+import { parseRanges } from "../../plan/service-addresses.ts";
 import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
 import { ProbeLog } from "../../server/page/probe-log.ts";
 import { buildFeed, type ManifestReader } from "../../sources/build-sources.ts";
@@ -175,14 +178,15 @@ async function buildServiceManager(
   sandboxes: () => readonly SandboxSnapshot[],
 ): Promise<ServiceManager> {
   const { options, node, owner, clock, logger, recorder } = context;
-  const proxy = await buildServiceProxy(context, sandboxes);
+  const file = openStateFile(context, "service-addresses");
+  const proxy = await buildServiceProxy(context, sandboxes, file.read()?.range ?? "");
   const wantsDns = options.clusterDnsImage !== "";
   if (wantsDns && !proxy) logger.warn("--cluster-dns-image has no effect: Services have no addresses");
   return new ServiceManager({
     hosts: new ServiceHosts(options.clusterDomain, new ExternalNames({ clock, logger, lookUp: lookUpName })),
     proxy,
     hasDns: wantsDns && proxy !== undefined,
-    file: openStateFile(context, "service-addresses"),
+    file,
     range: options.serviceClusterIpRange,
     nodeName: node.name,
     seed: owner.rootHash,
@@ -220,15 +224,26 @@ function toOwnPod(manifest: object, file: string, nodeName: string): DesiredPod 
 /**
  * The kernel's rules for Services; undefined where there are none: in a cluster this is the work of kube-proxy, and pods that
  * run once have no process that would change them.
+ * @param storedRange that of an earlier process, which left rules for it
  */
 async function buildServiceProxy(
   { options, owner, clock, logger }: NodeContext,
   sandboxes: () => readonly SandboxSnapshot[],
-): Promise<KernelRules | undefined> {
-  if (options.kubeconfig !== "" || options.runOnce || options.serviceClusterIpRange === "none") return undefined;
-  const { nodePortAddresses, rootDir } = options;
+  storedRange: string,
+): Promise<ServiceProxy | undefined> {
+  if (options.kubeconfig !== "" || options.runOnce) return undefined;
+  const { nodePortAddresses, rootDir, serviceClusterIpRange } = options;
   const prefix = chainPrefix(owner.rootHash);
-  const rules = new KernelRules({ clock, logger, prefix, rootDir, nodePortAddresses, sandboxes });
+  const deps = { clock, logger, prefix, rootDir, nodePortAddresses, sandboxes };
+  const familiesIn = (range: string) => parseRanges(range).map(({ family }) => family);
+  const families: IpFamily[] = serviceClusterIpRange === "" ? ["IPv4"] : familiesIn(serviceClusterIpRange);
+  for (const family of familiesIn(storedRange).filter((it) => !families.includes(it))) {
+    await new KernelRules({ ...deps, family }).remove().catch((error: unknown) => {
+      logger.warn(`The rules of Services for ${family} are not removed: ${messageOf(error)}`);
+    });
+  }
+  if (families.length === 0) return undefined;
+  const rules = new DualStackRules(families.map((family) => new KernelRules({ ...deps, family })));
   await rules.prepare();
   if (rules.problem === undefined) return rules;
   logger.info(`Services have no addresses, their names lead to pods: ${rules.problem}`);

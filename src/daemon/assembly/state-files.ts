@@ -135,7 +135,17 @@ export const STATE_FILES = {
   "service-addresses": durable(
     v.object({
       range: text,
-      clusterIps: v.record(text, text),
+      // Before dual stack a Service had one.
+      clusterIps: v.record(
+        text,
+        v.union([
+          texts,
+          v.pipe(
+            text,
+            v.transform((ip) => [ip]),
+          ),
+        ]),
+      ),
       ports: v.record(text, text),
       nodePorts: v.record(text, v.number()),
     }),

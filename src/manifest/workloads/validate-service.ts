@@ -49,6 +49,7 @@ function validateAddresses(spec: Field<Service["spec"]>): void {
     else if (clusterIP !== "None") spec.field("clusterIP").format(checkIp);
   }
   for (const address of spec.field("externalIPs").items()) address.format(checkIp);
+  validateFamilies(spec);
   const ranges = spec.field("loadBalancerSourceRanges");
   if (ranges.items().length > 0 && type !== "LoadBalancer") {
     ranges.forbidden("must be absent unless type is LoadBalancer");
@@ -58,6 +59,28 @@ function validateAddresses(spec: Field<Service["spec"]>): void {
     if (checkIp(address).length > 0 || Number(length) > (address.includes(":") ? 128 : 32)) {
       range.invalid("must be a range of addresses such as 10.240.0.0/24");
     }
+  }
+}
+
+/** Source: core validation `ValidateServiceClusterIPsRelatedFields`. */
+function validateFamilies(spec: Field<Service["spec"]>): void {
+  const { clusterIP = "", clusterIPs = [], ipFamilyPolicy } = spec.value;
+  if (ipFamilyPolicy !== undefined) {
+    spec.field("ipFamilyPolicy").oneOf(["PreferDualStack", "RequireDualStack", "SingleStack"]);
+  }
+  const seen = new Set<string>();
+  for (const family of spec.field("ipFamilies").items()) {
+    family.oneOf(["IPv4", "IPv6"]);
+    if (seen.has(family.value)) family.duplicate();
+    seen.add(family.value);
+  }
+  const addresses = spec.field("clusterIPs");
+  if (clusterIPs[0] === "None") return;
+  for (const address of addresses.items()) address.format(checkIp);
+  const families = new Set(clusterIPs.map((ip) => ip.includes(":")));
+  if (families.size < clusterIPs.length) addresses.invalid("may have one address of each family");
+  if (clusterIP !== "" && clusterIPs.length > 0 && clusterIPs[0] !== clusterIP) {
+    addresses.items()[0]!.invalid("must be that of clusterIP");
   }
 }
 

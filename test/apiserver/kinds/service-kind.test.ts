@@ -3,7 +3,7 @@ import { assignService, numbersOf } from "../../../src/plan/service-assignment.t
 import { anApiServer } from "../support.ts";
 
 const PATH = "/api/v1/namespaces/default/services";
-const known = { range: "10.96.0.0/16", clusterIps: {}, ports: {}, nodePorts: {} };
+const known = { range: "10.96.0.0/16,fd00:96::/112", clusterIps: {}, ports: {}, nodePorts: {} };
 const ports = [{ port: 80, protocol: "TCP" }];
 
 const anApi = () =>
@@ -82,6 +82,20 @@ describe("a Service that is changed", () => {
       const message = `spec.clusterIPs[0]: Invalid value: ["${clusterIP}"]: may not change once set`;
       expect(json.message).toBe(`Service "web" is invalid: ${message}`);
     }
+  });
+
+  test("gets its second address with its policy, and loses it with it in a write of what was read", async () => {
+    const { api, spec } = await created({});
+    const { json: dual } = await api.patch(`${PATH}/web`, { spec: { ipFamilyPolicy: "PreferDualStack" } });
+    expect(dual.spec.clusterIPs).toEqual([spec.clusterIP, expect.stringMatching(/^fd00:96::/)]);
+    expect(dual.spec.ipFamilies).toEqual(["IPv4", "IPv6"]);
+    const other = { spec: { clusterIPs: [spec.clusterIP, "fd00:96::1"] } };
+    const refused = await api.patch(`${PATH}/web`, other);
+    expect([refused.status, refused.json.message]).toEqual([422, expect.stringContaining("spec.clusterIPs[1]")]);
+    const body = { ...dual, spec: { ...dual.spec, ipFamilyPolicy: "SingleStack" } };
+    const single = await api.put(`${PATH}/web`, body);
+    expect(single.status).toBe(200);
+    expect(single.json.spec).toEqual(spec);
   });
 
   test("loses its address as an ExternalName, and gets one again", async () => {

@@ -3,6 +3,7 @@ import {
   parseBootTimeSeconds,
   parseDefaultInterface,
   parseDiskstats,
+  parseIpv6Routes,
   parseNetDev,
   parseOpenFilesLimit,
   parseProcessState,
@@ -35,6 +36,12 @@ test("interfaces without the loopback and the host's ends of containers, also wh
   });
   expect(interfaces[1]?.rxBytes).toBe(1_029_974_580);
   expect(parseNetDev("")).toEqual([]);
+});
+
+test("routes of IPv6", () => {
+  const [none, lan] = ["0".repeat(32), `fd00${"0".repeat(28)}`];
+  const rest = `${none} 00 ${none} 00000100 00000001 00000000 00000001 eth0`;
+  expect(parseIpv6Routes(`${lan} 40 ${rest}\n${none} 00 ${rest}\n`)).toEqual(["fd00::/64", "::/0"]);
 });
 
 test("routes, and the interface of the default one", () => {
