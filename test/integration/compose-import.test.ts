@@ -38,6 +38,7 @@ services:
     healthcheck: { test: wget -q -O /dev/null http://127.0.0.1/, interval: 1s, start_period: 10m, retries: 60 }
     networks: [default, back]
   client:
+    profiles: [tests]
     image: busybox:test
     configs: [{ source: app, target: app.conf, mode: "0440" }]
     depends_on:
@@ -67,7 +68,7 @@ describeWithEngine("import compose", () => {
       const [port = 0] = freePorts(1);
       const file = join(node.directory, "compose.yaml");
       writeFileSync(file, composeFile(port));
-      const imported = await node.run("import compose --project-name", node.name, file);
+      const imported = await node.run("import compose --profile=tests --project-name", node.name, "-f", file);
       expect(imported).toMatchObject({ exitCode: 0 });
       const networks = [node.name, `${node.name}_back`];
       for (const Name of networks) await node.docker.createNetwork({ Name });

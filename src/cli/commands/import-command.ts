@@ -32,7 +32,8 @@ export async function runImport(request: CommandRequest, io: CommandIo): Promise
 async function importContainers(request: CommandRequest): Promise<Imported> {
   const names = request.positionals.slice(1);
   if (names.length === 0) throw new UsageError("import docker needs the names of CONTAINERs: docker ps shows them");
-  if (request.value("project-name") !== undefined) throw new UsageError("--project-name is for import compose");
+  const misplaced = (["file", "profile", "project-name"] as const).find((flag) => request.value(flag) !== undefined);
+  if (misplaced !== undefined) throw new UsageError(`--${misplaced} is for import compose`);
   return importDocker(await readContainers(engineClient(request), names), findDevices, hostGateway());
 }
 
@@ -96,8 +97,9 @@ const hostGateway = (): string | undefined =>
   networkInterfaces().docker0?.find(({ family }) => family === "IPv4")?.address;
 
 function importComposeFile({ positionals, value }: CommandRequest): Imported {
-  if (positionals.length > 2) throw new UsageError("compose takes one FILE");
-  return importFile(resolve(positionals[1] ?? findComposeFile()), value("project-name"));
+  const files = [...positionals.slice(1), value("file")].filter((file) => file !== undefined);
+  if (files.length > 1) throw new UsageError("compose takes one FILE: give the output of `docker compose config`");
+  return importFile(resolve(files[0] ?? findComposeFile()), value("project-name"), value("profile"));
 }
 
 function findComposeFile(): string {
@@ -106,7 +108,7 @@ function findComposeFile(): string {
   return found;
 }
 
-function importFile(path: string, project: string | undefined): Imported {
+function importFile(path: string, project: string | undefined, profiles: string | undefined): Imported {
   let bytes: Uint8Array;
   try {
     bytes = readBoundedBytes(path, MAX_FILE_BYTES);
@@ -116,6 +118,7 @@ function importFile(path: string, project: string | undefined): Imported {
   const directory = dirname(path);
   const outer = new Map(Object.entries(process.env) as [string, string][]);
   const environment = new Map([...parseEnvFile(readText(join(directory, ".env")) ?? "", outer), ...outer]);
+  if (profiles !== undefined) environment.set("COMPOSE_PROFILES", profiles);
   const name =
     project ??
     environment.get("COMPOSE_PROJECT_NAME") ??

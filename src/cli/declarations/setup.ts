@@ -152,7 +152,9 @@ docker asks the engine how the containers were started. Nothing is started or st
     objects: { compose: ["docker-compose"], docker: ["container", "containers"] },
     args: {
       object: word("object"),
-      file: word("file"),
+      input: word("file"),
+      file: text("FILE", "the Compose file, as of docker compose", "f"),
+      profile: text("names", "profiles whose services are taken, as COMPOSE_PROFILES"),
       "project-name": text("name", "prefix of volumes, name of the network (default: as docker compose)", "p"),
     },
     run: async (request, io) => (await import("../commands/import-command.ts")).runImport(request, io),

@@ -75,7 +75,7 @@ function servicesOf(all: JsonMap, environment: ComposeInput["environment"], note
   const chosen = Object.entries(all).filter(([name, service]) => {
     const profiles = isRecord(service) ? textsOf(service.profiles) : [];
     if (profiles.length === 0 || [...profiles, "*"].some((profile) => active.includes(profile))) return true;
-    const message = `compose runs it only with the profile ${profiles.join(" or ")}: it is left out; COMPOSE_PROFILES=${profiles[0]} takes it`;
+    const message = `compose runs it only with the profile ${profiles.join(" or ")}: it is left out; --profile=${profiles[0]} takes it`;
     notes.add(`services.${name}.profiles`, message);
     return false;
   });

@@ -10,7 +10,7 @@ const DIRECTORY = join(import.meta.dir, "../../fixtures/compose");
 const LOSS = "is not carried over";
 
 const left = (service: string, profile: string) =>
-  `services.${service}.profiles: compose runs it only with the profile ${profile}: it is left out; COMPOSE_PROFILES=${profile} takes it`;
+  `services.${service}.profiles: compose runs it only with the profile ${profile}: it is left out; --profile=${profile} takes it`;
 const BUILD = "build: images are not built: run `docker compose build` first";
 
 /** Losses of files as projects publish them, besides that a health check reports only. */

@@ -256,7 +256,7 @@ test("services with a profile are left out, unless COMPOSE_PROFILES has it", () 
     convert(file, { COMPOSE_PROFILES: profiles }).manifests.map((it) => it.metadata.name);
   expect([namesOf(""), namesOf("other, dev"), namesOf("*")]).toEqual([["a"], ["a", "b"], ["a", "b"]]);
   expect(convert(file).notes).toContain(
-    "services.b.profiles: compose runs it only with the profile debug or dev: it is left out; COMPOSE_PROFILES=debug takes it",
+    "services.b.profiles: compose runs it only with the profile debug or dev: it is left out; --profile=debug takes it",
   );
 });
 
