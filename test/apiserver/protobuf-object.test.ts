@@ -32,6 +32,18 @@ test("maps of text and of bytes", () => {
   });
 });
 
+test("a Service as kubectl create service externalname sends it: with the zeros of Go", () => {
+  const int = (number: number, value: number) => join(varint(number << 3), varint(value));
+  const port = join(field(1, "80"), field(2, "TCP"), int(3, 80), field(4, join(int(1, 0), int(2, 80))), int(5, 0));
+  const zeros = [field(3, ""), field(7, ""), field(8, ""), field(11, ""), int(12, 0), int(13, 0)];
+  const spec = join(field(1, port), field(4, "ExternalName"), ...zeros, field(10, "db.example"));
+  const raw = join(field(1, field(1, "db")), field(2, spec), field(3, field(1, "")));
+  expect(decodeProtobufObject(envelope("Service", raw))).toMatchObject({
+    metadata: { name: "db" },
+    spec: { type: "ExternalName", externalName: "db.example", ports: [{ port: 80, targetPort: 80 }] },
+  });
+});
+
 test("a pod as kubectl 1.32 copies it: quantities, ports by name or number, members of embedded structs, empty sources", () => {
   const int = (number: number, value: number) => Buffer.from([number << 3, value]);
   const port = (text: string) => field(2, join(int(1, 1), int(2, 0), field(3, text)));
