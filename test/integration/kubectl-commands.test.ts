@@ -4,7 +4,7 @@ import { describeWithEngine, testNode } from "../support/engine.ts";
 import { type Kubectl, kubectlClients, startForKubectl } from "../support/kubectl.ts";
 import { readTranscript, runTranscript } from "../support/kubectl-transcript.ts";
 import { askApi } from "../support/local-api.ts";
-import { batch, list, object, sleeper, workload } from "../support/manifests.ts";
+import { batch, list, object, shell, sleeper, workload } from "../support/manifests.ts";
 import { PATIENCE_MS } from "../support/until.ts";
 
 const clients = kubectlClients();
@@ -105,6 +105,34 @@ describeWithEngine("kubectl", () => {
       status: 403,
       message: expect.stringContaining("static.yaml"),
     });
+  });
+
+  test.each(clients)("$version reaches pods and Services through the API", async (client) => {
+    const node = testNode();
+    const pages = "mkdir -p /tmp/sub; echo page > /tmp/index.html; echo inner > /tmp/sub/index.html";
+    const container = { ...shell(`${pages}; exec httpd -f -p 8000 -h /tmp`), ports: [{ containerPort: 8000 }] };
+    const web = sleeper("web", container, {}, { labels: { app: "web" } });
+    const ports = [{ name: "http", port: 80, targetPort: 8000 }];
+    node.writeManifest("web.yaml", list(web, object("Service", "web", { spec: { selector: { app: "web" }, ports } })));
+    const kubectl = await startForKubectl(node, client);
+    const ask = async (path: string) => {
+      const { stdout, stderr } = await kubectl.run(["get", "--raw", `/api/v1/namespaces/default/${path}`]);
+      return stdout + stderr;
+    };
+    await kubectl.until("the page", async () => (await ask("services/web/proxy/")) === "page\n");
+    for (const [path, want] of [
+      ["services/web:80/proxy/index.html", "page"],
+      ["services/http:web:http/proxy/sub/", "inner"],
+      // The server redirects it to sub/, which has to stay below the path of the proxy.
+      ["services/web/proxy/sub", "inner"],
+      [`pods/web-${node.name}/proxy/`, "page"],
+      [`pods/web-${node.name}:8000/proxy/sub/?a=b`, "inner"],
+      ["services/web:81/proxy/", 'no service port "81" found'],
+      ["services/none/proxy/", "not found"],
+      [`pods/web-${node.name}:81/proxy/`, "error trying to reach"],
+    ] as const) {
+      expect([path, await ask(path)]).toEqual([path, expect.stringContaining(want)]);
+    }
   });
 
   test.each(clients)("$version starts a container in a pod of a file, by debug, and enters it", async (client) => {

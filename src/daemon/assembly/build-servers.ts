@@ -5,6 +5,7 @@ import type { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes, restartRoute, updateRoutes } from "../../apiserver/node/node-routes.ts";
 import { NodeView } from "../../apiserver/node/node-view.ts";
 import { podRoutes } from "../../apiserver/node/pod-routes.ts";
+import { proxyRoutes } from "../../apiserver/node/proxy-routes.ts";
 import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import { LogDirectory } from "../../base/host/log-directory.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
@@ -224,6 +225,7 @@ export async function startLocalApi(
   context.recorder.onRecord(() => api.eventRecorded());
   await api.start(node, [
     ...podRoutes(api, toPodStreams(parts, view)),
+    ...proxyRoutes({ api, random: Math.random }),
     ...updateRoutes(parts.imageUpdates),
     restartRoute({ api, kubelet }),
     ephemeralContainersRoute({ api, readOptions: api.readOptions, kubelet }),
