@@ -12,7 +12,7 @@ import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { Field, FieldPath } from "../manifest/field.ts";
+import { describePlaceholder, Field, FieldPath } from "../manifest/field.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/object-reading.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { findDanglingReferences } from "../manifest/references.ts";
@@ -140,7 +140,8 @@ function reportImages(results: readonly ObjectResult[]): void {
       for (const [index, { image }] of (pod.spec[list] ?? []).entries()) {
         const why = imageProblem(image ?? "");
         const path = podPath.child("spec").child(list).index(index).child("image");
-        const message = `is no image name (found ${JSON.stringify(image)}): ${why}; its container would wait with InvalidImageName`;
+        const found = `${JSON.stringify(image)})${describePlaceholder(image) || `: ${why}`}`;
+        const message = `is no image name (found ${found}; its container would wait with InvalidImageName`;
         if (why !== undefined) add(result, "unsupported", path, message);
       }
     }

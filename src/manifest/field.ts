@@ -215,11 +215,12 @@ function show(value: unknown): string {
   return text.length > 80 ? `${text.slice(0, 70)}…" of ${text.length - 2} characters` : text;
 }
 
-/** Names of placeholders in a text, and what replaces them. Each kind follows ": " in a message. */
+/** Placeholders in a text, and quotes of other languages, with what replaces them. Each kind follows ": " in a message. */
 const PLACEHOLDERS: readonly [RegExp, string][] = [
   [/\{\{.*\}\}|\{%.*%\}/, "placeholders of templates are not replaced here, render the template first"],
   [/\$\{?[A-Za-z_]/, "variables are not replaced here, run `envsubst < FILE` first"],
   [/^<[^<>]+>$|%\{\w+\}%/, "replace the placeholder"],
+  [/^[\u2018-\u201f\u00ab]/, "these are no quotes of YAML: write ' or \""],
 ];
 
 /** Longer texts are no names. */

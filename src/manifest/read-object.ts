@@ -194,11 +194,17 @@ function decode<T>(node: MapNode, shape: ObjectShape, reading: ObjectReading): D
     ? decodeAnyCase(node, shape, reading.path, issues)
     : { decoded: decodeObject(node, shape, reading.path, issues), miscased: [] };
   addFieldHomes(issues, shape, decoded);
+  mergeRepetitions(issues, reading.path);
   for (const { path, name } of miscased) reading.addDeviation(path, `is read as ${name}, as Kubernetes writes it`);
   const isSound = reading.addDecodeIssues(issues, isEnvValue);
   const { apiVersion: _apiVersion, kind: _kind, ...value } = decoded as Record<string, unknown>;
   const object = new Field(value as T, reading.path);
-  return { object, errors: () => (isSound ? object.errors : withoutDependentErrors(object.errors, issues)) };
+  const errorsOf = () => {
+    const errors = reading.acceptsPodman ? withoutMisnamed(object.errors, issues) : object.errors;
+    if (errors.length < object.errors.length) reading.valid = false;
+    return errors;
+  };
+  return { object, errors: () => (isSound ? errorsOf() : withoutDependentErrors(errorsOf(), issues)) };
 }
 
 /** Adds a pod to the result when it has no errors. */
@@ -306,6 +312,20 @@ function withoutDependentErrors(errors: readonly FieldError[], issues: readonly 
   return errors.filter(({ path, type }) => !absences.includes(type) && !damaged.has(sectionOf(path)));
 }
 
+/** Drops errors about the absence of a field that an unknown field in the same object is meant to be. */
+function withoutMisnamed(errors: readonly FieldError[], issues: readonly DecodeIssue[]): readonly FieldError[] {
+  const meant = new Set(
+    issues.flatMap(({ path, nearest, home, isForeign }) => {
+      const field = path.toString();
+      const before = field.slice(0, field.length - String(path.steps().at(-1)).length);
+      if (nearest !== undefined) return `${before}${nearest}`;
+      return home ?? (isForeign ? before.replace(/\.$/, "") : []);
+    }),
+  );
+  const absences = ["FieldValueRequired", "FieldValueInvalid"];
+  return errors.filter(({ path, type }) => !absences.includes(type) || !meant.has(path.toString()));
+}
+
 /** e.g. `spec.containers[0]`; "" for fields of the pod as a whole. */
 function sectionOf(path: FieldPath): string {
   const match = /^(?:items\[\d+\]\.)?(?:spec\.(?:jobTemplate\.spec\.)?template\.)?spec\.\w+\[\d+\]/.exec(
@@ -346,8 +366,7 @@ function refuseType(kind: string, version: string, reading: ObjectReading): void
     reading.add("unsupported", "error", reading.path.child(at), `${found} is not supported: ${supported}${hint}`);
   const nearest = nearestName(kind, [...CORE_KINDS, ...OBJECT_KINDS]);
   const [current] = servedVersionsOf(kind);
-  const isCore = CORE_KINDS.includes(kind);
-  if (current !== undefined) say("apiVersion", `${kind} of ${version}`, isCore ? "" : `; write ${current}`);
+  if (current !== undefined) say("apiVersion", `${kind} of ${version}`, `; write ${current}`);
   else if (version !== "v1") say("kind", `${kind} of ${version}`);
   else say("kind", `"${kind}"`, nearest === undefined ? "" : `; did you mean "${nearest}"?`);
   // The kubelet accepts Pods only.
@@ -410,6 +429,18 @@ function addObjectErrors(errors: readonly FieldError[], metadata: ObjectMeta, re
   for (const { path, message } of messages.values()) reading.addDeviation(path, message);
 }
 
+/** Two objects without a line `---` between them are one that has each key twice: one issue names that. Changes the issues in place. */
+function mergeRepetitions(issues: DecodeIssue[], path: FieldPath): void {
+  const depth = path.steps().length + 1;
+  const isRepeated = ({ kind, path: at }: DecodeIssue) => kind === "duplicate" && at.steps().length === depth;
+  const first = issues.find((issue) => isRepeated(issue) && issue.path.steps().at(-1) === "apiVersion");
+  if (first === undefined) return;
+  first.message = 'a second object begins here: a line "---" is missing before it; only the last of each key counts';
+  first.discreet = first.message;
+  const kept = issues.filter((issue) => issue === first || !isRepeated(issue));
+  issues.splice(0, issues.length, ...kept);
+}
+
 /** Unknown fields of an object whose place is searched: the search visits thousands of fields. */
 const MAX_HOMES = 20;
 
@@ -436,6 +467,7 @@ function addFieldHomes(issues: readonly DecodeIssue[], root: ObjectShape, decode
       continue;
     }
     issue.message += `; it belongs to ${home}`;
+    issue.home = home === "the top level" ? name : `${home}.${name}`;
     if (issue.isFalse && FALSE_BY_DEFAULT.has(name) && !JSON.stringify(decoded).includes(`"${name}":true`)) {
       issue.isNeedless = true;
       issue.message += ", where it is false without being written";

@@ -30,6 +30,15 @@ const OF_CONTAINER: readonly Mistake[] = [
   ["readinessProbe:\n      ⟦periodSeconds: 5", "readinessProbe", "must have a handler"],
   ['env: [{name: "😀", value: ⟦1}]', "env[0].value", "must be a string (found a number): put it in quotes"],
   ["stdin: true\r\n    tty: ⟦1", "tty", "must be true or false"],
+  ['ports: [⟦"8080:80"]', "ports[0]", "write {containerPort: 80, hostPort: 8080}"],
+  ["ports: [⟦80]", "ports[0]", "write {containerPort: 80}"],
+  ["env: [⟦A=b]", "env[0]", 'write "- name: NAME" with "value: VALUE"'],
+  ["volumeMounts: [⟦/srv/d:/d]", "volumeMounts[0]", "write {name: VOLUME, mountPath: PATH}, and the volume under"],
+  ["livenessProbe: {httpGet: ⟦/health}", "livenessProbe.httpGet", "write {path: /health, port: PORT}"],
+  ["livenessProbe: {⟦httpGet: {path: /}}", "livenessProbe.httpGet.port", "is required: a number"],
+  ["resources: {limits: {cpu: ⟦50%}}", "resources.limits[cpu]", "50 % of a CPU is 500m"],
+  ["securityContext: {runAsUser: ⟦nginx}", "securityContext.runAsUser", "docker run --rm IMAGE id NAME"],
+  ["volumeMounts: [{name: ⟦“data”, mountPath: /d}]", "volumeMounts[0].name", "below spec.volumes"],
 ];
 
 /** Lines of a spec, and a field of it. */
@@ -53,6 +62,10 @@ const OF_SPEC: readonly Mistake[] = [
   ],
   [`${APP}  volumes: [{name: v, csi: ⟦{driver: ebs.csi.aws.com}}]\n`, "volumes[0].csi", "cannot be used here"],
   [`${APP}  initContainers: [{name: ⟦a, image: x}]\n`, "initContainers[0].name", "occurs twice"],
+  [`${APP}  volumes: [{name: v, hostPath: ⟦/srv/d}]\n`, "volumes[0].hostPath", "write {path: /srv/d}"],
+  [`${APP}  ⟦replicas: 2\n`, "replicas", "Kubernetes has it in a Deployment, whose spec.template is the pod"],
+  [`${APP}  dnsPolicy: ⟦“Default”\n`, "dnsPolicy", "must be one of"],
+  [`${APP}  hostname: ⟦“web”\n`, "hostname", "these are no quotes of YAML"],
 ];
 
 const TYPE_IN_JSON =
@@ -81,6 +94,22 @@ const OF_TEXT: readonly Mistake[] = [
     `${DEPLOYMENT}  template: {spec: {containers: [{image: ⟦5}]}}\n`,
     "spec.template.spec.containers[0].image",
     "put it in quotes",
+  ],
+  [pod("  containers:\n  - name: app\n      image⟦: nginx\n"), "", "continues the one above it: check the indentation"],
+  [pod("  containers:\n  - name:app\n    image⟦: nginx\n"), "", 'that a space follows each ":"'],
+  [pod("  containers:\n  - name: app\n    ⟦image:\u00a0nginx\n"), "", "a no-break space (U+00A0) is in this line"],
+  [`⟦\`\`\`yaml\n${pod(APP)}\`\`\`\n`, "", "remove the lines that begin with"],
+  [`${pod(APP)} ⟦---\n${pod(APP)}`, "", "between two objects begins in the first column"],
+  [`apiVersion: ⟦v1.0\n${pod(APP).slice(15)}`, "apiVersion", "; write v1"],
+  [
+    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}], selector: {matchLabels: ⟦{app: web}}}\n",
+    "spec.selector[matchLabels]",
+    "write the labels here, without matchLabels",
+  ],
+  [
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {app: ⟦{a: b}}\n",
+    "data[app]",
+    'write it as one text, with "|" behind the key',
   ],
   ["apiVersion: v1\nkind: ⟦pod\n", "kind", 'did you mean "Pod"?'],
   [`${container("")}---\n${container("    tty: ⟦maybe\n")}`, "spec.containers[0].tty", "must be true or false"],
@@ -120,6 +149,20 @@ test.each([
   const { findings, pods } = read(text.replace("⟦", ""));
   expect(findings).toMatchObject([{ code: "ignored", severity: "warning", field, ...positionOf(text) }]);
   expect(pods).toHaveLength(1);
+});
+
+const BACKEND = "[{path: /, pathType: Prefix, backend: {⟦serviceName: web}}]";
+const INGRESS = `apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\nspec: {rules: [{http: {paths: ${BACKEND}}}]}\n`;
+
+test.each([
+  ["a misspelt list", pod("  ⟦container: [{name: a, image: b}]\n"), 'did you mean "containers"?'],
+  ["a field of an older version", INGRESS, "Kubernetes has service: {name: NAME, port: {number: PORT}}"],
+  ["no line between two objects", `${pod(APP)}⟦${pod(APP)}`, 'a second object begins here: a line "---" is missing'],
+  ["a decimal mode", pod(`${APP}  volumes: [{name: v, secret: {secretName: s, defaultMode: ⟦400}}]\n`), "write 0400"],
+])("one mistake has one message: %s", (_, text, says) => {
+  const options = { file: "web.yaml", nodeName: "node1", source: "file", strictness: "standard" } as const;
+  const { findings } = readManifest(Buffer.from(text.replace("⟦", "")), options);
+  expect(findings).toMatchObject([{ message: expect.stringContaining(says), ...positionOf(text) }]);
 });
 
 test("a key that overrides a merged one is meant", () => {

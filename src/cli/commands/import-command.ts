@@ -22,6 +22,8 @@ const MAX_FILE_BYTES = 10 * 2 ** 20;
 /** `kubelet-ts import`: manifests to standard output, notes to standard error. Returns the exit code: 1 when a file was not read. */
 export async function runImport(request: CommandRequest, io: CommandIo): Promise<number> {
   const { command, positionals } = request;
+  const [first = ""] = positionals;
+  if (/\.ya?ml$/.test(first)) throw new UsageError(`say what the file is: kubelet-ts import compose ${first}`);
   const { manifests, notes, isIncomplete } =
     findObject(command, positionals[0]) === "docker" ? await importContainers(request) : importComposeFile(request);
   for (const note of notes) io.stderr(`${note}\n`);

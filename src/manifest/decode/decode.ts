@@ -20,6 +20,8 @@ export interface DecodeIssue {
   discreet: string;
   /** The field with the nearest name, of an unknown field. */
   nearest?: string;
+  /** Path of the field that an unknown field, which stands elsewhere, is meant to be. */
+  home?: string;
   /** The message of an unknown field names the field that has its meaning. */
   isForeign?: true;
   /** The unknown field is `false`. */
@@ -148,7 +150,10 @@ const KIND_NAMES: Readonly<Record<SourceNode["kind"], string>> = {
 };
 
 function mismatch(expected: string, node: SourceNode, path: FieldPath): DecodeIssue {
-  const advice = adviceFor(expected, node, String(path.steps().at(-1)));
+  const steps = path.steps();
+  const field = String(steps.findLast((step) => typeof step === "string"));
+  const advice =
+    steps[0] === "data" && expected === "a string" ? adviceForData(node) : adviceFor(expected, node, field);
   return {
     kind: "type",
     path,
@@ -192,6 +197,11 @@ function quoted(expected: string, node: SourceNode): string {
 function adviceFor(expected: string, node: SourceNode, field: string): string {
   const isText = node.kind === "string";
   if (expected === "a string" && (node.kind === "number" || node.kind === "bool")) return ": put it in quotes";
+  if (expected === "a string" && field === "matchLabels") return ": write the labels here, without matchLabels";
+  if (expected === "an object with fields") return adviceForObject(node, field);
+  if (isText && expected === "a whole number" && /^(?:runAsUser|runAsGroup|fsGroup)$/.test(field)) {
+    return ": write its number, as `docker run --rm IMAGE id NAME` shows it";
+  }
   if (isText && expected.includes("number") && /^-?\d+$/.test(node.value)) return ": remove the quotes";
   const placeholder = isText ? describePlaceholder(node.value) : "";
   if (placeholder !== "") return placeholder;
@@ -214,8 +224,47 @@ function adviceForList(node: SourceNode, field: string): string {
   return ": put it in brackets, [ ]";
 }
 
-/** `512mb` and `1 GiB` as other programs write them. */
+/** Data of a ConfigMap or Secret. */
+const adviceForData = (node: SourceNode): string =>
+  node.kind === "number" || node.kind === "bool"
+    ? ": put it in quotes"
+    : ': write it as one text, with "|" behind the key and its lines below';
+
+/** Objects of which people write the main field alone, by the field that has the object, or a list of them. */
+const MAIN_FIELDS: Readonly<Record<string, string>> = {
+  configMap: "{name: VALUE}",
+  configMapRef: "{name: VALUE}",
+  containers: "{name: NAME, image: VALUE}",
+  env: '"- name: NAME" with "value: VALUE"',
+  exec: "{command: [VALUE]}",
+  grpc: "{port: VALUE}",
+  hostPath: "{path: VALUE}",
+  httpGet: "{path: VALUE, port: PORT}",
+  imagePullSecrets: "{name: VALUE}",
+  persistentVolumeClaim: "{claimName: VALUE}",
+  secret: "{secretName: VALUE}",
+  secretRef: "{name: VALUE}",
+  tcpSocket: "{port: VALUE}",
+  volumeMounts: "{name: VOLUME, mountPath: PATH}, and the volume under volumes of the pod",
+};
+
+/** `8080:80` of Docker's ports, and the main field of an object in place of the object. */
+function adviceForObject(node: SourceNode, field: string): string {
+  if (node.kind !== "string" && node.kind !== "number") return "";
+  const text = node.kind === "string" ? node.value : node.json;
+  const [, hostPort, port] = (field === "ports" && /^(?:(\d{1,5}):)?(\d{1,5})$/.exec(text)) || [];
+  if (port !== undefined) {
+    return `: write {containerPort: ${port}${hostPort === undefined ? "" : `, hostPort: ${hostPort}`}}`;
+  }
+  const form = Object.hasOwn(MAIN_FIELDS, field) ? MAIN_FIELDS[field]! : undefined;
+  // Texts of variables may be secret.
+  return form === undefined ? "" : `: write ${field === "env" ? form : form.replace("VALUE", shorten(text))}`;
+}
+
+/** `512mb` and `1 GiB` as other programs write them, and per cents of a CPU. */
 function adviceForQuantity(text: string): string {
+  const [, perCent] = /^(\d{1,6})\s*%$/.exec(text.trim()) ?? [];
+  if (perCent !== undefined) return `: per cents are no amounts; ${perCent} % of a CPU is ${Number(perCent) * 10}m`;
   const [, amount, unit, binary] = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?$/i.exec(text.trim()) ?? [];
   if (amount === undefined || unit === undefined) return "";
   const letter = unit.toLowerCase() === "k" && binary === "" ? "k" : unit.toUpperCase();
@@ -273,13 +322,33 @@ const CONTAINER_FIELDS: Readonly<Record<string, string>> = {
   volumes: 'volumeMounts, a list of "- name: VOLUME" with "mountPath: PATH"',
 };
 
+/** Names of fields of older versions of an Ingress, and the fields in their place. */
+const BACKEND_FIELDS: Readonly<Record<string, string>> = {
+  serviceName: "service: {name: NAME, port: {number: PORT}}",
+  servicePort: "service: {name: NAME, port: {number: PORT}}",
+};
+
+/** Fields of workloads that people write in the spec of a pod. */
+const WORKLOAD_FIELDS: Readonly<Record<string, string>> = {
+  replicas: "it in a Deployment, whose spec.template is the pod",
+  template: "it in a Deployment or Job: what is below it is the pod itself",
+  schedule: "it in a CronJob, whose spec.jobTemplate.spec.template is the pod",
+};
+
 /**
  * Says which field has the meaning of a field of another format; undefined for other fields.
  * @param path of the object that has the field
  */
 function describeForeignField(name: string, path: FieldPath, { names }: ObjectShape): string | undefined {
   const isContainer = typeof path.steps().at(-1) === "number" && names.has("image") && names.has("command");
-  const field = isContainer && Object.hasOwn(CONTAINER_FIELDS, name) ? CONTAINER_FIELDS[name] : undefined;
+  const fields = isContainer
+    ? CONTAINER_FIELDS
+    : names.has("restartPolicy")
+      ? WORKLOAD_FIELDS
+      : path.steps().at(-1) === "backend"
+        ? BACKEND_FIELDS
+        : {};
+  const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
   return field === undefined ? undefined : `; Kubernetes has ${field}`;
 }
 

@@ -20,6 +20,7 @@ export function findPodNotes(pod: Field<Pod>, isLenient: boolean): SupportNote[]
     ...findForeignAnnotations(pod.field("metadata").field("annotations")),
     ...findOwnAnnotations(pod.field("metadata").field("annotations"), pod.value.spec.volumes ?? []),
     ...containers.flatMap(findShellCommands),
+    ...spec.field("volumes").items().flatMap(findDecimalMode),
     ...containers.flatMap(findImageExpression),
   ];
 }
@@ -120,6 +121,20 @@ function findImageExpression(container: Field<Container>): SupportNote[] {
       ? "holds a variable, which nothing replaces: write its value, e.g. with `envsubst < FILE`"
       : undefined;
   return message === undefined ? [] : [container.field("image").note(message, "unsupported")];
+}
+
+/** Modes that are usual when they are read as octal, and not when they are decimal: `400` is 0620. */
+const DECIMAL_MODES = [400, 440, 444];
+
+/** Warns of a mode that lacks the 0 in front, by which YAML knows octal numbers. */
+function findDecimalMode(volume: Field<Volume>): SupportNote[] {
+  return (["configMap", "secret", "projected", "downwardAPI"] as const).flatMap((source) => {
+    const mode = (volume.field(source) as Field<{ defaultMode?: number } | undefined>).field("defaultMode");
+    if (mode.value === undefined || !DECIMAL_MODES.includes(mode.value)) return [];
+    return mode.note(
+      `${mode.value} is decimal, and 0${mode.value.toString(8)} in octal: write 0${mode.value}, if that is meant`,
+    );
+  });
 }
 
 const COUNTS_BYTES = /^(memory|ephemeral-storage|hugepages-.*)$/;

@@ -249,7 +249,7 @@ function validateVolumeMounts(container: Field<Container>, volumes: KnownVolumes
     const name = mount.field("name");
     const path = mount.field("mountPath");
     if (name.value === "") name.required();
-    if (!volumes.has(name.value)) name.notFound("must be the name of a valid volume of the pod");
+    if (!volumes.has(name.value)) name.notFound("must be the name of a valid volume of the pod, below spec.volumes");
     if (path.value === "") path.required();
     if (taken.has(path.value)) path.invalid("must be unique in the container");
     taken.add(path.value);
@@ -330,6 +330,11 @@ for (let i = 1; i <= 14; i++) SIGNALS.add(`SIGRTMAX-${i}`);
 
 const HANDLERS = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] as const;
 
+function validatePort(port: Field<number | string | undefined>): void {
+  if (port.value === 0) port.absent("is required: a number from 1 to 65535, or the name of a port of the container");
+  else port.format((value) => checkPort(value as number | string));
+}
+
 /** Requires exactly one handler; upstream validates only the first. */
 function validateHandler(given: Field<Probe | LifecycleHandler | undefined>, pod: PodSpec): void {
   if (!given.value) return;
@@ -344,7 +349,7 @@ function validateHandler(given: Field<Probe | LifecycleHandler | undefined>, pod
       return;
     case "httpGet": {
       const action = handler.field("httpGet");
-      action.field("port").format(checkPort);
+      validatePort(action.field("port"));
       action.field("scheme").oneOf(["HTTP", "HTTPS"]);
       const headers = action.field("httpHeaders");
       for (const header of headers.items()) header.field("name").as(headers.path).format(checkHttpHeaderName);
@@ -352,7 +357,7 @@ function validateHandler(given: Field<Probe | LifecycleHandler | undefined>, pod
     }
     case "tcpSocket":
     case "grpc":
-      return handler.field(first).field("port").format(checkPort);
+      return validatePort(handler.field(first).field("port"));
     case "sleep": {
       const seconds = handler.field("sleep").field("seconds");
       const most = pod.terminationGracePeriodSeconds;

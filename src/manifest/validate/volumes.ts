@@ -270,7 +270,9 @@ const MAX_TOKEN_SECONDS = 2 ** 32;
 
 /** Modes are written in octal in YAML (0644), in decimal in JSON (420). */
 function checkMode(mode: number): string[] {
-  return mode >= 0 && mode <= 0o777 ? [] : [`must be between 0 and 0777 (octal; this is 0${mode.toString(8)})`];
+  if (mode >= 0 && mode <= 0o777) return [];
+  const meant = /^[0-7]{3}$/.test(String(mode)) ? `: write 0${mode}` : "";
+  return [`must be between 0 and 0777 (octal; this is 0${mode.toString(8)})${meant}`];
 }
 
 /** Validates files made from keys of a ConfigMap or Secret. */

@@ -211,6 +211,9 @@ export class YamlParser {
       const token = this.#take();
       if (token.type === "block-end") return map;
       if (token.type !== "key") {
+        if (token.value.startsWith("---")) {
+          throw new TextError('a line "---" between two objects begins in the first column', token.start);
+        }
         throw new TextError(
           `the next "key: value" was expected here, not ${describe(token)}: check the indentation`,
           token.start,

@@ -154,6 +154,7 @@ export class YamlScanner extends YamlReader {
 
   #failAtCharacter(code: number): never {
     if (code === 0x09) this.fail("a tab cannot be used for indentation: use spaces");
+    if (this.text.startsWith("```", this.position)) this.fail('remove the lines that begin with "```"');
     const character = String.fromCodePoint(this.text.codePointAt(this.position)!);
     this.fail(`a value cannot begin with ${JSON.stringify(character)}: quote it`);
   }
@@ -245,6 +246,8 @@ export class YamlScanner extends YamlReader {
   }
 
   #failForMissingColon(key: SimpleKey): never {
+    const [line = ""] = this.text.slice(key.offset, key.offset + MAX_SIMPLE_KEY_LENGTH).split("\n", 1);
+    if (line.includes("\u00a0")) this.fail("a no-break space (U+00A0) is in this line: write a space", key.offset);
     this.fail('this line is neither "key: value" nor "- item": a ":" followed by a space is missing', key.offset);
   }
 
@@ -321,13 +324,21 @@ export class YamlScanner extends YamlReader {
       this.simpleKeyAllowed = false;
     } else {
       if (this.flowLevel === 0) {
-        if (!this.simpleKeyAllowed) this.fail('a second ":" is not allowed here: quote the value, or begin a new line');
+        if (!this.simpleKeyAllowed) this.#failForSecondColon();
         this.#rollIndent(this.column, "block-mapping-start", this.position);
       }
       this.simpleKeyAllowed = this.flowLevel === 0;
     }
     this.position++;
     this.push("value", start);
+  }
+
+  #failForSecondColon(): never {
+    const last = this.tokens.at(-1);
+    if (last?.type === "scalar" && this.text.slice(last.start, last.end).includes("\n")) {
+      this.fail('this line continues the one above it: check the indentation, and that a space follows each ":"');
+    }
+    this.fail('a second ":" is not allowed here: quote the value, or begin a new line');
   }
 
   #isStillSimple(key: SimpleKey): boolean {

@@ -143,11 +143,13 @@ describe("json", () => {
 
   test("errors have code, field, message and position", async () => {
     const { stdout } = await run(["-o", "json", "@bad.yaml"]);
-    const position = { field: "spec.containers[0].image", line: 5, column: 16 };
     expect(JSON.parse(stdout).results[0].errors).toMatchObject([
-      { code: "invalid", type: "FieldValueRequired", message: "is required", ...position },
       { code: "unknown", field: "spec.containers[0].imag", line: 7, column: 5 },
     ]);
+    const bare = { apiVersion: "v1", kind: "Pod", metadata: { name: "a" }, spec: { containers: [{ name: "a" }] } };
+    const errors = JSON.parse((await check(bare, "-o", "json")).stdout).results[0].errors;
+    const position = { field: "spec.containers[0].image", line: 1, column: 79 };
+    expect(errors).toMatchObject([{ code: "invalid", type: "FieldValueRequired", ...position }]);
   });
 });
 
