@@ -12,6 +12,7 @@ import {
   allocateServices,
   chooseRange,
   familiesOf,
+  fromStored,
   hasClusterIp,
   overlapsOf,
   type PortHolder,
@@ -21,8 +22,10 @@ import {
   type ServiceAddresses,
   type ServiceAllocation,
   type ServiceProblem,
+  type StoredServiceAddresses,
   serviceName,
   toPortKey,
+  toStored,
 } from "../plan/service-addresses.ts";
 import { assignService, familyFields, numbersOf, type ServiceAssignment } from "../plan/service-assignment.ts";
 import { endpointsOf, ServicePods } from "../plan/service-endpoints.ts";
@@ -56,7 +59,7 @@ interface ServiceManagerDeps {
   proxy?: ServiceProxy | undefined;
   /** A DNS server runs on this node. */
   hasDns?: boolean;
-  file: Persisted<ServiceAddresses>;
+  file: Persisted<StoredServiceAddresses>;
   /** `--service-cluster-ip-range`: one, or one of each family; "" for the first free one of a list. */
   range: string;
   nodeName: string;
@@ -98,7 +101,8 @@ export class ServiceManager {
   constructor(deps: ServiceManagerDeps) {
     this.#deps = deps;
     this.#log = new ChangeLogger(deps.logger);
-    this.#addresses = (deps.proxy && deps.file.read()) ?? NONE;
+    const stored = deps.proxy && deps.file.read();
+    this.#addresses = stored ? fromStored(stored) : NONE;
   }
 
   /** Services have addresses: their ports need not be published by pods. */
@@ -315,7 +319,7 @@ export class ServiceManager {
   #keep(addresses: ServiceAddresses): void {
     if (JSON.stringify(addresses) === JSON.stringify(this.#addresses)) return;
     this.#addresses = addresses;
-    this.#deps.file.write(addresses);
+    this.#deps.file.write(toStored(addresses));
   }
 
   /** Listing the networks of the machine takes a while: it is done with an allocation and a check of the rules, not for each pod. */

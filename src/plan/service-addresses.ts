@@ -41,6 +41,24 @@ export interface ServiceAddresses {
   nodePorts: Readonly<Record<string, number>>;
 }
 
+/** {@link ServiceAddresses} in their file: several cluster IPs of one Service with commas, as versions with one read it. */
+export interface StoredServiceAddresses extends Omit<ServiceAddresses, "clusterIps"> {
+  clusterIps: Readonly<Record<string, string>>;
+}
+
+export const toStored = (addresses: ServiceAddresses): StoredServiceAddresses => ({
+  ...addresses,
+  clusterIps: mapValues(addresses.clusterIps, (ips) => ips.join()),
+});
+
+export const fromStored = (addresses: StoredServiceAddresses): ServiceAddresses => ({
+  ...addresses,
+  clusterIps: mapValues(addresses.clusterIps, (ips) => ips.split(",")),
+});
+
+const mapValues = <A, B>(all: Readonly<Record<string, A>>, map: (value: A) => B): Record<string, B> =>
+  Object.fromEntries(Object.entries(all).map(([name, value]) => [name, map(value)]));
+
 /** The reason for which a Service has not all that it asks for. */
 export interface ServiceProblem {
   reason: "ClusterIPNotAllocated" | "PortNotAllocated";

@@ -4,14 +4,14 @@ import type { Service } from "../../src/base/api/service.ts";
 import { rangeOfAddress } from "../../src/base/text/ip-range.ts";
 import { ExternalNames, ServiceHosts } from "../../src/controllers/service-hosts.ts";
 import { ServiceManager } from "../../src/controllers/service-manager.ts";
-import type { ServiceAddresses } from "../../src/plan/service-addresses.ts";
+import type { StoredServiceAddresses } from "../../src/plan/service-addresses.ts";
 import type { RuledService } from "../../src/plan/service-rules.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { aService, aServicePod } from "./workload-world.ts";
 
 /** @param kept survives the manager, as its file does */
-function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.17.0.1/16"], range = "") {
+function aManager(kept: { addresses?: StoredServiceAddresses } = {}, networks = ["172.17.0.1/16"], range = "") {
   const clock = new FakeClock();
   const logger = new RecordingLogger();
   const applied: RuledService[][] = [];
@@ -61,7 +61,7 @@ const client = aServicePod("client", "172.17.0.9", { labels: {} });
 test("a name leads to the cluster IP, which stays while the pods change", () => {
   const { update, namesOf, applied, kept } = aManager();
   update([aService("web")], [aServicePod("a", "172.17.0.2"), client]);
-  const ip = kept.addresses!.clusterIps["default/web"]![0]!;
+  const ip = kept.addresses!.clusterIps["default/web"]!;
   expect(namesOf()).toEqual([`${ip} web`]);
   update([aService("web")], [aServicePod("b", "172.17.0.3"), client]);
   expect(namesOf()).toEqual([`${ip} web`]);
@@ -82,7 +82,7 @@ test("a Service of both families is ruled in both, and its name leads to both ad
   const pod = aServicePod("a", "172.17.0.2");
   pod.status!.podIPs!.push({ ip: "fd00::2" });
   update([web], [pod, client]);
-  const clusterIPs = kept.addresses!.clusterIps["default/web"]!;
+  const clusterIPs = kept.addresses!.clusterIps["default/web"]!.split(",");
   expect(namesOf()).toEqual(clusterIPs.map((ip) => `${ip} web`));
   const published = (sources: string[]) => [{ port: 80, sources }];
   expect(applied[0]).toMatchObject([

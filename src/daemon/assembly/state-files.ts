@@ -135,17 +135,7 @@ export const STATE_FILES = {
   "service-addresses": durable(
     v.object({
       range: text,
-      // Before dual stack a Service had one.
-      clusterIps: v.record(
-        text,
-        v.union([
-          texts,
-          v.pipe(
-            text,
-            v.transform((ip) => [ip]),
-          ),
-        ]),
-      ),
+      clusterIps: v.record(text, text),
       ports: v.record(text, text),
       nodePorts: v.record(text, v.number()),
     }),
