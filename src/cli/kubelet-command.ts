@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import { readNodeName } from "../base/host/node-info.ts";
 import { keepNodeName } from "../base/host/node-name.ts";
-import { reExecute } from "../base/host/re-execute.ts";
 import { prepareRootDirectory } from "../base/host/root-directory.ts";
 import { lockRootDir, type RootLock, readInstance } from "../base/host/root-lock.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
@@ -15,6 +14,7 @@ import { instanceInfo } from "../daemon/instance-info.ts";
 import { openJournal } from "../daemon/journal.ts";
 import { type Environment, EXIT, type KubeletRun } from "../daemon/kubelet-run.ts";
 import { type AppLogger, createLogger, wantsColor } from "../daemon/logging.ts";
+import { replaceProcess } from "../daemon/private-arguments.ts";
 import { writeRemovalSettings } from "../daemon/removal-settings.ts";
 import { runForever } from "../daemon/run-forever.ts";
 import { runOnce } from "../daemon/run-once.ts";
@@ -64,9 +64,9 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
 }
 
 /** Replaces the process with a new one, which reads the configuration again. */
-async function restart(argv: readonly string[], variables: Environment, logger: Logger): Promise<number> {
+function restart(argv: readonly string[], variables: Environment, logger: Logger): number {
   try {
-    return await reExecute(argv, variables);
+    return replaceProcess(argv, variables);
   } catch (error) {
     logger.error("kubelet-ts ends so that a service manager starts it again", { error: (error as Error).message });
     return EXIT.failed;

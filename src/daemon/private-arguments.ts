@@ -42,28 +42,37 @@ export function takePrivateArguments(argv: readonly string[]): readonly string[]
     delete process.env[VARIABLE];
     return JSON.parse(carried) as string[];
   }
-  const masked = maskArguments(argv);
-  if (masked.some((argument, index) => argument !== argv[index])) replaceProcess(masked, argv);
+  if (maskArguments(argv).some((argument, index) => argument !== argv[index])) tryReplaceProcess(argv);
   return argv;
 }
 
 /** Replaces the process by one with {@link RUNTIME_VARIABLES}, where one is not set. Costs a start of the runtime, 5 ms. */
 export function setRuntimeVariables(argv: readonly string[]): void {
   const isSet = Object.keys(RUNTIME_VARIABLES).every((name) => process.env[name] !== undefined);
-  if (!isSet) replaceProcess(maskArguments(argv), argv);
+  if (!isSet) tryReplaceProcess(argv);
 }
 
-/** Starts the program again as this process. Returns where that is not possible. */
-function replaceProcess(masked: readonly string[], argv: readonly string[]): void {
-  // Only the compiled executable can be started with nothing but its arguments.
-  if (!Bun.isStandaloneExecutable || process.execve === undefined) return;
+function tryReplaceProcess(argv: readonly string[]): void {
   try {
-    process.execve(process.execPath, [process.argv0, ...masked], {
-      ...RUNTIME_VARIABLES,
-      ...(process.env as Record<string, string>),
-      [VARIABLE]: JSON.stringify(argv),
-    });
+    replaceProcess(argv, process.env);
   } catch {
     // The arguments stay visible and the limit stays low; the kubelet works without this.
   }
+}
+
+/**
+ * Starts the program again as this process, with the same pid, so that a service manager notices nothing, and without its
+ * secrets in sight.
+ * @param argv without the name of the program
+ * @throws Error where that is not possible, or the program's file is gone
+ */
+export function replaceProcess(argv: readonly string[], environment: Readonly<NodeJS.ProcessEnv>): never {
+  // Only the compiled executable can be started with nothing but its arguments.
+  if (!Bun.isStandaloneExecutable || process.execve === undefined) throw new Error("this is not the compiled program");
+  process.execve(process.execPath, [process.argv0, ...maskArguments(argv)], {
+    ...RUNTIME_VARIABLES,
+    ...(environment as Record<string, string>),
+    [VARIABLE]: JSON.stringify(argv),
+  });
+  throw new Error(`"${process.execPath}" could not be executed again`);
 }
