@@ -47,6 +47,7 @@ interface NamedCheckpoint {
 
 interface Body {
   nodeName: string;
+  /** {@link sourceId} */
   source: string;
   name: string;
   savedAt: string;
@@ -150,7 +151,7 @@ export class CheckpointStore {
     const path = this.#path(id);
     const { logger, nodeName } = this.#deps;
     try {
-      const body = parseCheckpoint(readBoundedText(path, MAX_CHECKPOINT_BYTES));
+      const body = readCheckpoint(path);
       if (body.nodeName === nodeName) return body;
       logger.warn(`The last known good pods in "${path}" are those of node "${body.nodeName}": not used`);
     } catch (error) {
@@ -207,8 +208,9 @@ const toCheckpoint = ({ texts, place }: Body): Checkpoint => ({
   ...(place ? { place } : {}),
 });
 
-/** @throws Error that says what is wrong with it. */
-function parseCheckpoint(text: string): Body {
+/** The file of one source. @throws Error that says what is wrong with it; the system's error */
+export function readCheckpoint(path: string): Body {
+  const text = readBoundedText(path, MAX_CHECKPOINT_BYTES);
   const head = /^\{"version":(\d+),"sha256":"([\da-f]{64})","body":/.exec(text);
   if (!head) throw new Error("it is damaged");
   if (Number(head[1]) !== VERSION) throw new Error(`it has version ${head[1]}, known is ${VERSION}`);

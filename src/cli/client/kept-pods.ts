@@ -1,28 +1,19 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { ConfigMap } from "../../base/api/config-map.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import type { Secret } from "../../base/api/secret.ts";
-import { readBoundedText } from "../../base/files/bounded-read.ts";
 import { type DesiredObject, objectKey } from "../../base/model/desired-object.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
-
-const MAX_CHECKPOINT_BYTES = 256 * 2 ** 20;
+import { readCheckpoint } from "../../sources/checkpoint-store.ts";
+import { joinLocations, type Objects } from "../../sources/source-set.ts";
 
 /** Desired objects of the last run of a kubelet. */
-export interface KeptObjects {
+export interface KeptObjects extends Required<Objects> {
   /** Each with the `sourceId` of its checkpoint. */
-  pods: DesiredPod[];
-  /** Workloads and the like. */
-  objects: DesiredObject[];
-  configMaps: ConfigMap[];
-  secrets: Secret[];
+  pods: readonly DesiredPod[];
   /** The root directory: submitted objects are files below it. */
   rootDir: string;
-  /** Locations of objects that carry none, by {@link objectKey}. */
-  locations: Readonly<Record<string, ManifestLocation>>;
 }
 
 /**
@@ -33,15 +24,15 @@ export function readKeptObjects(rootDir: string): KeptObjects {
   const all = checkpointsOf(join(rootDir, "checkpoints")).flatMap(textsOf);
   return {
     rootDir,
-    pods: all.flatMap(({ pods = [] }) => pods),
+    pods: all.flatMap(({ pods }) => pods),
     objects: all.flatMap(({ objects = [] }) => objects),
-    configMaps: all.flatMap(({ configMaps = [] }) => configMaps),
-    secrets: all.flatMap(({ secrets = [] }) => secrets),
-    locations: Object.assign({}, ...all.map(({ locations }) => locations).reverse()) as KeptObjects["locations"],
+    configMaps: all.flatMap(({ configMaps }) => configMaps),
+    secrets: all.flatMap(({ secrets }) => secrets),
+    locations: joinLocations(all),
   };
 }
 
-export const readKeptPods = (rootDir: string): DesiredPod[] => readKeptObjects(rootDir).pods;
+export const readKeptPods = (rootDir: string): readonly DesiredPod[] => readKeptObjects(rootDir).pods;
 
 /** `file:line` of a manifest, or its origin where the line is not known. */
 export const locationOf = ({ origin, location }: { origin: string; location?: ManifestLocation }): string =>
@@ -110,14 +101,12 @@ function checkpointsOf(directory: string): string[] {
   }
 }
 
-function textsOf(path: string): Partial<KeptObjects>[] {
+function textsOf(path: string): Objects[] {
   try {
-    const { body } = JSON.parse(readBoundedText(path, MAX_CHECKPOINT_BYTES)) as {
-      body: { source: string; texts: Record<string, Partial<KeptObjects>> };
-    };
-    return Object.values(body.texts).map(({ pods = [], ...others }) => ({
-      ...others,
-      pods: pods.map((pod) => ({ ...pod, sourceId: body.source })),
+    const { source, texts } = readCheckpoint(path);
+    return Object.values(texts).map((objects) => ({
+      ...objects,
+      pods: objects.pods.map((pod) => ({ ...pod, sourceId: source })),
     }));
   } catch {
     return [];

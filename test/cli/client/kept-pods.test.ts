@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type KeptObjects,
@@ -15,8 +15,9 @@ test("the newest checkpoint comes first, whatever its name; a broken one is left
   const rootDir = temp();
   const write = (name: string, source: string, modifiedAtSeconds: number) => {
     const path = join(rootDir, "checkpoints", `source-${name}.json`);
-    const texts = { "": { pods: [{ pod: { metadata: { name: "web", uid: "1" } }, origin: source }] } };
-    writeFileSync(path, JSON.stringify({ body: { source, texts } }));
+    const objects = { pods: [{ pod: { metadata: { name: "web", uid: "1" } }, origin: source }] };
+    const body = JSON.stringify({ source, texts: { "": { ...objects, configMaps: [], secrets: [] } } });
+    writeFileSync(path, `{"version":2,"sha256":"${new Bun.SHA256().update(body).digest("hex")}","body":${body}}\n`);
     utimesSync(path, modifiedAtSeconds, modifiedAtSeconds);
   };
   mkdirSync(join(rootDir, "checkpoints"));
@@ -24,6 +25,9 @@ test("the newest checkpoint comes first, whatever its name; a broken one is left
   write("b", "/new", 3_000);
   write("c", "/middle", 2_000);
   writeFileSync(join(rootDir, "checkpoints", "source-d.json"), "{");
+  write("e", "/changed", 4_000);
+  const changed = join(rootDir, "checkpoints", "source-e.json");
+  writeFileSync(changed, readFileSync(changed, "utf8").replace('"web"', '"wet"'));
   expect(readKeptPods(rootDir).map(({ origin, sourceId }) => [origin, sourceId as string])).toEqual([
     ["/new", "/new"],
     ["/middle", "/middle"],
