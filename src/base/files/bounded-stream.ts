@@ -26,6 +26,26 @@ export async function readBoundedBytesOf(stream: Chunks, maxBytes: number): Prom
     : Buffer.concat(chunks);
 }
 
+/**
+ * Lines of UTF-8 text without their ends, as they arrive; the last one may have had none.
+ * @throws StreamTooLongError for a line of more than `maxCharacters`
+ */
+export async function* linesOf(stream: Chunks, maxCharacters: number): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of stream ?? []) {
+    const [first = "", ...others] = decoder.decode(chunk, { stream: true }).split("\n");
+    rest += first;
+    for (const line of others) {
+      yield rest;
+      rest = line;
+    }
+    if (rest.length > maxCharacters) throw new StreamTooLongError(`a line is longer than ${maxCharacters} characters`);
+  }
+  rest += decoder.decode();
+  if (rest !== "") yield rest;
+}
+
 /** Bytes kept of the output of a program. */
 const MAX_OUTPUT_BYTES = 64 * 1024;
 

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { readOutput } from "../files/bounded-stream.ts";
+import { linesOf, readOutput } from "../files/bounded-stream.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 
@@ -21,6 +21,8 @@ const DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet-ts.conf";
 const MANAGER = ["org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager"] as const;
 const SIGNAL = `type='signal',path='${MANAGER[1]}',interface='${MANAGER[2]}',member='PrepareForShutdown'`;
 const HELD = "held";
+/** Those of busctl are short. */
+const MAX_LINE_CHARACTERS = 64 * 1024;
 const RELOAD_TIMEOUT_MS = 5_000;
 const RELOAD_POLL_MS = 100;
 
@@ -156,13 +158,7 @@ async function endOf(child: Child, name: string): Promise<never> {
 }
 
 async function eachLine(stream: ReadableStream<Uint8Array>, take: (line: string) => void): Promise<void> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) take(line.trim());
-  }
+  for await (const line of linesOf(stream, MAX_LINE_CHARACTERS)) take(line.trim());
 }
 
 /** The messages `busctl monitor` shows, several lines each. A monitor is also shown what its match does not ask for. */

@@ -1,6 +1,5 @@
-import { StringDecoder } from "node:string_decoder";
 import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
-import { readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { linesOf, readBoundedStream, readOutput } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { codeOf, messageOf } from "../../base/text/error-message.ts";
@@ -201,7 +200,6 @@ interface WatchListener {
 const MAX_LINE_CHARS = 32 * 1024 * 1024;
 /** A watch is answered at once, before its first event. */
 const RESPONSE_TIMEOUT_MS = 30_000;
-const MAX_ERROR_CHARS = 64 * 1024;
 
 /** Reads a watch to its end. @throws ApiStatusError, ApiUnreachableError, or the reason of the signal */
 async function followWatch(
@@ -224,25 +222,15 @@ async function followWatch(
     const options = { headers, tls, proxy, keepalive: false, timeout: false, signal: stop } as BunFetchRequestInit;
     const response = await httpFetch(url, options);
     heard();
-    const decoder = new StringDecoder("utf8");
     isOpen = response.status === 200;
-    if (isOpen) onOpen();
-    let refusal = "";
-    let rest = "";
-    for await (const chunk of response.body ?? []) {
-      heard();
-      const text = decoder.write(Buffer.from(chunk));
-      if (!isOpen) {
-        if (refusal.length < MAX_ERROR_CHARS) refusal += text;
-        continue;
-      }
-      const lines = text.split("\n");
-      lines[0] = rest + lines[0];
-      rest = lines.pop() ?? "";
-      if (rest.length > MAX_LINE_CHARS) throw new Error("an event of the watch is too long");
-      for (const line of lines) if (line !== "") onEvent(JSON.parse(line));
+    if (!isOpen) {
+      const refusal = await readOutput(response.body);
+      throw toApiError(what, response.status, refusal, response.headers.get("Retry-After"));
     }
-    if (!isOpen) throw toApiError(what, response.status, refusal, response.headers.get("Retry-After"));
+    onOpen();
+    for await (const line of linesOf(heardOf(response.body, heard), MAX_LINE_CHARS)) {
+      if (line !== "") onEvent(JSON.parse(line));
+    }
   } catch (error) {
     signal.throwIfAborted();
     if (isOpen && silence.signal.aborted) return;
@@ -252,6 +240,13 @@ async function followWatch(
     throw new ApiUnreachableError(`${what}: ${why}`, { cause: error });
   } finally {
     clearTimeout(timer);
+  }
+}
+
+async function* heardOf(body: ReadableStream<Uint8Array> | null, heard: () => void): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body ?? []) {
+    heard();
+    yield chunk;
   }
 }
 

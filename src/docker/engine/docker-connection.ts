@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
+import { linesOf } from "../../base/files/bounded-stream.ts";
 import { apiAtLeast } from "../../base/text/api-version.ts";
 import { jsonIfValid } from "../../base/text/json.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
@@ -243,23 +244,13 @@ export async function* rawOutput(chunks: AsyncIterable<Uint8Array>): AsyncGenera
   for await (const data of chunks) yield { stream: "stdout", data };
 }
 
-const MAX_LINE_BYTES = 16 * 1024 * 1024;
+/** Longest line of JSON: a longer one means that the server is not Docker. */
+const MAX_LINE_CHARACTERS = 16 * 1024 * 1024;
 
-/** Lines of JSON, without the line end and empty lines. @throws Error for one over 16 MiB: the server is not Docker */
+/** Lines of JSON without blank ones. @throws StreamTooLongError */
 export async function* jsonLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of chunks) {
-    rest += decoder.decode(chunk, { stream: true });
-    let from = 0;
-    for (let at = rest.indexOf("\n"); at >= 0; at = rest.indexOf("\n", from)) {
-      const line = rest.slice(from, at).trim();
-      from = at + 1;
-      if (line !== "") yield line;
-    }
-    rest = rest.slice(from);
-    if (rest.length > MAX_LINE_BYTES) throw new Error("a line of more than 16 MiB");
+  for await (const line of linesOf(chunks, MAX_LINE_CHARACTERS)) {
+    const text = line.trim();
+    if (text !== "") yield text;
   }
-  const last = (rest + decoder.decode()).trim();
-  if (last !== "") yield last;
 }
