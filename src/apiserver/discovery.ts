@@ -129,7 +129,9 @@ export interface ExtraResource {
   verbs: readonly string[];
 }
 
-interface ApiResource {
+/** A kind as discovery lists it. */
+export interface ApiResource {
+  /** Plural: `pods`. */
   name: string;
   singularName: string;
   namespaced: boolean;
@@ -138,6 +140,7 @@ interface ApiResource {
   kind: string;
   verbs: readonly string[];
   shortNames?: readonly string[];
+  /** Groups of kinds: `all`. */
   categories?: readonly string[];
 }
 

@@ -1,7 +1,6 @@
 import type { ConfigMap } from "../base/api/config-map.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Secret } from "../base/api/secret.ts";
-import type { DesiredObject } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { type PodFullName, podFullName } from "../base/model/identity.ts";
@@ -12,14 +11,10 @@ import type { PodRevision } from "../kubelet/edit-rules.ts";
 import type { PlainObject } from "../manifest/plain-objects.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { computeQosClass } from "../plan/pod-resources.ts";
+import type { Objects } from "../sources/source-set.ts";
 
 /** Objects that a kubelet has read or was sent. */
-interface KnownObjects {
-  pods: readonly DesiredPod[];
-  configMaps: readonly ConfigMap[];
-  secrets: readonly Secret[];
-  objects: readonly DesiredObject[];
-}
+type KnownObjects = Omit<Required<Objects>, "locations">;
 
 /** The state with which a manifest is compared. */
 export interface RunningState {

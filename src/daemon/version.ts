@@ -1,24 +1,16 @@
 import { version as packageVersion } from "../../package.json";
+import type { BuildFacts } from "../stats/metrics/kubelet-metrics.ts";
 
 declare const KUBELET_TS_GIT_COMMIT: string;
 declare const KUBELET_TS_GIT_TREE_STATE: string;
 declare const KUBELET_TS_BUILD_DATE: string;
 declare const KUBELET_TS_TARGET: string;
 
-/** Facts of the running program. `scripts/build.ts` embeds the git facts; a plain `bun build` omits them. */
-interface BuildInfo {
-  /** Semantic version, without a leading `v`. Source: package.json. */
-  version: string;
-  /** 40 hex digits, or `unknown`. */
-  gitCommit: string;
-  /** `dirty`: built from a working tree with changes that were not committed. */
-  gitTreeState: "clean" | "dirty" | "unknown";
-  /** Date of that commit in RFC 3339, UTC (so that a build can be repeated byte for byte), or `unknown`. */
-  buildDate: string;
-}
-
-// `typeof` is the only way to read a name that may be undefined.
-export const buildInfo: BuildInfo = {
+/**
+ * Facts of the running program. `scripts/build.ts` embeds the git facts; a plain `bun build` omits them. `typeof` is the
+ * only way to read a name that may be undefined.
+ */
+export const buildInfo: BuildFacts = {
   version: packageVersion,
   gitCommit: typeof KUBELET_TS_GIT_COMMIT === "string" ? KUBELET_TS_GIT_COMMIT : "unknown",
   gitTreeState: toTreeState(typeof KUBELET_TS_GIT_TREE_STATE === "string" ? KUBELET_TS_GIT_TREE_STATE : ""),
@@ -41,11 +33,12 @@ export const buildFacts = () => ({
 });
 
 /** One line for `--version`, e.g. `kubelet-ts 0.1.0 (3f2c1ab90d4e)`; `-dirty` behind the commit of a changed tree. */
-export function versionLine(info: BuildInfo = buildInfo): string {
-  if (info.gitCommit === "unknown") return `kubelet-ts ${info.version}`;
-  return `kubelet-ts ${info.version} (${info.gitCommit.slice(0, 12)}${info.gitTreeState === "dirty" ? "-dirty" : ""})`;
+export function versionLine(): string {
+  const { version, gitCommit, gitTreeState } = buildInfo;
+  if (gitCommit === "unknown") return `kubelet-ts ${version}`;
+  return `kubelet-ts ${version} (${gitCommit.slice(0, 12)}${gitTreeState === "dirty" ? "-dirty" : ""})`;
 }
 
-function toTreeState(text: string): BuildInfo["gitTreeState"] {
+function toTreeState(text: string): BuildFacts["gitTreeState"] {
   return text === "clean" || text === "dirty" ? text : "unknown";
 }

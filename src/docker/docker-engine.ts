@@ -5,6 +5,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type {
   ContainerEngine,
   EngineVolume,
+  NewVolume,
   OtherContainer,
   Owner,
   VolumeEngine,
@@ -166,12 +167,8 @@ export class DockerVolumes implements VolumeEngine {
     return this.#client.apiVersion ?? "1.24";
   }
 
-  async createVolume(
-    volume: { name: string; driver: "local"; options: Record<string, string>; labels: Record<string, string> },
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { name, driver, options } = volume;
-    const Labels = { ...ownershipLabels(this.#owner), ...volume.labels };
+  async createVolume({ name, driver, options, labels }: NewVolume, signal: AbortSignal): Promise<void> {
+    const Labels = { ...ownershipLabels(this.#owner), ...labels };
     await this.#client.createVolume({ Name: name, Driver: driver, DriverOpts: options, Labels }, { signal });
   }
 

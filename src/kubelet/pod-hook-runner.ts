@@ -6,6 +6,7 @@ import type { NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { type PodRef, podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
+import type { KillContainerRequest } from "../base/model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeTarget } from "../base/model/prober.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -27,16 +28,6 @@ interface PodHookRunnerDeps {
 export interface HookTarget extends ProbeTarget {
   containerName: string;
   pod: PodRef;
-}
-
-/** A container that is stopped. */
-interface StoppedContainer {
-  container: ContainerSnapshot;
-  /** Absent for a container without a manifest: its label has the hook it was created with. */
-  spec: Container | undefined;
-  pod: Pod | undefined;
-  podIps: readonly string[];
-  graceSeconds: number;
 }
 
 /** Time after the end of its container in which a hook may still report its result. */
@@ -72,14 +63,16 @@ export class PodHookRunner {
   /**
    * Runs the preStop hook, if there is one, for as long as the grace period at most, then `stop`. A hook that failed is
    * recorded, and the container is stopped in any case.
+   * @param spec absent for a container without a manifest: its label has the hook it was created with
    * @param stop gets the elapsed part of the time. Unit: milliseconds.
    */
   async runPreStopThen(
-    stopped: StoppedContainer,
+    request: KillContainerRequest,
+    spec: Container | undefined,
     signal: AbortSignal,
     stop: (spentMs: number) => Promise<void>,
   ): Promise<void> {
-    const { container, spec, graceSeconds } = stopped;
+    const { container, graceSeconds } = request;
     const { clock } = this.#deps;
     const startedAtMs = clock.monotonicMs();
     const handler = spec ? spec.lifecycle?.preStop : parseHandler(container);
@@ -87,7 +80,7 @@ export class PodHookRunner {
     if (handler && graceSeconds > 0) {
       const limit = Promise.withResolvers<void>();
       const cancel = clock.schedule(graceSeconds * 1000, limit.resolve);
-      const hook = this.#runPreStop(handler, stopped, AbortSignal.any([signal, giveUp.signal]));
+      const hook = this.#runPreStop(handler, request, spec, AbortSignal.any([signal, giveUp.signal]));
       // A hook that exceeds its time continues while the container is stopped; it ends with the container and reports that.
       await Promise.race([hook, limit.promise]);
       cancel();
@@ -100,7 +93,8 @@ export class PodHookRunner {
   /** Never rejects. */
   async #runPreStop(
     handler: LifecycleHandler,
-    { container, spec, pod, podIps }: StoppedContainer,
+    { container, pod, podIps }: KillContainerRequest,
+    spec: Container | undefined,
     signal: AbortSignal,
   ): Promise<void> {
     const target = {

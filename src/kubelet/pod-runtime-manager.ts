@@ -8,7 +8,12 @@ import { containerFieldPath, findContainer } from "../base/model/pod-containers.
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
 import { podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
-import type { PodRequest, PodServices, StartContainerRequest } from "../base/model/pod-services.ts";
+import type {
+  KillContainerRequest,
+  PodRequest,
+  PodServices,
+  StartContainerRequest,
+} from "../base/model/pod-services.ts";
 import type { ContainerId, ContainerLimits, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -162,17 +167,10 @@ export class PodRuntimeManager implements PodServices {
     await this.#parts.hooks.runPostStart(request, id, signal);
   }
 
-  async killContainer(
-    {
-      container,
-      pod,
-      podIps,
-      graceSeconds,
-    }: { container: ContainerSnapshot; pod?: Pod; podIps: readonly string[]; graceSeconds: number },
-    signal: AbortSignal,
-  ): Promise<void> {
+  async killContainer(request: KillContainerRequest, signal: AbortSignal): Promise<void> {
+    const { container, pod, graceSeconds } = request;
     const spec = pod && findContainer(pod.spec, container.name);
-    await this.#parts.hooks.runPreStopThen({ container, spec, pod, podIps, graceSeconds }, signal, async (spentMs) => {
+    await this.#parts.hooks.runPreStopThen(request, spec, signal, async (spentMs) => {
       const { stopSignal } = spec?.lifecycle ?? {};
       await this.#parts.pods.stop(container.id, remainingGraceSeconds(graceSeconds, spentMs), stopSignal, signal);
     });

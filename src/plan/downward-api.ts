@@ -11,9 +11,11 @@ export interface NodeAllocatable {
 }
 
 /** Everything of the machine, for a kubelet that reserves nothing. */
-export function toNodeAllocatable(node: NodeInfo, ephemeralStorageBytes = 0): NodeAllocatable {
-  return { cpuMillis: node.cpuCount * 1000, memoryBytes: node.memoryBytes, ephemeralStorageBytes };
-}
+export const toNodeAllocatable = ({ cpuCount, memoryBytes }: NodeInfo): NodeAllocatable => ({
+  cpuMillis: cpuCount * 1000,
+  memoryBytes,
+  ephemeralStorageBytes: 0,
+});
 
 /** Facts that only exist once the pod has a sandbox; absent in volumes, where no such field may be asked for. */
 interface PodAddresses {

@@ -1,7 +1,7 @@
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
 import type { EngineVolume, VolumeEngine } from "../../src/base/model/container-engine.ts";
 import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
-import { type HostFiles, hostFileTasks } from "../../src/kubelet/volumes/host-files.ts";
+import { HOST_FILE_TASKS, type HostFiles } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
 import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
 import type { VolumeHost } from "../../src/kubelet/volumes/volume-plugins.ts";
@@ -62,7 +62,7 @@ export const objects = (value: string): ObjectIndex => ({
 /** Tasks on files in this thread, without a deadline. */
 export const localHostFiles = (): HostFiles =>
   Object.fromEntries(
-    Object.entries(hostFileTasks()).map(([name, task]) => [
+    Object.entries(HOST_FILE_TASKS).map(([name, task]) => [
       name,
       async (...args: unknown[]) => (task as (...args: unknown[]) => unknown)(...args),
     ]),

@@ -11,20 +11,14 @@ const CONNECT_MS = 10_000;
 /**
  * Connects to a port of a pod: at its address or, where no process listens there, on its loopback, for which nsenter
  * runs our program in the pod's network as a relay.
- * @param program our own, with the words before its arguments
  */
-export async function dialPod(
-  address: PodAddress,
-  port: number,
-  signal: AbortSignal,
-  program: readonly string[] = [process.execPath],
-): Promise<PodConnection> {
+export async function dialPod(address: PodAddress, port: number, signal: AbortSignal): Promise<PodConnection> {
   try {
     return await dial(address.hostNetwork ? "127.0.0.1" : address.ip, port, signal);
   } catch (error) {
     const isRefused = (error as NodeJS.ErrnoException).code === "ECONNREFUSED";
     if (!isRefused || address.hostNetwork || !isSandbox(address)) throw error;
-    return relay(address.sandboxPid, port, program, error as Error);
+    return relay(address.sandboxPid, port, error as Error);
   }
 }
 
@@ -58,8 +52,8 @@ function isSandbox({ sandboxPid, sandboxId }: PodAddress): boolean {
 }
 
 /** @param refusal thrown when no process listens on the loopback either */
-function relay(pid: number, port: number, program: readonly string[], refusal: Error): PodConnection {
-  const args = [`--net=/proc/${pid}/ns/net`, "--", ...program, RELAY_ARGUMENT, String(port)];
+function relay(pid: number, port: number, refusal: Error): PodConnection {
+  const args = [`--net=/proc/${pid}/ns/net`, "--", process.execPath, RELAY_ARGUMENT, String(port)];
   const child = spawn("nsenter", args, { stdio: ["pipe", "pipe", "ignore"], env: { PATH: process.env.PATH ?? "" } });
   const { stdin, stdout } = child;
   const ended = new Promise<number | null>((resolve) => {

@@ -312,15 +312,14 @@ export interface EngineVolume {
   labels: Readonly<Record<string, string>>;
 }
 
+export type NewVolume = Omit<EngineVolume, "mountpoint">;
+
 /** The little that volumes need of the engine. Every call throws when the engine refuses or cannot be reached. */
 export interface VolumeEngine {
   /** Negotiated, e.g. `1.41`. */
   apiVersion(): string;
   /** One that exists with the same driver is success. */
-  createVolume(
-    volume: { name: string; driver: "local"; options: Record<string, string>; labels: Record<string, string> },
-    signal: AbortSignal,
-  ): Promise<void>;
+  createVolume(volume: NewVolume, signal: AbortSignal): Promise<void>;
   inspectVolume(name: string, signal: AbortSignal): Promise<EngineVolume | undefined>;
   /** A missing one is success. */
   removeVolume(name: string, signal: AbortSignal): Promise<void>;

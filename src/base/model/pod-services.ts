@@ -29,6 +29,14 @@ export interface StartContainerRequest extends PodRequest {
   podIps: readonly string[];
 }
 
+export interface KillContainerRequest {
+  container: ContainerSnapshot;
+  /** Absent for a container without a manifest. */
+  pod?: Pod;
+  podIps: readonly string[];
+  graceSeconds: number;
+}
+
 /** Everything a pod worker has done: each call is one step, may be repeated, and ends early when `signal` aborts. */
 export interface PodServices {
   /** Volumes, pod cgroup, sandbox with its network and files. @returns the id of the running sandbox. @throws PodStepError */
@@ -44,11 +52,8 @@ export interface PodServices {
   ): Promise<ContainerId>;
   /** Runs the postStart hook to its end. @throws when the hook failed (the event is already recorded) */
   runPostStart(request: StartContainerRequest, id: ContainerId, signal: AbortSignal): Promise<void>;
-  /** preStop hook and stop, together within the grace period. `pod` is absent for a container without a manifest. */
-  killContainer(
-    request: { container: ContainerSnapshot; pod?: Pod; podIps: readonly string[]; graceSeconds: number },
-    signal: AbortSignal,
-  ): Promise<void>;
+  /** preStop hook and stop, together within the grace period. */
+  killContainer(request: KillContainerRequest, signal: AbortSignal): Promise<void>;
   /** Changes the limits of a running container, and those of its pod's cgroup with them. */
   resizeContainer(
     request: { pod: Pod; container: ContainerSnapshot; update: Partial<ContainerLimits> },

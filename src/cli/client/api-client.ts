@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { ApiResource as Listed } from "../../apiserver/discovery.ts";
 import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
@@ -24,21 +25,8 @@ export interface ApiTable {
   rows: { cells: unknown[]; object: ApiObject }[];
 }
 
-/** A kind the API serves. */
-export interface ApiResource {
-  /** "" is the core group. */
-  group: string;
-  version: string;
-  /** Plural: `pods`. */
-  name: string;
-  singularName: string;
-  kind: string;
-  namespaced: boolean;
-  shortNames?: string[];
-  /** Groups of kinds: `all`. */
-  categories?: string[];
-  verbs: string[];
-}
+/** A kind the API serves; "" is the core group. */
+export type ApiResource = Listed & { group: string; version: string };
 
 /** The API server refused a request. Source: meta/v1 `Status`. */
 export class ApiStatusError extends CommandError {
@@ -113,7 +101,7 @@ export class ApiClient {
   async #discover(): Promise<ApiResource[]> {
     interface ResourceList {
       groupVersion: string;
-      resources: (Omit<ApiResource, "group" | "version"> & { group?: string; version?: string })[];
+      resources: Listed[];
     }
     const groups = await this.json<{ groups: { preferredVersion: { groupVersion: string } }[] }>("GET", "/apis");
     const paths = ["/api/v1", ...groups.groups.map(({ preferredVersion }) => `/apis/${preferredVersion.groupVersion}`)];

@@ -215,21 +215,19 @@ interface UsageReading {
 /** Rates of what the kernel only counts, from one request of the node's view to the next. */
 class MachineRates {
   readonly #clock: Clock;
-  readonly #proc: string;
   #cores: { atMs: number; times: CoreTimes[] } | undefined;
   #coreUse: CoreUse[] = [];
   #cgroups = new Map<string, UsageReading>();
 
-  constructor(clock: Clock, proc = "/proc") {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#proc = proc;
   }
 
   /** The first request after a pause waits 300 ms. */
   async cores(): Promise<CoreUse[]> {
     const read = () => ({
       atMs: this.#clock.monotonicMs(),
-      times: parseCoreTimes(readText(`${this.#proc}/stat`) ?? ""),
+      times: parseCoreTimes(readText("/proc/stat") ?? ""),
     });
     let now = read();
     let before = this.#cores;

@@ -6,7 +6,7 @@ import { findLog, readLog } from "../../base/host/log-directory.ts";
 import { findPortHolder, findPortHolders } from "../../base/host/port-holder.ts";
 import { killExecProcesses } from "../../docker/engine/exec.ts";
 import { performLogLinkTask } from "../../kubelet/log-links.ts";
-import { hostFileTasks } from "../../kubelet/volumes/host-files.ts";
+import { HOST_FILE_TASKS } from "../../kubelet/volumes/host-files.ts";
 import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { listProcesses } from "../../server/page/process-list.ts";
@@ -15,7 +15,7 @@ import { readEncryptedManifest } from "../decrypt-manifest.ts";
 
 /** Tasks for other threads. Arguments and results are copied between threads, so they are plain data. */
 export const BACKGROUND_TASKS = {
-  ...hostFileTasks(),
+  ...HOST_FILE_TASKS,
   readManifest,
   readManifests,
   replaceFile,

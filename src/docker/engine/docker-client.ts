@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { CommandResult } from "../../base/model/container-access.ts";
+import type { CommandResult, StreamSelection, TerminalSize } from "../../base/model/container-access.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import {
   DockerConnection,
@@ -56,11 +56,6 @@ export interface LogsOptions extends CallOptions {
   timestamps?: boolean | undefined;
   /** Continue until the container ends or the signal aborts. */
   follow?: boolean | undefined;
-}
-
-interface TerminalSize {
-  width: number;
-  height: number;
 }
 
 interface PullOptions {
@@ -288,35 +283,24 @@ export class DockerClient extends DockerConnection {
   }
 
   /** Starts it and holds its streams. @param tty as it was created */
-  async execHold(execId: string, tty: boolean, options: CallOptions = {}): Promise<HijackedConnection> {
-    const path = await this.path(`/exec/${segment(execId)}/start`, options);
-    return this.transport.hijack({ ...options, method: "POST", path, json: { Detach: false, Tty: tty } });
+  async execHold(execId: string, tty: boolean): Promise<HijackedConnection> {
+    const path = await this.path(`/exec/${segment(execId)}/start`);
+    return this.transport.hijack({ method: "POST", path, json: { Detach: false, Tty: tty } });
   }
 
   /** @throws DockerError 409 when it has not started yet, or ended */
-  async execResize(execId: string, size: TerminalSize, options: CallOptions = {}): Promise<void> {
-    await this.send("POST", `/exec/${segment(execId)}/resize`, {
-      ...options,
-      query: { h: size.height, w: size.width },
-    });
+  async execResize(execId: string, { width, height }: TerminalSize): Promise<void> {
+    await this.send("POST", `/exec/${segment(execId)}/resize`, { query: { h: height, w: width } });
   }
 
   /** Holds the streams of the container's own process, from now on. */
-  async attachContainer(
-    id: string,
-    streams: { stdin: boolean; stdout: boolean; stderr: boolean },
-    options: CallOptions = {},
-  ): Promise<HijackedConnection> {
-    const path = await this.path(`/containers/${segment(id)}/attach`, options);
-    const { stdin, stdout, stderr } = streams;
-    return this.transport.hijack({ ...options, method: "POST", path, query: { stream: true, stdin, stdout, stderr } });
+  async attachContainer(id: string, { stdin, stdout, stderr }: StreamSelection): Promise<HijackedConnection> {
+    const path = await this.path(`/containers/${segment(id)}/attach`);
+    return this.transport.hijack({ method: "POST", path, query: { stream: true, stdin, stdout, stderr } });
   }
 
-  async resizeContainer(id: string, size: TerminalSize, options: CallOptions = {}): Promise<void> {
-    await this.send("POST", `/containers/${segment(id)}/resize`, {
-      ...options,
-      query: { h: size.height, w: size.width },
-    });
+  async resizeContainer(id: string, { width, height }: TerminalSize): Promise<void> {
+    await this.send("POST", `/containers/${segment(id)}/resize`, { query: { h: height, w: width } });
   }
 
   execInspect(execId: string, options: CallOptions = {}): Promise<ExecInspect> {

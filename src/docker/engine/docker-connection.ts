@@ -74,7 +74,7 @@ export class DockerConnection {
   }
 
   /** `/v1.41` and the path. */
-  protected async path(path: string, options: CallOptions): Promise<string> {
+  protected async path(path: string, options: CallOptions = {}): Promise<string> {
     return `/v${await this.#agreed(options)}${path}`;
   }
 

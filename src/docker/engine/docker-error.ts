@@ -10,9 +10,8 @@ export class DockerError extends Error {
     readonly operation: string,
     /** The engine's message, unchanged, e.g. `No such image: x:1`. */
     readonly daemonMessage: string,
-    options?: ErrorOptions,
   ) {
-    super(`Docker ${operation} answered ${status}: ${daemonMessage}`, options);
+    super(`Docker ${operation} answered ${status}: ${daemonMessage}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
-import type { CommandResult } from "../../base/model/container-access.ts";
+import type { CommandResult, StreamSelection } from "../../base/model/container-access.ts";
 import type { ExecInspect } from "./schemas.ts";
 import type { Schedule } from "./transport.ts";
 
@@ -18,7 +18,7 @@ export interface ExecOptions {
   /** Kills the process too; the call then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
   /** The attached streams; stdout and stderr without a terminal when absent. */
-  streams?: { stdin: boolean; stdout: boolean; stderr: boolean; tty: boolean } | undefined;
+  streams?: StreamSelection | undefined;
 }
 
 /** The calls that an exec consists of; `DockerClient` has them. */

@@ -55,20 +55,13 @@ export class CniNetworks implements PodNetworks {
   readonly #store: AttachmentStore;
   readonly #problems: ChangeLogger;
   readonly #clock: Pick<Clock, "schedule">;
-  readonly #run: typeof runProgram;
   #isConfigured = false;
   /** One call at a time for each sandbox. */
   readonly #turns = new Turns();
 
-  constructor(
-    options: CniOptions,
-    clock: Pick<Clock, "schedule">,
-    logger: Logger,
-    run: typeof runProgram = runProgram,
-  ) {
+  constructor(options: CniOptions, clock: Pick<Clock, "schedule">, logger: Logger) {
     this.#options = options;
     this.#clock = clock;
-    this.#run = run;
     this.#problems = new ChangeLogger(logger);
     this.#store = new AttachmentStore(options.cacheDir, options.files, logger);
     if (options.isEnabled) this.#take(readDirectoryTexts(options.confDir, CONFIG_EXTENSIONS, SYSTEM_FILE_BYTES));
@@ -220,7 +213,7 @@ export class CniNetworks implements PodNetworks {
       env: toPluginEnvironment(command, record, netns, binDirs),
       signal,
     };
-    const outcome = await this.#run([program], options).catch((error: unknown) => {
+    const outcome = await runProgram([program], options).catch((error: unknown) => {
       signal.throwIfAborted();
       throw new Error(`plugin ${describe(plugin, config)} failed (${command}): ${messageOf(error)}`, { cause: error });
     });

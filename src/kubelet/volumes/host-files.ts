@@ -37,11 +37,13 @@ import {
 import { applyFsGroup } from "./ownership.ts";
 import { makeDirectory, PodDirectories, type VolumePaths } from "./pod-directories.ts";
 
+const mounter = new Mounter();
+
 /**
  * Work on files of pods, on the host's disks. Arguments and results are plain data: the kubelet's own thread runs none of
  * it, because a file system may not answer, or take long.
  */
-export const hostFileTasks = (mounter = new Mounter()) => ({
+export const HOST_FILE_TASKS = {
   prepareHostPath,
   /** undefined for a path that is missing. */
   isDirectory: (path: string): boolean | undefined => statSync(path, { throwIfNoEntry: false })?.isDirectory(),
@@ -77,10 +79,10 @@ export const hostFileTasks = (mounter = new Mounter()) => ({
   readText: (path: string, maxBytes: number) => readBoundedText(path, maxBytes),
   /** As `readText`; undefined when there is no such file. */
   readTextIfExists: (path: string, maxBytes: number) => readTextIfExists(path, maxBytes),
-});
+};
 
-/** The tasks of {@link hostFileTasks}, run by other threads. Each call rejects at a deadline when the disk does not answer. */
-export type HostFiles = Threaded<ReturnType<typeof hostFileTasks>>;
+/** The tasks of {@link HOST_FILE_TASKS}, run by other threads. Each call rejects at a deadline when the disk does not answer. */
+export type HostFiles = Threaded<typeof HOST_FILE_TASKS>;
 
 /** Text of a file in a volume, without leaving the volume; undefined when there is none. @throws Error for users */
 function readEnvFile(directory: string, path: string): string | undefined {

@@ -2,12 +2,15 @@ import type { Volume } from "../../base/api/pod.ts";
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { Counter, Gauge, Histogram, type Metric } from "./metric.ts";
 
-/** Facts of the program for `kubernetes_build_info`. */
-interface BuildFacts {
-  /** Semantic version, without `v`. */
+/** Facts of the program. */
+export interface BuildFacts {
+  /** Semantic version, without a leading `v`. */
   version: string;
+  /** 40 hex digits, or `unknown`. */
   gitCommit: string;
+  /** `dirty`: built from a working tree with changes that were not committed. */
   gitTreeState: string;
+  /** Date of that commit in RFC 3339, UTC (so that a build can be repeated byte for byte), or `unknown`. */
   buildDate: string;
 }
 
