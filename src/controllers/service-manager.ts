@@ -14,6 +14,7 @@ import {
   familiesOf,
   fromStored,
   hasClusterIp,
+  isOfOtherProxy,
   overlapsOf,
   type PortHolder,
   parseRanges,
@@ -359,7 +360,7 @@ export class ServiceManager {
       (service.spec.ports ?? []).map((port) => publishedPortsOf(service, port, this.#addresses));
     return this.#ruled
       .update(
-        services.filter((service) => clusterIps[serviceName(service)] !== undefined),
+        services.filter((it) => clusterIps[serviceName(it)] !== undefined && !isOfOtherProxy(it)),
         (service) => [
           service,
           ...clusterIps[serviceName(service)]!,

@@ -79,6 +79,13 @@ export type PortHolder = (protocol: string, port: number, isOwn: boolean) => str
 
 export const serviceName = ({ metadata }: Pick<Service, "metadata">): string => podFullName(metadata);
 
+/** Labels, of any value, of Services that another proxy serves. Source: kube-proxy's `ServiceConfig`. */
+const LABELS_OF_OTHER_PROXIES = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
+
+/** Whether a Service has an address, and nothing here leads from it to pods. */
+export const isOfOtherProxy = ({ metadata: { labels = {} } }: Service): boolean =>
+  LABELS_OF_OTHER_PROXIES.some((name) => Object.hasOwn(labels, name));
+
 /** Whether a Service has an address of its own. */
 export const hasClusterIp = ({ spec }: Service): boolean => spec.type !== "ExternalName" && spec.clusterIP !== "None";
 

@@ -107,6 +107,20 @@ test("nothing is applied twice, and an unready pod gets nothing", () => {
   expect(applied[1]![0]!.ports[0]!.endpoints).toEqual([]);
 });
 
+test.each(["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"])(
+  "a Service with the label %s has an address and no rules while it has the label",
+  (label) => {
+    const { update, applied, kept } = aManager();
+    const service = aService("web");
+    const labeled = { ...service, metadata: { ...service.metadata, labels: { [label]: "x" } } };
+    update([labeled], [aServicePod("a", "172.17.0.2")]);
+    expect(Object.keys(kept.addresses!.clusterIps)).toEqual(["default/web"]);
+    expect(applied.flat()).toEqual([]);
+    update([service], [aServicePod("a", "172.17.0.2")]);
+    expect(applied.at(-1)).toHaveLength(1);
+  },
+);
+
 test("addresses outlive the process", () => {
   const kept = {};
   const first = aManager(kept);
