@@ -58,7 +58,11 @@ export function toEndpointObjects(
   const toSlice = ({ ports, pods: all }: PodGroup, family: IpFamily): WorkloadObject => {
     const key = `${namespace}/${name} ${JSON.stringify(ports)}${family === "IPv4" ? "" : family}`;
     const own = `${name}-${hex32(key).slice(0, 5)}`;
-    const conditions = (pod: Pod) => ({ ready: isPublished(pod), serving: isPublished(pod), terminating: false });
+    const conditions = (pod: Pod) => ({
+      ready: isPublished(pod),
+      serving: isPublished(pod),
+      terminating: isTerminating(pod),
+    });
     return {
       apiVersion: "discovery.k8s.io/v1",
       kind: "EndpointSlice",
@@ -96,6 +100,8 @@ export function toEndpointObjects(
   });
   return [endpoints, ...slices];
 }
+
+const isTerminating = ({ metadata }: Pod): boolean => metadata.deletionTimestamp !== undefined;
 
 function groupPods({ spec: { ports = [] } }: Service, pods: readonly Pod[], family: IpFamily): PodGroup[] {
   const groups = new Map<string, PodGroup>();

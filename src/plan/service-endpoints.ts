@@ -29,13 +29,18 @@ export class ServicePods {
     }
   }
 
-  /** Pods that a Service selects, in the order of the pods; none that terminates. */
+  /**
+   * Pods that a Service selects, in the order of the pods; one that terminates only with publishNotReadyAddresses. Source:
+   * the endpoints controller's `ShouldPodBeInEndpoints`.
+   */
   selectedBy(service: Service): Pod[] {
-    const [first, ...others] = Object.entries(service.spec.selector ?? {});
+    const { selector = {}, publishNotReadyAddresses } = service.spec;
+    const [first, ...others] = Object.entries(selector);
     if (!first) return [];
     return (this.#byLabel.get(toKey(namespaceOf(service), ...first)) ?? []).filter(
       ({ metadata: { labels, deletionTimestamp } }) =>
-        deletionTimestamp === undefined && others.every(([name, value]) => labels?.[name] === value),
+        (publishNotReadyAddresses || deletionTimestamp === undefined) &&
+        others.every(([name, value]) => labels?.[name] === value),
     );
   }
 

@@ -40,7 +40,11 @@ const names = (found: readonly Pod[]) => found.map(({ metadata }) => metadata.na
 
 test.each([
   ["Ready pods with all labels of the selector", {}, ["a"]],
-  ["those that are not Ready, where they are published", { publishNotReadyAddresses: true }, ["a", "unready"]],
+  [
+    "those that are not Ready or terminate, where they are published",
+    { publishNotReadyAddresses: true },
+    ["a", "unready", "leaving"],
+  ],
   ["none without a selector", { selector: undefined }, []],
   ["none with an empty selector", { selector: {} }, []],
 ])("behind a Service are %s", (_, spec, want) => {
