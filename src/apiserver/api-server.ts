@@ -68,6 +68,10 @@ interface ApiServerDeps {
 /** Watches open at a time: each takes 50 kB, and as much again while a change is on its way to all of them. */
 const MAX_WATCHES = 256;
 
+/** How long the creation of an object waits for the end of one that has its name, and how often it looks. */
+const LEAVING_MS = 10_000;
+const LOOK_MS = 100;
+
 /** The Kubernetes API over one store: a function of the request. Never rejects. */
 export class ApiServer {
   readonly #deps: ApiServerDeps;
@@ -168,6 +172,7 @@ export class ApiServer {
       }
       case "create": {
         const body = inOwnVersion(await readObjectBody(request, onRepeated), call);
+        await this.#untilFree(target, body, request.signal);
         return this.#object(call, 201, writer.create(target, body, this.#write(call)));
       }
       case "update": {
@@ -184,6 +189,24 @@ export class ApiServer {
         return this.#delete(call, await readOptionalBody(request));
       case "deletecollection":
         return this.#deleteCollection(call, await readOptionalBody(request));
+    }
+  }
+
+  /**
+   * In a cluster an object that is deleted without grace leaves its name at once: here a creation waits until its containers
+   * are gone, for a limited time.
+   */
+  async #untilFree({ definition, namespace }: Target, body: unknown, signal: AbortSignal): Promise<void> {
+    const { objects, clock } = this.#deps;
+    const { name } = (isRecord(body) && isRecord(body.metadata) ? body.metadata : {}) as { name?: unknown };
+    const isLeaving = () => {
+      const live = objects.store.get(resourceId(definition), namespace, String(name));
+      return definition.gracefulDeletion && live?.metadata.deletionGracePeriodSeconds === 0;
+    };
+    for (let waitedMs = 0; waitedMs < LEAVING_MS && isLeaving(); waitedMs += LOOK_MS) {
+      await clock.sleep(LOOK_MS, signal).catch(() => {});
+      if (signal.aborted) return;
+      await objects.refresh(definition);
     }
   }
 

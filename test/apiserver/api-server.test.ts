@@ -228,6 +228,22 @@ describe("delete", () => {
     expect((await get(`${CONFIG_MAPS}/c`)).json.message).toBe('configmaps "c" not found');
   });
 
+  test("a pod that is deleted without grace leaves its name: another one waits until its containers are gone", async () => {
+    const { post, remove, endPod, clock } = anApiServer();
+    await post(PODS, aPod("web"));
+    await remove(`${PODS}/web`, { gracePeriodSeconds: 0 });
+    const second = post(PODS, aPod("web"));
+    await clock.advance(500);
+    endPod("default", "web");
+    await clock.advance(100);
+    expect((await second).status).toBe(201);
+    await remove(`${PODS}/web`, { gracePeriodSeconds: 0 });
+    const third = post(PODS, aPod("web"));
+    await clock.advance(10_000);
+    expect((await third).json.message).toBe('object is being deleted: pods "web" already exists');
+    await remove(`${PODS}/web`);
+  });
+
   test("a pod stays Terminating until its containers are gone", async () => {
     const { post, get, remove, endPod, store, clock } = anApiServer();
     await post(PODS, aPod("web"));
