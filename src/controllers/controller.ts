@@ -3,6 +3,7 @@ import type { Pod, PodStatus } from "../base/api/pod.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { PodUID } from "../base/model/identity.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { toApiTime } from "../base/text/api-time.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import {
@@ -312,8 +313,9 @@ export interface ObservedPods {
 
 export type Statuses = ReadonlyMap<PodUID, PodStatus | undefined>;
 
-const statusesOf = (pods: readonly Pod[]): Statuses =>
-  new Map(pods.map(({ metadata, status }) => [metadata.uid!, status]));
+const statusesOf = memoized(
+  (pods: readonly Pod[]): Statuses => new Map(pods.map(({ metadata, status }) => [metadata.uid!, status])),
+);
 
 /** Pods as controllers see them: their statuses, and since when each one is Ready. */
 export class PodObserver {

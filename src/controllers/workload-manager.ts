@@ -23,6 +23,7 @@ import type { ServiceManager } from "./service-manager.ts";
 import { WorkloadReader } from "./workload-reader.ts";
 import {
   apiVersionOf,
+  type ChildJobRecord,
   type Entry,
   type PodRecord,
   type WorkloadRecord,
@@ -62,6 +63,8 @@ export class WorkloadManager {
   /** For the API. */
   readonly reader: WorkloadReader;
   readonly #deps: WorkloadManagerDeps;
+  /** Jobs of CronJobs as objects, with the CronJob that they were made for. */
+  readonly #children = new WeakMap<ChildJobRecord, { cronJob: DesiredWorkload; job: DesiredObjectOf<"Job"> }>();
   readonly #records: WorkloadRecords;
   readonly #observer: PodObserver;
   readonly #pods: WorkloadPods;
@@ -265,8 +268,12 @@ export class WorkloadManager {
     const record = this.#records.get(key);
     if (!record?.cron) return [];
     return record.cron.jobs.map((child) => {
+      const known = this.#children.get(child);
+      if (known?.cronJob === cronJob) return known.job;
       const object = toChildJob(cronJob.object, record.uid, child);
-      return { ...cronJob, kind: "Job", object, revision: child.name };
+      const job: DesiredObjectOf<"Job"> = { ...cronJob, kind: "Job", object, revision: child.name };
+      this.#children.set(child, { cronJob, job });
+      return job;
     });
   }
 

@@ -76,6 +76,7 @@ export function toPodRevision(
   node: NodeInfo,
 ): PodRevision {
   const { pod, imagePins, claims } = desired;
+  const { configMaps, secrets, unreadSecrets } = state;
   const pinned = withPinnedImages(pod, imagePins);
   const containers = containersOf(pinned.spec);
   const keepsEnvironment = desired.runsOnce || desired.isBound;
@@ -99,7 +100,7 @@ export function toPodRevision(
   return {
     pod,
     manifestRevision: desired.revision,
-    objects: state,
+    objects: { configMaps, secrets, ...(unreadSecrets && { unreadSecrets }) },
     hashes,
     ...(imagePins && { imagePins }),
     ...(claims && { claims }),

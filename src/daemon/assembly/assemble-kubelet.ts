@@ -296,6 +296,8 @@ class PodAdmission implements PodRules {
   readonly #cordon: NodeCordon | undefined;
   readonly #node: NodeAdmission;
   readonly #handlers: PodAdmitHandler[] = [];
+  /** The last revision of each pod, with what it was made of besides the pod: most changes are of another pod. */
+  readonly #revisions = new WeakMap<DesiredPod, { inputs: readonly unknown[]; revision: PodRevision }>();
 
   /** @param cordon absent for a node whose pods something else assigns */
   constructor(context: NodeContext, engine: DockerEngine, cordon: NodeCordon | undefined) {
@@ -329,7 +331,13 @@ class PodAdmission implements PodRules {
   }
 
   toPodRevision(desired: DesiredPod, state: DesiredState): PodRevision {
-    return toPodRevision(desired, state, this.#context.options, this.#context.node);
+    const { configMaps, secrets, unreadSecrets, notices } = state;
+    const inputs = [configMaps, secrets, unreadSecrets, notices?.get(desired.pod.metadata.uid ?? "")];
+    const known = this.#revisions.get(desired);
+    if (known?.inputs.every((input, index) => input === inputs[index])) return known.revision;
+    const revision = toPodRevision(desired, state, this.#context.options, this.#context.node);
+    this.#revisions.set(desired, { inputs, revision });
+    return revision;
   }
 
   holdOf(desired: DesiredPod): string | undefined {
