@@ -181,7 +181,8 @@ export class Rules {
     const app = appOf(a);
     if (app === undefined || app !== appOf(b)) return false;
     const wanted = this.wanted.get(app);
-    return wanted?.replicas === undefined && wanted?.job === undefined;
+    // What a removed file asked for is not known any more.
+    return wanted !== undefined && wanted.replicas === undefined && wanted.job === undefined;
   }
 
   /** Init containers one after the other, then the others in the order of the spec. */
