@@ -49,7 +49,7 @@ const READ_SHARE = 1 / 100;
 const LONGEST_PAUSE_MS = 20_000;
 const LIMITS: RunProgramOptions = { timeoutMs: 30_000, maxBytes: 32 * 1024 * 1024 };
 
-/** Pauses between attempts to find out whether the kernel takes rules: what follows is for the life of the process. */
+/** Pauses between attempts to find out whether the kernel takes rules. */
 const PREPARE_PAUSES_MS = [100, 400];
 
 /** The programs of iptables, and the setting by which traffic within a bridge passes their rules. */
@@ -112,23 +112,27 @@ export class KernelRules {
     this.#onChange = listener;
   }
 
-  /** Tries whether the kernel takes rules, and reads what is there. A firewall that starts as well may be in the way. */
-  async prepare(): Promise<void> {
+  /**
+   * Tries whether the kernel takes rules, and reads what is there. A firewall that starts as well may be in the way.
+   * @returns whether iptables is installed
+   */
+  async prepare(): Promise<boolean> {
     const text = `*nat\n:${this.#deps.prefix}-PROBE - [0:0]\n-X ${this.#deps.prefix}-PROBE\nCOMMIT\n`;
     for (const pauseMs of [...PREPARE_PAUSES_MS, undefined]) {
       try {
-        await this.#restore(text);
-        await this.#read();
         const version = await this.#program([OF_FAMILY[this.#deps.family].restore, "--version"]);
         this.#hasGenerations = version.includes("nf_tables");
+        await this.#restore(text);
+        await this.#read();
         this.#problem = undefined;
-        return;
+        return true;
       } catch (error) {
         this.#problem = messageOf(error);
-        if (pauseMs === undefined || isMissing(error)) return;
-        await this.#deps.clock.sleep(pauseMs);
+        if (isMissing(error)) return false;
+        if (pauseMs !== undefined) await this.#deps.clock.sleep(pauseMs);
       }
     }
+    return true;
   }
 
   /** Networks that the machine has an address in or a route to, and cluster IPs of others whose root directory is there. */
@@ -370,8 +374,11 @@ export class DualStackRules {
     return this.#all.some(({ hasRules }) => hasRules);
   }
 
-  async prepare(): Promise<void> {
-    for (const rules of this.#all) await rules.prepare();
+  /** @returns whether iptables is installed, for each family */
+  async prepare(): Promise<boolean> {
+    let isInstalled = true;
+    for (const rules of this.#all) isInstalled = (await rules.prepare()) && isInstalled;
+    return isInstalled;
   }
 
   networks(): IpRange[] {

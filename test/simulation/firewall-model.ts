@@ -124,11 +124,11 @@ export class FirewallModel {
   /** Runs `iptables-save` or `iptables-restore --noflush`. */
   run(argv: readonly string[], input: string): Outcome {
     const failed = (stderr: string, exitCode = 4) => ({ exitCode, stdout: "", stderr });
-    if (this.failure !== "") return failed(`${this.failure}\n`);
     const program = argv[0]?.slice(argv[0].lastIndexOf("/") + 1);
     if (argv.includes("--version")) {
       return { exitCode: 0, stdout: `iptables v1.8.7 (${this.hasGenerations ? "nf_tables" : "legacy"})\n`, stderr: "" };
     }
+    if (this.failure !== "") return failed(`${this.failure}\n`);
     if (program === "iptables-save") {
       return { exitCode: 0, stdout: this.#save(argv[argv.indexOf("-t") + 1] as TableName), stderr: "" };
     }
