@@ -30,7 +30,7 @@ interface WorkloadReaderDeps {
 /** Workloads as the API shows them: identities, statuses, and the objects that controllers derive from them. */
 export class WorkloadReader {
   readonly #deps: WorkloadReaderDeps;
-  /** What was derived from a record, and from what else: nothing is derived again before that changes. */
+  /** Objects derived from a record, and what else they were made of: they are made again when that changes. */
   readonly #derived = new WeakMap<
     WorkloadRecord,
     { desired: DesiredObject; ready: string; objects: WorkloadObject[] }

@@ -7,6 +7,7 @@ import type { PodStatus } from "../base/api/pod.ts";
 import type { PersistentVolumeClaim, PodTemplateSpec } from "../base/api/workload.ts";
 import type { ObjectKey } from "../base/model/desired-object.ts";
 import type { PodUID } from "../base/model/identity.ts";
+import { memoized } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
 import type { PreparedWorkload } from "./prepare-state.ts";
@@ -157,12 +158,14 @@ const sha256 = (text: string): Buffer => createHash("sha256").update(text).diges
  */
 export function computeTemplateHash(template: PodTemplateSpec, collisions = 0): string {
   const seed = collisions === 0 ? "" : `\n${collisions}`;
-  const digits = String(sha256(canonicalJson(template) + seed).readUInt32BE(0));
+  const digits = String(sha256(templateText(template) + seed).readUInt32BE(0));
   return safeEncode(Buffer.from(digits, "latin1"));
 }
 
-export const isSameTemplate = (a: PodTemplateSpec, b: PodTemplateSpec): boolean =>
-  canonicalJson(a) === canonicalJson(b);
+/** Templates are never changed in place. */
+const templateText = memoized((template: PodTemplateSpec) => canonicalJson(template));
+
+export const isSameTemplate = (a: PodTemplateSpec, b: PodTemplateSpec): boolean => templateText(a) === templateText(b);
 
 /** The five characters behind the name of the owner; derived, so that lost state yields the same pods again. */
 export const podSuffix = (ownerUid: string, hash: string, count: number): string =>

@@ -142,6 +142,8 @@ export class PodWorker {
   setRevision(revision: PodRevision): void {
     if (this.isRemoving) return;
     const before = this.revision;
+    // There is nothing to plan, unless the pod waits for others, which may have changed.
+    if (before === revision && this.#holdSinceMs === undefined) return;
     this.#state.revision = revision;
     if (before) this.#recordChanges(before, revision);
     const pending = pendingResizeOf(revision);

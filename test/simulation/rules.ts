@@ -181,7 +181,7 @@ export class Rules {
     const app = appOf(a);
     if (app === undefined || app !== appOf(b)) return false;
     const wanted = this.wanted.get(app);
-    // What a removed file asked for is not known any more.
+    // Without a file, nothing tells one pod from several.
     return wanted !== undefined && wanted.replicas === undefined && wanted.job === undefined;
   }
 

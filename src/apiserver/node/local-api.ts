@@ -170,9 +170,9 @@ export class LocalApi implements ObjectAccess {
     return this.#socket?.socketPath;
   }
 
-  /** The kubelet has another state of its pods. */
-  podsChanged(): void {
-    this.#nodeObjects.podsChanged();
+  /** The kubelet has another state of its pods. @param isStatus the status of a pod, and nothing else */
+  podsChanged(isStatus = false): void {
+    this.#nodeObjects.podsChanged(isStatus);
     this.#protection.check();
     if (this.#isEveryPodKnown) this.deleter.settle(() => this.#nodeObjects.sync());
   }

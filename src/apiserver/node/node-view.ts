@@ -139,6 +139,8 @@ export class NodeObjects implements ObjectRules {
   readonly #origins = new WeakMap<ApiObject, unknown>();
   #isWanted = false;
   #isPlanned = false;
+  /** Not only pods have changed since the last {@link sync}. */
+  #isAllDue = false;
   #areEventsWanted = false;
   #eventsRevision = -1;
   #cancelEvents: (() => void) | undefined;
@@ -162,13 +164,17 @@ export class NodeObjects implements ObjectRules {
     }
   }
 
-  /** The kubelet knows something new. */
-  podsChanged(): void {
-    if (!this.#isWanted || this.#isPlanned) return;
+  /** The kubelet knows something new. @param isStatus the status of a pod, and nothing else */
+  podsChanged(isStatus = false): void {
+    if (!this.#isWanted) return;
+    this.#isAllDue ||= !isStatus;
+    if (this.#isPlanned) return;
     this.#isPlanned = true;
     queueMicrotask(() => {
       this.#isPlanned = false;
-      this.sync();
+      if (this.#isAllDue) return this.sync();
+      // Workloads follow their pods a moment later, and tell.
+      for (const definition of this.#deps.registry.all()) if (definition.fate === "pods") this.#syncPods(definition);
     });
   }
 
@@ -191,6 +197,7 @@ export class NodeObjects implements ObjectRules {
   sync(): void {
     const { node } = this;
     if (!node) return;
+    this.#isAllDue = false;
     const { registry } = this.#deps;
     const derived = Map.groupBy(node.workloads.reader.derivedObjects(), ({ kind }) => kind);
     const { configMaps, secrets, objects = [] } = node.desired;

@@ -216,7 +216,7 @@ export async function startLocalApi(
     firstSeen: openStateFile(context, "first-seen"),
   });
   feed.onChange(() => api.podsChanged());
-  kubelet.onChange(() => api.podsChanged());
+  kubelet.onChange((uid) => api.podsChanged(uid !== undefined));
   workloads.onSync(() => {
     api.releaseAdopted((uid) => workloads.hasTakenOver(uid));
     api.deleteExpired((uid) => workloads.isExpired(uid));
