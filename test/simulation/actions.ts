@@ -207,9 +207,9 @@ export class Scene {
   }
 
   /** dockerd restarts, with or without its containers. */
-  restartEngine(random: SeededRandom, longestDownMs: number): void {
+  restartEngine(random: SeededRandom, longestDownMs: number, hasLiveRestore = random.chance(0.4)): void {
     const { engine, wire, firewall, time } = this.world;
-    engine.hasLiveRestore = random.chance(0.4);
+    engine.hasLiveRestore = hasLiveRestore;
     if (!engine.hasLiveRestore) this.rules.excuseAll();
     this.world.note("dockerd restarts");
     const downMs = random.between(500, longestDownMs);
@@ -407,6 +407,23 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     });
     scene.endLater(random, () => scene.bringBackManifests(), LONGEST_FAULT_MS, 25 * 60_000);
   }),
+  "boot without the manifests, with a damaged checkpoint": fault(2, (scene, random) => {
+    const { world, rules } = scene;
+    const { disk, time } = world;
+    if (!disk.exists(MANIFESTS) || disk.exists(`${MANIFESTS}.away`)) return;
+    rules.excuseAll();
+    world.cutPower();
+    disk.rename(MANIFESTS, `${MANIFESTS}.away`);
+    for (const path of disk.list(`${ROOT_DIR}/checkpoints`).keys()) {
+      // Versions that no one wrote.
+      disk.write(
+        path,
+        (disk.read(path) ?? "").replace(/("name":"VERSION","value":")\d/g, (_, before) => `${before}9`),
+      );
+    }
+    time.after(random.between(20_000, 300_000), () => scene.startProcess());
+    scene.endLater(random, () => scene.bringBackManifests(), LONGEST_FAULT_MS, 5 * 60_000);
+  }),
   "restart the engine": fault(5, (scene, random) => scene.restartEngine(random, 120_000)),
   "restart the engine during an edit": fault(5, (scene, random) => {
     if (!scene.editAny(random)) return;
@@ -458,6 +475,14 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "docker kill": toContainer(5, (engine, container, random) =>
     engine.endByForce(container, random.pick([137, 143, 0]), "stranger"),
   ),
+  "docker kill whose event is lost": toContainer(3, (engine, container) =>
+    engine.unseen(() => engine.endByForce(container, 137, "stranger")),
+  ),
+  "docker restart while dockerd restarts": fault(3, (scene, random) => {
+    const container = scene.pickContainer(random);
+    if (!container || !scene.world.engine.restartByForce(container)) return;
+    scene.restartEngine(random, 20_000, true);
+  }),
   "docker rm": toContainer(4, (engine, container) => engine.removeByForce(container)),
   "run out of memory": toContainer(3, (engine, container) => engine.endByForce(container, 137, "machine", true)),
   "crash in a loop": deed(3, (scene, random) => scene.crashInLoop(random)),
@@ -508,6 +533,12 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     },
     10 * 60_000,
   ),
+  "start while iptables fails": fault(2, (scene, random) => {
+    const { firewall } = scene.world;
+    firewall.failure = "Another app is currently holding the xtables lock.";
+    scene.killProcess(random.between(100, 20_000));
+    scene.endLater(random, () => void Object.assign(firewall, { failure: "" }), 10 * 60_000, 60_000);
+  }),
   "strangers come and go": deed(3, (scene, random) => {
     const { engine, time } = scene.world;
     const container = engine.addForeign(`theirs-${random.hex(6)}`);

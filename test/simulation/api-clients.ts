@@ -1,3 +1,4 @@
+import type { PodStatus } from "../../src/base/api/pod.ts";
 import { toObjects, type WantedPod } from "./desired.ts";
 import type { World } from "./world.ts";
 
@@ -21,6 +22,9 @@ type Policy = "Background" | "Foreground" | "Orphan";
 const RETRY_MS = 10_000;
 /** Pods of a Deployment that was made again are left alone from the orphaning deletion until this much after it. */
 const ADOPTED_MS = 5 * 60_000;
+
+/** {@link ApiClients.look} is this long ago at most when {@link ApiClients.findWrong} judges. */
+const LIST_AGE_MS = 2 * 60_000;
 
 const CONFIG = "/api/v1/namespaces/default/configmaps/settings";
 const LISTS = {
@@ -153,7 +157,23 @@ export class ApiClients {
     const isLost = ({ metadata }: ApiBody) =>
       metadata?.ownerReferences?.some(({ kind, uid }) => /^(ReplicaSet|Deployment)$/.test(kind) && !owners.has(uid));
     const lost = all.find(isLost) ?? replicaSets.find(({ metadata }) => !metadata?.ownerReferences?.length);
-    return lost && `${lost.metadata?.name} has no owner`;
+    return (lost && `${lost.metadata?.name} has no owner`) ?? this.#findWrongStatus(pods);
+  }
+
+  /** The API shows since when each container runs. */
+  #findWrongStatus(pods: readonly ApiBody[]): string | undefined {
+    const { engine, time } = this.#world;
+    for (const { status } of pods as readonly { status?: PodStatus }[]) {
+      for (const { containerID = "", state } of status?.containerStatuses ?? []) {
+        const container = engine.containers.get(containerID.slice("docker://".length));
+        // A later one is not in the list.
+        if (container?.status !== "running" || time.wallMs - container.startedMs < LIST_AGE_MS) continue;
+        const startedAt = `${new Date(container.startedMs).toISOString().slice(0, 19)}Z`;
+        const shown = state?.running?.startedAt ?? "another state";
+        if (shown !== startedAt) return `the API shows ${shown} for ${container.name}, which runs since ${startedAt}`;
+      }
+    }
+    return undefined;
   }
 
   /** The edit counts from its acceptance on. */

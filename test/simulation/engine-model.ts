@@ -174,6 +174,22 @@ export class EngineModel {
     this.#end(container, exitCode, by);
   }
 
+  /** `docker restart` by a person. @returns false for a program that ends alone, and for a sandbox */
+  restartByForce(container: ModelContainer): boolean {
+    if (container.status !== "running" || isPause(container) || programOf(container)[0] === "exit") return false;
+    this.#end(container, 143, "stranger");
+    this.#start(container, "stranger");
+    return true;
+  }
+
+  /** Events of what happens in it reach no stream. */
+  unseen(run: () => void): void {
+    const { lostEventShare } = this;
+    this.lostEventShare = 1;
+    run();
+    this.lostEventShare = lostEventShare;
+  }
+
   removeByForce(container: ModelContainer): void {
     if (container.status === "running") this.#end(container, 137, "stranger");
     this.#forget(container, "stranger");

@@ -167,6 +167,7 @@ export class Rules {
       return;
     }
     const wanted = this.#podOf(container);
+    if (wanted) checkVersion(container, wanted);
     const history = this.#sandboxes.get(labels[LABEL.sandbox] ?? "");
     if (wanted && history) this.#checkOrder(container, wanted, history);
     history?.started.add(labels[LABEL.container] ?? "");
@@ -464,6 +465,13 @@ export class Rules {
     if (time.processTimers > 30 + 6 * names) return `${time.processTimers} timers for ${names} containers`;
     return undefined;
   }
+}
+
+/** Edits count up. */
+function checkVersion(container: ModelContainer, { init, containers }: WantedPod): void {
+  const spec = [...init, ...containers].find(({ name }) => name === container.labels[LABEL.container]);
+  if (!spec || versionOf(container) <= spec.version) return;
+  throw new Violation("invented", `${container.name} starts in version ${versionOf(container)}, which no one wrote`);
 }
 
 function envOf({ body }: ModelContainer, name: string): string | undefined {

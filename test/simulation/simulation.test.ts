@@ -25,8 +25,6 @@ const LIMIT_MS = 300_000;
 const FORMER_FAILURES = [
   { seed: 5004, days: DAYS, pods: 6 },
   { seed: 6003, days: DAYS, pods: 6 },
-  // iptables failed while kubelet-ts started: Services had no addresses until its next start.
-  { seed: 810_000, days: 11, pods: 3 },
 ];
 
 for (const { seed, days, pods } of [...SEEDS.map((seed) => ({ seed, days: DAYS, pods: 6 })), ...FORMER_FAILURES]) {
