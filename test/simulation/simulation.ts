@@ -31,6 +31,7 @@ interface Planned {
   seed: number;
 }
 
+const HOUR_MS = 3_600_000;
 /** Actions of a day end with time enough for everything to come to rest before the day ends. */
 const ACTIVE_MS = DAY_MS - 4 * 60 * 60_000 - LONGEST_FAULT_MS;
 
@@ -99,7 +100,12 @@ export async function simulate({
   for (let day = 0; day < days && !rules.violation; day++) {
     world.time.at((day + 1) * DAY_MS - ROLLOUT_MS, () => scene.rollOut(random));
     world.time.at((day + 1) * DAY_MS - 2 * 3_600_000, () => rules.beginRest());
-    if (world.hasApi) world.time.at((day + 1) * DAY_MS - 60_000, () => void rules.api.look());
+    if (world.hasApi) {
+      for (let hour = 0; hour < 24; hour++) {
+        world.time.at(day * DAY_MS + hour * HOUR_MS, () => void rules.api.comparePods());
+      }
+      world.time.at((day + 1) * DAY_MS - 60_000, () => void rules.api.look());
+    }
     world.time.runTo((day + 1) * DAY_MS - 1, () => rules.violation !== undefined);
     // Errors that uncaught are reported between two turns of the real loop.
     await new Promise<void>((resolve) => realImmediate(resolve));
