@@ -281,18 +281,40 @@ export function findMissingObject(message: string): { what: string; fix: string 
 }
 
 /** The engine could not start the program of a container. */
-export function explainStartFailure({ command = [], args = [] }: Container, message: string): Explained {
-  const known = explainMessage(message);
-  if (known) return known;
-  const words = [...command, ...args];
-  const isShellLine = command.length === 1 && / |&&|\|/.test(command[0] ?? "");
-  return {
-    problem: "its program cannot be started",
-    facts: [message],
-    fix: isShellLine
-      ? `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`
-      : `check that ${JSON.stringify(words[0] ?? "the image's entrypoint")} exists in the image and is executable`,
-  };
+export function explainStartFailure(container: Container, message: string): Explained {
+  return (
+    explainMessage(message) ?? {
+      problem: "its program cannot be started",
+      facts: [message],
+      fix: fixOfStart(container, message),
+    }
+  );
+}
+
+function fixOfStart({ command = [], args = [], volumeMounts = [] }: Container, message: string): string {
+  if (command.length === 1 && / |&&|\|/.test(command[0] ?? "")) {
+    return `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`;
+  }
+  const [program = ""] = [...command, ...args];
+  const mount = volumeMounts.find(({ mountPath, subPath }) => !subPath && hides(mountPath, program));
+  const isInMount = mount !== undefined && program.startsWith("/");
+  if (isInMount && message.includes("permission denied")) {
+    return `${program} of volume ${mount.name} is not executable: set defaultMode: 0755 in the volume, or run it with sh`;
+  }
+  if (mount && !message.includes("permission denied")) {
+    return `volume ${mount.name} hides what the image has in ${mount.mountPath}: mount it elsewhere, or one file of it with subPath`;
+  }
+  return `check that ${JSON.stringify(program || "the image's entrypoint")} exists in the image and is executable`;
+}
+
+/** Directories of programs that are named without a path. */
+const PROGRAM_DIRECTORIES = ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
+
+/** Whether a volume at this path covers the directory of the program. */
+function hides(mountPath: string, program: string): boolean {
+  const path = mountPath.replace(/\/+$/, "");
+  const places = program.startsWith("/") ? [program] : program.includes("/") ? [] : PROGRAM_DIRECTORIES;
+  return places.some((place) => place === path || place.startsWith(`${path}/`));
 }
 
 /** Our own messages say in a sentence what the pod waits for. */

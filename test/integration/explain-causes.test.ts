@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
 import { object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
-import { freePorts, isReady, type TestNode } from "../support/test-node.ts";
+import { freePorts, isReady, RUN_ID, type TestNode } from "../support/test-node.ts";
 
 /** Fields of a pod that differ from those of `sleeper`. */
 interface Fields {
@@ -27,7 +27,47 @@ const fine = { exec: { command: ["true"] }, periodSeconds: 1 };
 const image = (name: string, imagePullPolicy = "Never") => ({ container: { image: name, imagePullPolicy } });
 const EATER = "dd if=/dev/zero of=/dev/null bs=40M count=1";
 const DOWN = "ip link set lo down";
-const gone = (name: string) => ({ annotations: { "kubelet-ts.io/network": name } });
+/** A network that is made for the second part of the test. */
+const NETWORK = `late-${RUN_ID}-${process.pid}`;
+const inNetwork = { annotations: { "kubelet-ts.io/network": NETWORK } };
+const UNSAFE = "net.core.somaxconn";
+const unsafe = { spec: { securityContext: { sysctls: [{ name: UNSAFE, value: "100" }] } } };
+const selecting = { spec: { nodeSelector: { a: "b" } } };
+/** Flags that the fixes of some pods name. */
+const FIXED_FLAGS = [`--allowed-unsafe-sysctls=${UNSAFE}`, "--node-labels=a=b"];
+const scripts = (command: string, more: object = {}, mountPath = "/v") => ({
+  container: { command: [command], volumeMounts: [{ name: "v", mountPath }] },
+  spec: { volumes: [{ name: "v", configMap: { name: "conf", ...more } }] },
+});
+const memory = (sizeLimit: string) => ({
+  container: {
+    ...shell(`dd if=/dev/zero of=/v/x bs=1M count=20 || exit 1; ${STOPPABLE}`),
+    volumeMounts: [{ name: "v", mountPath: "/v" }],
+  },
+  spec: { volumes: [{ name: "v", emptyDir: { medium: "Memory", sizeLimit } }] },
+});
+const probe = (more: object) => ({ container: { readinessProbe: { periodSeconds: 1, ...more } } });
+const web = (scheme: string) => ({
+  container: {
+    ...shell("exec httpd -f -p 80 -h /etc"),
+    readinessProbe: { httpGet: { port: 80, scheme, path: "/passwd" } },
+  },
+});
+const reference = (...variables: object[]) => ({
+  container: {
+    ...shell(`case $URL in *DB*) echo "no host $URL"; exit 1;; esac; ${STOPPABLE}`),
+    env: [...variables, { name: "URL", value: "http://$(DB):80" }],
+  },
+});
+const twoServers = (port: number) => {
+  const server = (name: string, number: number, pause: string) => ({
+    name,
+    image: "busybox:test",
+    ...shell(`${pause}exec httpd -f -p ${number} -h /etc`),
+  });
+  return { spec: { containers: [server("app", 80, ""), server("other", port, "sleep 1; ")] } };
+};
+const after = (name: string) => ({ annotations: { "kubelet-ts.io/depends-on": `default/${name}=Ready` } });
 
 /**
  * Pods that do not become Ready: their true cause, a fix for it, and the pod with which they become Ready: that of the fix; where
@@ -36,7 +76,7 @@ const gone = (name: string) => ({ annotations: { "kubelet-ts.io/network": name }
 const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fields, fixed?: Fields]>> = {
   // Refusals of the engine and the kernel.
   gpu: ["no driver for GPUs", "nvidia-ctk", limits({ "nvidia.com/gpu": 1 })],
-  network: ['"nonet" does not exist', "docker network create nonet", gone("nonet")],
+  network: [`"${NETWORK}" does not exist`, `docker network create ${NETWORK}`, inNetwork, inNetwork],
   "sysctl-value": [
     "sysctl kernel.shm_rmid_forced",
     "its name and value",
@@ -82,20 +122,21 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     script(DOWN, { securityContext: { capabilities: { add: ["NET_ADMIN"] } } }),
   ],
   // Refusals of the node.
-  sysctl: [
-    "sets a sysctl",
-    "--allowed-unsafe-sysctls=net.core.somaxconn",
-    { spec: { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "100" }] } } },
-  ],
+  sysctl: ["sets a sysctl", `--allowed-unsafe-sysctls=${UNSAFE}`, unsafe, unsafe],
   runtime: ["cannot run the pod", "daemon.json", { spec: { runtimeClassName: "kata" } }],
-  selector: ["labels of the node", "--node-labels", { spec: { nodeSelector: { a: "b" } } }],
+  selector: ["labels of the node", "--node-labels", selecting, selecting],
   cpu: [
     "more than the node has left",
     "more than the whole node has",
     { container: { resources: { requests: { cpu: "1000" } } } },
     { container: { resources: { requests: { cpu: "1m" } } } },
   ],
-  deadline: ["activeDeadlineSeconds", "raise", { spec: { activeDeadlineSeconds: 1 } }],
+  deadline: [
+    "activeDeadlineSeconds",
+    "raise",
+    { spec: { activeDeadlineSeconds: 1 } },
+    { spec: { activeDeadlineSeconds: 9999 } },
+  ],
   // Missing objects, files and images.
   "config-key": [
     'key "no" is missing in ConfigMap',
@@ -142,6 +183,27 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     { container: { command: ["sleep 1000"] } },
     { container: { command: ["sh", "-c", "sleep 1000"] } },
   ],
+  "windows-lines": [
+    "exit code",
+    "Windows line ends",
+    scripts("/v/crlf.sh", { defaultMode: 0o755 }),
+    scripts("/v/run.sh", { defaultMode: 0o755 }),
+  ],
+  "not-executable": [
+    "cannot be started",
+    "defaultMode: 0755",
+    scripts("/v/run.sh"),
+    scripts("/v/run.sh", { defaultMode: 0o755 }),
+  ],
+  hidden: [
+    "cannot be started",
+    "volume v hides what the image has in /bin",
+    scripts("/bin/sh", {}, "/bin"),
+    scripts("/w/run.sh", { defaultMode: 0o755 }, "/w"),
+  ],
+  reference: ["exit code 1", "$(DB) stayed as it is", reference(), reference({ name: "DB", value: "db" })],
+  "memory-volume": ["exit code 1", "sizeLimit of v at /v (4Mi)", memory("4Mi"), memory("64Mi")],
+  dependency: ['no pod "default/nope"', "correct its name in the annotation", after("nope"), after("tiny")],
   // Users and files.
   "non-root": [
     "runs as root",
@@ -184,6 +246,14 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     { container: { readinessProbe: { exec: { command: ["nope"] }, periodSeconds: 1 } } },
     { container: { readinessProbe: fine } },
   ],
+  scheme: ["readiness probe fails", "scheme: HTTP", web("HTTPS"), web("HTTP")],
+  "slow-probe": [
+    "readiness probe fails",
+    "timeoutSeconds (1): raise it",
+    probe({ exec: { command: ["sleep", "2"] }, timeoutSeconds: 1 }),
+    probe({ exec: { command: ["sleep", "2"] }, timeoutSeconds: 60 }),
+  ],
+  "same-port": ["exit code 1", "give each its own", twoServers(80), twoServers(81)],
   hook: [
     "postStart hook failed",
     "lifecycle.postStart",
@@ -213,9 +283,13 @@ const job = (name: string, spec: object, ...first: string[]) =>
   });
 const service = (name: string, spec: object) => object("Service", name, { spec: { ports: [{ port: 80 }], ...spec } });
 const named = { ports: [{ containerPort: 80, name: "http" }] };
-const cronJob = (name: string, { schedule = "0 3 1 1 *", suspend = false, command = "true" }) =>
+const cronJob = (
+  name: string,
+  { schedule = "0 3 1 1 *", suspend = false, command = "true", concurrencyPolicy = "Allow" },
+) =>
   object("CronJob", name, {
     spec: {
+      concurrencyPolicy,
       suspend,
       schedule,
       jobTemplate: { spec: { backoffLimit: 0, template: template(name, shell(command), { restartPolicy: "Never" }) } },
@@ -283,6 +357,22 @@ const BROKEN_OBJECTS: Readonly<Record<string, [problem: string, fix: string, bro
     "spec.backoffLimit",
     job("trying", { backoffLimit: 9 }, "exit 3"),
     job("trying", { backoffLimit: 9 }, "true"),
+  ],
+  "job/unbegun": [
+    "its pods have not begun",
+    "kubelet-ts explain",
+    object("Job", "unbegun", {
+      spec: {
+        template: template("unbegun", { image: "nope:1", imagePullPolicy: "Never" }, { restartPolicy: "Never" }),
+      },
+    }),
+    job("unbegun", {}, "true"),
+  ],
+  "cronjob/stuck": [
+    "concurrencyPolicy Forbid skips",
+    "explain job/stuck-",
+    cronJob("stuck", { schedule: "@every 2s", command: "sleep 1000", concurrencyPolicy: "Forbid" }),
+    cronJob("stuck", { schedule: "@every 2s", concurrencyPolicy: "Forbid" }),
   ],
   "cronjob/asleep": ["suspended", "spec.suspend", cronJob("asleep", { suspend: true }), cronJob("asleep", {})],
   "cronjob/never": [
@@ -369,11 +459,16 @@ async function explainAll(node: TestNode): Promise<Map<string, Explanation["caus
 describeWithEngine("explain", () => {
   test(`${NAMES.length} broken pods have their true causes, and become ready when they are fixed`, async () => {
     const node = testNode();
-    node.writeManifest("conf.json", object("ConfigMap", "conf", { data: { k: "v" } }));
+    const data = {
+      k: "v",
+      "run.sh": "#!/bin/sh\nexec sleep 1000\n",
+      "crlf.sh": "#!/bin/sh\r\nexec sleep 1000\r\n",
+    };
+    node.writeManifest("conf.json", object("ConfigMap", "conf", { data }));
     const annotations = { "kubelet-ts.io/secret-from": "k=file:/nope/k" };
     node.writeManifest("filed.json", object("Secret", "filed", {}, { annotations }));
     for (const [name, [, , broken]] of Object.entries(BROKEN)) write(node, name, broken);
-    await node.start();
+    const kubelet = await node.start();
 
     const explained = new Set<string>();
     let causes = new Map<string, Explanation["causes"]>();
@@ -390,6 +485,9 @@ describeWithEngine("explain", () => {
     expect((await unexplained()).map((name) => [name, causes.get(name)])).toEqual([]);
 
     for (const [name, [, , , fixed]] of Object.entries(BROKEN)) write(node, name, fixed);
+    await node.docker.createNetwork({ Name: NETWORK });
+    await kubelet.stop();
+    await node.start(FIXED_FLAGS);
     const unready = async () => {
       const ready = (await node.pods()).filter(isReady).map(({ metadata }) => metadata.name);
       return NAMES.filter((name) => !ready.includes(`${name}-${node.name}`));
@@ -398,6 +496,8 @@ describeWithEngine("explain", () => {
     const left = await unready();
     causes = await explainAll(node);
     expect(left.map((name) => [name, causes.get(name)])).toEqual([]);
+    await node.cleanUp();
+    await node.docker.removeNetwork(NETWORK);
   }, 300_000);
 
   test("broken workloads, Jobs and Services have their true causes, and are ready when they are fixed", async () => {

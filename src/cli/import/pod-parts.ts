@@ -228,6 +228,8 @@ export function toPodManifests(
       dnsConfig: present({ nameservers: pod.dns, searches: pod.dnsSearch, options: dnsOptions }),
       ...hostnameOf(pod, members[0]),
       securityContext: podSecurityOf(members),
+      // Variables of Services would be added to those that are given.
+      enableServiceLinks: false,
       containers,
       volumes: pod.volumes,
       restartPolicy: pod.replicas === undefined ? restartPolicyOf(members) : "Always",

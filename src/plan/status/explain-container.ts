@@ -116,7 +116,7 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
 
 function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInput): string {
   const text = log.join("\n");
-  if (/address already in use|EADDRINUSE/i.test(text)) {
+  if (/address (?:already )?in use|EADDRINUSE/i.test(text)) {
     return pod.spec.hostNetwork
       ? "another program of this machine has the port: choose another one"
       : "two containers of a pod share their ports: give each its own";
@@ -125,6 +125,14 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
     return "mount an emptyDir where it writes, or set readOnlyRootFilesystem: false";
   if (/operation not permitted|EPERM\b|are you root|must be root/i.test(text)) return FIX_OF_PRIVILEGES;
   if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
+  if (/^exec \S+: no such file or directory$/m.test(text)) {
+    return "the program of its first line (#!) is not in the image; a script with Windows line ends asks for one that ends with a carriage return";
+  }
+  if (/no space left on device|ENOSPC/i.test(text)) return fixOfSpace(pod, spec);
+  const reference = /\$\([A-Za-z_][\w.-]*\)/.exec(text)?.[0];
+  if (reference !== undefined) {
+    return `${reference} stayed as it is: it is no variable of the container, or one that env has further below`;
+  }
   if (UNKNOWN_NAME.test(text)) return fixOfName(pod);
   if (/connection refused|ECONNREFUSED|could not connect/i.test(text)) {
     return "nothing listens where it connects: check that the other program is ready, its address and its port, and that a Service in between has a Ready pod (kubelet-ts explain service NAME)";
@@ -145,6 +153,16 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
     default:
       return `its log ${log.length > 0 ? "above " : ""}says why; kubelet-ts logs${status.state.terminated ? "" : " --previous"} shows all of it`;
   }
+}
+
+/** Volumes with a size of their own are full first. */
+function fixOfSpace({ spec: { volumes = [] } }: Pod, { volumeMounts = [] }: Container): string {
+  const sized = volumeMounts.flatMap(({ name, mountPath }) => {
+    const size = volumes.find((volume) => volume.name === name)?.emptyDir?.sizeLimit;
+    return size === undefined ? [] : [`${name} at ${mountPath} (${size})`];
+  });
+  const disk = "free space where images, the root directory and its volumes are: df -h, docker system df";
+  return sized.length === 0 ? disk : `raise emptyDir.sizeLimit of ${sized.join(", ")}, or ${disk}`;
 }
 
 const FIX_OF_PRIVILEGES =
@@ -169,22 +187,36 @@ function explainProbe({ status, spec, events }: ExplainContainerInput): Explaine
   const kind = isStarting ? "Startup" : "Readiness";
   const failure = lastProbe(events, new RegExp(`^${kind}`));
   if (!spec.readinessProbe && !isStarting) return undefined;
-  const isRefused = /connection refused/i.test(failure ?? "");
-  const missing = /exec: "([^"]*)": (?:executable file not found|stat .*no such file)/.exec(failure ?? "")?.[1];
-  const status4xx = /statuscode: (\d+)/.exec(failure ?? "")?.[1];
+  const probe = isStarting ? spec.startupProbe : spec.readinessProbe;
   return {
     problem: failure
       ? `its ${kind.toLowerCase()} probe fails`
       : `its ${kind.toLowerCase()} probe has not succeeded yet`,
     ...(failure && { facts: [failure] }),
-    fix: isRefused
-      ? "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1"
-      : status4xx
-        ? `the program responds with ${status4xx}: check the probe's path, or what the program waits for`
-        : missing !== undefined
-          ? `the probe's command "${missing}" is not in the image: name one that is there`
-          : `check the probe's ${whatIsProbed(isStarting ? spec.startupProbe : spec.readinessProbe)} and timeoutSeconds`,
+    fix: fixOfProbe(failure ?? "", probe),
   };
+}
+
+function fixOfProbe(failure: string, probe: Probe | undefined): string {
+  if (/connection refused/i.test(failure)) {
+    return "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1";
+  }
+  if (failure.includes("server gave HTTP response to HTTPS client")) {
+    return "the program speaks HTTP, not HTTPS: set the probe's scheme: HTTP";
+  }
+  const status = /statuscode: (\d+)/.exec(failure)?.[1];
+  if (status === "400" && probe?.httpGet?.scheme !== "HTTPS") {
+    return "the program responds with 400: if it speaks HTTPS, set the probe's scheme: HTTPS; or check the probe's path";
+  }
+  if (status !== undefined) {
+    return `the program responds with ${status}: check the probe's path, or what the program waits for`;
+  }
+  const missing = /exec: "([^"]*)": (?:executable file not found|stat .*no such file)/.exec(failure)?.[1];
+  if (missing !== undefined) return `the probe's command "${missing}" is not in the image: name one that is there`;
+  if (/timed out|deadline exceeded|Client\.Timeout/i.test(failure)) {
+    return `it takes longer than timeoutSeconds (${probe?.timeoutSeconds ?? 1}): raise it, or let the probe do less`;
+  }
+  return `check the probe's ${whatIsProbed(probe)} and timeoutSeconds`;
 }
 
 /** Fields of a probe that may be wrong. */

@@ -59,7 +59,7 @@ interface Spec {
   paused?: boolean;
   type?: string;
   selector?: object;
-  ports?: readonly { targetPort?: number | string }[];
+  ports?: readonly { port?: number; targetPort?: number | string }[];
   unschedulable?: boolean;
 }
 
@@ -126,7 +126,12 @@ function byReplicas({ replicas = 1, paused, template }: Spec, { readyReplicas = 
   return { ...judgment, causes: [...(judgment.causes ?? []), ...ofPorts] };
 }
 
-type Judge = (spec: Spec, status: Status, pods: readonly Pod[], context: ObjectContext) => Judgment;
+type Judge = (
+  spec: Spec,
+  status: Status,
+  pods: readonly Pod[],
+  context: ObjectContext & Pick<ExplainObjectInput, "events">,
+) => Judgment;
 
 /** How the kinds that have a state say whether they do their work. */
 const JUDGMENTS: Readonly<Record<string, Judge>> = {
@@ -147,12 +152,18 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
             ),
           ],
         },
-  Job: ({ suspend, completions = 1 }, { conditions, succeeded = 0, active = 0, failed = 0 }) => {
+  Job: ({ suspend, completions = 1 }, { conditions, succeeded = 0, active = 0, failed = 0 }, pods) => {
     const [isComplete, hasFailed] = ["Complete", "Failed"].map((end) => hasCondition({ conditions }, end));
-    const state = isComplete ? "Complete" : `${succeeded} of ${completions} completions, ${active} pods run`;
+    const state = isComplete
+      ? "Complete"
+      : `${succeeded} of ${completions} completions, ${active} ${active === 1 ? "pod is" : "pods are"} active`;
     if (isComplete || hasFailed) return { isReady: !hasFailed, state };
+    const waiting = pods.filter((pod) => pod.status?.phase === "Pending");
     const causes = [
       ...(suspend ? [cause("it is suspended", "set spec.suspend to false")] : []),
+      ...(active > 0 && waiting.length === active
+        ? [cause("its pods have not begun", "correct what its pods say: kubelet-ts explain")]
+        : []),
       ...(failed > 0
         ? [
             cause(
@@ -164,11 +175,18 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
     ];
     return { isReady: causes.length === 0, state, causes };
   },
-  CronJob: ({ suspend, schedule, timeZone }, { lastScheduleTime }, _, { jobs = [] }) => {
+  CronJob: ({ suspend, schedule, timeZone }, { lastScheduleTime }, _, { jobs = [], events }) => {
     const failed = failedRun(jobs);
     const causes = suspend ? [cause("it is suspended", "set spec.suspend to false")] : [];
     if (lastScheduleTime === undefined && schedule !== undefined && neverComes(schedule, timeZone))
       causes.push(cause(`no day is in its schedule "${schedule}"`, "correct the day and the month of spec.schedule"));
+    const running = jobs.find(
+      ({ status }) => !["Complete", "Failed"].some((end) => hasCondition(status as Status, end)),
+    );
+    if (running && events.at(-1)?.reason === "JobAlreadyActive") {
+      const fix = `kubelet-ts explain job/${running.metadata.name} says what it does; activeDeadlineSeconds of spec.jobTemplate.spec bounds it`;
+      causes.push(cause("its last run has not ended, and concurrencyPolicy Forbid skips the ones after it", fix));
+    }
     if (failed) {
       const { name } = failed.job.metadata;
       const { reason = "", message = "" } = failed.failure;
@@ -190,12 +208,14 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
       pods.length > 0
         ? missingPorts(ports, pods)
         : [cause("its selector matches no pod", "compare spec.selector with: kubelet-ts get pods --show-labels")];
+    const isWell = causes.length === 0;
+    causes.push(...undeclaredPorts(ports, pods));
     if (pods.length > 0 && ready === 0)
       causes.push(
         cause("none of its pods is Ready: it leads nowhere", "correct what its pods say: kubelet-ts explain"),
       );
     return {
-      isReady: ready > 0 && causes.length === 0,
+      isReady: ready > 0 && isWell,
       state: `${ready} of its ${pods.length} pods are Ready`,
       causes,
     };
@@ -278,6 +298,28 @@ function missingPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause[] 
   );
 }
 
+/** Numbers of ports that no container of the pods declares, although they declare others: probably nothing is reached there. */
+function undeclaredPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause[] {
+  const declared = new Set(
+    pods.flatMap(({ spec }) =>
+      [...(spec.initContainers ?? []), ...spec.containers].flatMap((it) =>
+        (it.ports ?? []).map(({ containerPort }) => containerPort),
+      ),
+    ),
+  );
+  if (declared.size === 0) return [];
+  return ports.flatMap(({ port, targetPort = port }) =>
+    typeof targetPort !== "number" || declared.has(targetPort)
+      ? []
+      : [
+          cause(
+            `no container of its pods declares port ${targetPort}, to which it leads`,
+            `if nothing listens there, set targetPort to ${[...declared].join(" or ")}`,
+          ),
+        ],
+  );
+}
+
 /** Fixes by the reason of a condition. */
 const CONDITION_FIXES: Readonly<Record<string, string>> = {
   BackoffLimitExceeded: "its pods failed too often: correct what its pods say, then delete the Job and apply it again",
@@ -309,7 +351,7 @@ export function explainObject(kind: string, { kind: shown, object, pods, events,
   const judge = Object.hasOwn(JUDGMENTS, kind) ? JUDGMENTS[kind] : undefined;
   if (!judge) return undefined;
   const { metadata, spec, status } = object as { metadata: ExplainedObject["metadata"]; spec?: Spec; status?: Status };
-  const { isReady: isJudgedReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods, context);
+  const { isReady: isJudgedReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods, { ...context, events });
   const conditions = (status?.conditions ?? []).flatMap(({ type, status: is, reason = "", message = "" }) =>
     BAD_CONDITIONS.has(`${type} ${is}`)
       ? [cause(`${type} is ${is}: ${reason}`, CONDITION_FIXES[reason] ?? "", message === "" ? [] : [message])]

@@ -74,6 +74,7 @@ describe("a container of docker run", () => {
       kind: "Pod",
       metadata: { name: "web" },
       spec: {
+        enableServiceLinks: false,
         containers: [{ name: "web", image: "nginx:1.22", imagePullPolicy: "IfNotPresent" }],
         restartPolicy: "Never",
         terminationGracePeriodSeconds: 10,

@@ -1,8 +1,12 @@
 import { expect, test } from "bun:test";
 import { explainObject, renderObjectExplanation } from "../../../src/plan/status/explain-object.ts";
-import { aPod } from "../../support/builders.ts";
+import { aContainer, aPod } from "../../support/builders.ts";
 
-const READY = { ...aPod(), status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } } as never;
+const PORTS = [aContainer({ ports: [{ containerPort: 80, protocol: "TCP" }] })];
+const READY = {
+  ...aPod({ containers: PORTS }),
+  status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] },
+} as never;
 const replicaFailure = { type: "ReplicaFailure", status: "True", reason: "FailedCreate", message: "no room" };
 const isReady = { type: "Ready", status: "True" };
 const isDown = { ...isReady, status: "False", message: "docker is down" };
@@ -45,7 +49,7 @@ test.each<[string, object, object, number, string]>([
     {},
     { failed: 2, active: 1 },
     0,
-    "not ready: 0 of 1 completions, 1 pods run\n\n2 pods have failed\n  Fix: their",
+    "not ready: 0 of 1 completions, 1 pod is active\n\n2 pods have failed\n  Fix: their",
   ],
   ["Job", {}, { failed: 2, succeeded: 1, conditions: [complete] }, 0, 'x "web" is ready: Complete'],
   [
@@ -55,7 +59,7 @@ test.each<[string, object, object, number, string]>([
     0,
     "not ready: 1 of 1 pods are Ready\n\nProgressing is",
   ],
-  ["Job", { completions: 3 }, { succeeded: 1, active: 1 }, 0, "is ready: 1 of 3 completions, 1 pods run"],
+  ["Job", { completions: 3 }, { succeeded: 1, active: 1 }, 0, "is ready: 1 of 3 completions, 1 pod is active"],
   ["CronJob", { suspend: true }, {}, 0, "it is suspended\n  Fix: set spec.suspend to false"],
   ["CronJob", { schedule: "0 0 31 2 *" }, {}, 0, "is not ready: it has not run yet\n\nno day is in its schedule"],
   ["Service", { selector: { app: "web" } }, {}, 0, "its selector matches no pod\n  Fix: compare"],
@@ -68,6 +72,13 @@ test.each<[string, object, object, number, string]>([
     'no container of its pods has a port called "http"',
   ],
   ["Service", { selector: {}, ports: [{ targetPort: 80 }] }, {}, 1, 'x "web" is ready: 1 of its 1 pods are Ready'],
+  [
+    "Service",
+    { selector: {}, ports: [{ port: 8080 }] },
+    {},
+    1,
+    "is ready: 1 of its 1 pods are Ready\n\nno container of its pods declares port 8080, to which it leads\n  Fix: if nothing listens there, set targetPort to 80",
+  ],
   ["Service", { type: "ExternalName" }, {}, 0, "is ready: it is a name for another host"],
   ["Ingress", {}, { loadBalancer: { ingress: [{ ip: "1.2.3.4" }] } }, 0, 'x "web" is ready: served at 1.2.3.4'],
   ["Ingress", {}, { loadBalancer: {} }, 0, 'x "web" is not ready: it is not served'],
@@ -103,6 +114,27 @@ test("a CronJob is not ready while its last Job failed", () => {
     'x "web" is not ready: last run T failed\n\nits last Job "web-1" failed: BackoffLimitExceeded\n  three times\n  Fix: ',
   );
   expect(render(second, first)).toBe('x "web" is ready: last run T');
+});
+
+test("a CronJob is not ready while its last run keeps the others from running", () => {
+  const object = { metadata: { name: "web" }, spec: {}, status: { lastScheduleTime: "T" } };
+  const skipped = [{ type: "Normal", reason: "JobAlreadyActive", message: "Not starting job" }] as never;
+  const render = (jobs: object[], events: never) =>
+    renderObjectExplanation(explainObject("CronJob", { kind: "x", object, pods: [], events, jobs: jobs as never })!);
+  const running = aJob("web-1", "2026-01-01T00:00:00Z");
+  expect(render([running], skipped)).toBe(
+    'x "web" is not ready: last run T\n\nits last run has not ended, and concurrencyPolicy Forbid skips the ones after it\n' +
+      "  Fix: kubelet-ts explain job/web-1 says what it does; activeDeadlineSeconds of spec.jobTemplate.spec bounds it",
+  );
+  expect(render([running], [] as never)).toContain("is ready");
+});
+
+test("a Job whose pods have not begun is not ready", () => {
+  const object = { metadata: { name: "web" }, spec: {}, status: { active: 1 } };
+  const pod = { spec: { containers: [] }, metadata: {}, status: { phase: "Pending" } } as never;
+  expect(renderObjectExplanation(explainObject("Job", { kind: "x", object, pods: [pod], events: [] })!)).toBe(
+    'x "web" is not ready: 0 of 1 completions, 1 pod is active\n\nits pods have not begun\n  Fix: correct what its pods say: kubelet-ts explain',
+  );
 });
 
 test("an Ingress is not ready while a part of it does not work; its events are not told again, nor old ones", () => {

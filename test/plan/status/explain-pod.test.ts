@@ -50,6 +50,8 @@ const restartedAs = (lastState: ContainerStatus["lastState"], more: object = {})
 const pending = () => shown({ mains: [waitingFor("ContainerCreating")], status: { phase: "Pending" } });
 const mountFailed = (message: string) => event("FailedMount", `MountVolume.SetUp failed for volume "v" : ${message}`);
 
+const probed = (): Given => ({ status: unready(), container: { readinessProbe: { httpGet: { port: 80 } } } });
+
 /** Mistakes, each with the problem that is named, and the fix. */
 const MISTAKES: [string, Given, string, string][] = [
   [
@@ -143,6 +145,28 @@ const MISTAKES: [string, Given, string, string][] = [
     },
     "readiness probe fails",
     'command "nope" is not in the image',
+  ],
+  ["a port that is taken, as busybox says it", failing("bind: Address in use"), "end of its log", "each its own"],
+  [
+    "a script with Windows line ends",
+    failing("exec /run.sh: no such file or directory"),
+    "end of its log",
+    "line ends",
+  ],
+  ["a reference that stayed", failing("wget: bad address '$(DB):80'"), "end of its log", "$(DB) stayed as it is"],
+  ["a full disk", failing("dd: No space left on device"), "end of its log", "Fix: free space"],
+  ["a probe that times out", { ...probed(), events: [unhealthy("Readiness probe failed: timed out")] }, "", "raise it"],
+  [
+    "a probe by HTTPS of a program without it",
+    { ...probed(), events: [unhealthy("Readiness probe failed: http: server gave HTTP response to HTTPS client")] },
+    "readiness probe fails",
+    "scheme: HTTP",
+  ],
+  [
+    "a probe by HTTP of a program with HTTPS",
+    { ...probed(), events: [unhealthy("Readiness probe failed: HTTP probe failed with statuscode: 400")] },
+    "readiness probe fails",
+    "scheme: HTTPS",
   ],
   ["a forbidden user 0", noConfig("container's runAsUser breaks non-root policy"), "runAsUser is 0", "other than 0"],
   ["a readiness gate", { status: unready(), spec: { readinessGates: [{ conditionType: "lb" }] } }, "pod", ""],
