@@ -192,6 +192,16 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     'there is no capability "$1"',
     "correct the name in securityContext.capabilities, without CAP_: man 7 capabilities has them all",
   ],
+  [
+    /path (\S+) is mounted on (\S+) but it is not a shared/,
+    "the mountPropagation of a volume needs a shared mount, which $2 of this machine is not",
+    "run mount --make-rshared $2 on this machine, or remove mountPropagation of the mount of $1",
+  ],
+  [
+    /error setting rlimits?.*not permitted/,
+    "the engine may not set its ulimits",
+    "lower them in the annotation kubelet-ts.io/ulimits, or raise those of the engine (LimitNOFILE, LimitMEMLOCK of docker.service) and restart it",
+  ],
   [/Cannot mkdir: (\S+) is not a directory/, "$1 is not a directory of the image", "correct workingDir"],
   [
     /unable to find user ([^:\s]+)/,
@@ -294,6 +304,9 @@ export function explainStartFailure(container: Container, message: string): Expl
 function fixOfStart({ command = [], args = [], volumeMounts = [] }: Container, message: string): string {
   if (command.length === 1 && / |&&|\|/.test(command[0] ?? "")) {
     return `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`;
+  }
+  if (!/exec|executable|no such file|permission denied/.test(message)) {
+    return "the engine's message names what refused it: correct that field";
   }
   const [program = ""] = [...command, ...args];
   const mount = volumeMounts.find(({ mountPath, subPath }) => !subPath && hides(mountPath, program));

@@ -50,6 +50,7 @@ const restartedAs = (lastState: ContainerStatus["lastState"], more: object = {})
 const pending = () => shown({ mains: [waitingFor("ContainerCreating")], status: { phase: "Pending" } });
 const mountFailed = (message: string) => event("FailedMount", `MountVolume.SetUp failed for volume "v" : ${message}`);
 
+const cannotRun = (message: string): Given => ({ status: crashed(128, "ContainerCannotRun", { message }) });
 const probed = (): Given => ({ status: unready(), container: { readinessProbe: { httpGet: { port: 80 } } } });
 
 /** Mistakes, each with the problem that is named, and the fix. */
@@ -146,6 +147,19 @@ const MISTAKES: [string, Given, string, string][] = [
     "readiness probe fails",
     'command "nope" is not in the image',
   ],
+  [
+    "a mount that is not shared",
+    cannotRun("path /srv/a is mounted on / but it is not a shared or slave mount"),
+    "needs a shared mount, which / of",
+    "mount --make-rshared / on",
+  ],
+  [
+    "ulimits beyond those of the engine",
+    cannotRun("error setting rlimits for ready process: error setting rlimit type 7: operation not permitted: unknown"),
+    "may not set its ulimits",
+    "LimitNOFILE",
+  ],
+  ["another refusal of the engine", cannotRun("bpf_prog_query failed"), "cannot be started", "the engine's message"],
   ["a port that is taken, as busybox says it", failing("bind: Address in use"), "end of its log", "each its own"],
   [
     "a script with Windows line ends",
