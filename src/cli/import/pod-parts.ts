@@ -298,7 +298,7 @@ function toContainer(given: ContainerSettings, env: object[]): object {
     workingDir,
     env,
     ports,
-    resources: present({ limits, requests }),
+    resources: present({ limits, requests: { ...unreserved(limits), ...requests } }),
     readinessProbe: probeOf(given),
     securityContext: containerSecurityOf(given),
     volumeMounts: mounts,
@@ -306,6 +306,10 @@ function toContainer(given: ContainerSettings, env: object[]): object {
     lifecycle: stopSignal ? { stopSignal } : {},
   });
 }
+
+/** Docker reserves nothing for a limit; without a request Kubernetes would reserve all of it, and refuse pods beyond the node. */
+const unreserved = (limits: object): object =>
+  Object.fromEntries(["cpu", "memory"].flatMap((name) => (name in limits ? [[name, "0"]] : [])));
 
 /** User, capabilities, privileges and security options as a container's securityContext. */
 function containerSecurityOf(given: ContainerSettings): object {

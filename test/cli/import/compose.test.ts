@@ -79,6 +79,8 @@ describe("what is written passes validation", () => {
     const { read } = convert(FULL, { KEY: "k3y" });
     expect(read.findings).toEqual([]);
     expect(read.pods.map(({ pod }) => pod.metadata.name)).toEqual(["web-n", "db-n"]);
+    // Docker reserves nothing for a limit.
+    expect(read.pods[0]?.pod.spec.containers[0]?.resources.requests).toEqual({ cpu: "0", memory: "64Mi" });
   });
 
   test("the pod of a service", () => {
@@ -94,7 +96,7 @@ describe("what is written passes validation", () => {
             args: ["nginx", "-g", "daemon off;"],
             imagePullPolicy: "IfNotPresent",
             lifecycle: { stopSignal: "SIGQUIT" },
-            resources: { limits: { cpu: "0.5", memory: "256Mi" }, requests: { memory: "64Mi" } },
+            resources: { limits: { cpu: "0.5", memory: "256Mi" }, requests: { cpu: "0", memory: "64Mi" } },
             readinessProbe: { exec: { command: ["nginx", "-t"] }, periodSeconds: 5, failureThreshold: 2 },
             securityContext: {
               runAsUser: 101,

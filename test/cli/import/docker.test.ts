@@ -110,11 +110,19 @@ describe("a container of docker run", () => {
 
   const HALF = { cpu: "500m" };
   test.each([
-    ["limits", { Memory: 67_108_864, NanoCpus: 5e8 }, { limits: { ...HALF, memory: "64Mi" } }],
+    [
+      "limits",
+      { Memory: 67_108_864, NanoCpus: 5e8 },
+      { limits: { ...HALF, memory: "64Mi" }, requests: { cpu: "0", memory: "0" } },
+    ],
     ["shares below the limit", { NanoCpus: 5e8, CpuShares: 256 }, { limits: HALF, requests: { cpu: "250m" } }],
     ["shares above the limit", { NanoCpus: 5e8, CpuShares: 1024 }, { limits: HALF, requests: HALF }],
-    ["a quota", { CpuQuota: 150_000 }, { limits: { cpu: "1500m" } }],
-    ["a quota of a period", { CpuQuota: 50_000, CpuPeriod: 25_000 }, { limits: { cpu: "2000m" } }],
+    ["a quota", { CpuQuota: 150_000 }, { limits: { cpu: "1500m" }, requests: { cpu: "0" } }],
+    [
+      "a quota of a period",
+      { CpuQuota: 50_000, CpuPeriod: 25_000 },
+      { limits: { cpu: "2000m" }, requests: { cpu: "0" } },
+    ],
     ["a reservation", { MemoryReservation: 1000 }, { requests: { memory: "1k" } }],
   ])("resources: %s", (_, host, resources) => {
     const { main, read } = podOf({ host });
