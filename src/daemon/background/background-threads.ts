@@ -161,7 +161,8 @@ function startWorker(): PoolThread {
   worker.unref();
   return {
     postMessage: (request: TaskRequest) => worker.postMessage(request),
-    onResponse: (listener) => worker.addEventListener("message", ({ data }) => listener(data)),
+    // Bun takes messages before timers: responses that lead to further requests would hold all timers back.
+    onResponse: (listener) => worker.addEventListener("message", ({ data }) => setImmediate(listener, data)),
     onError: (listener) => {
       worker.addEventListener("error", ({ message }) => listener(`a background thread failed: ${message}`));
       worker.addEventListener("close", () => listener("a background thread ended"));

@@ -68,3 +68,20 @@ test("a file that is read again and again starts a thread only when it has chang
   writeFileSync(path, "two!");
   expect([await readAgain(), await readAgain(), read.length]).toEqual(["two!", "two!", 2]);
 });
+
+test("timers run between responses that lead to further requests", async () => {
+  const base = tempDir();
+  await Promise.all([threads.isDirectory(base), threads.isDirectory(base)]);
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  const work = async () => {
+    for (let count = 0; count < 30; count++) {
+      await threads.isDirectory(base);
+      const endMs = performance.now() + 5;
+      while (performance.now() < endMs);
+    }
+  };
+  await Promise.all([work(), work(), work(), work()]);
+  clearInterval(timer);
+  expect(turns).toBeGreaterThan(20);
+});
