@@ -11,6 +11,7 @@ import {
 } from "../base/api/annotations.ts";
 import type { Container, ContainerResizePolicy, Pod, QOSClass, Volume } from "../base/api/pod.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
+import { memoized } from "../base/model/memoized.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { allContainersOf, containersOf } from "../base/model/pod-containers.ts";
 import { attemptsOf, type PodSnapshot } from "../base/model/pod-snapshot.ts";
@@ -80,14 +81,16 @@ export function toPodRevision(
   const pinned = withPinnedImages(pod, imagePins);
   const containers = containersOf(pinned.spec);
   const keepsEnvironment = desired.runsOnce || desired.isBound;
+  const own = ownFactsOf(pod);
   const hashes = {
-    sandbox: computeSandboxHash(pod),
-    init: computeInitHash(pinned),
+    sandbox: own.sandbox,
+    init: pinned === pod ? own.init : computeInitHash(pinned),
     containers: new Map(
-      allContainersOf(pinned.spec).map((container) => [
-        container.name,
-        computeContainerHash(pod, container, keepsEnvironment ? "" : computeSourceRevision(pod, container, state)),
-      ]),
+      allContainersOf(pinned.spec).map((container) => {
+        const sourcesRevision = keepsEnvironment ? "" : computeSourceRevision(pod, container, state);
+        const known = sourcesRevision === "" && pinned === pod ? own.containers.get(container.name) : undefined;
+        return [container.name, known ?? computeContainerHash(pod, container, sourcesRevision)];
+      }),
     ),
     limits: new Map(
       containers.map((container) => [
@@ -104,7 +107,7 @@ export function toPodRevision(
     hashes,
     ...(imagePins && { imagePins }),
     ...(claims && { claims }),
-    qosClass: computeQosClass(pod),
+    qosClass: own.qosClass,
     options: {
       maxBackOffMs: maxBackOffMs(pod, options.crashLoopBackOffMaxMs),
       maxDeadPerContainer: options.maximumDeadContainersPerContainer,
@@ -223,6 +226,16 @@ const isNothing = (value: unknown) =>
   (typeof value === "object" && Object.values(value).every((member) => member === undefined));
 
 const toHash = (value: unknown) => createHash("sha256").update(toCanonicalJson(value)).digest("hex").slice(0, 16);
+
+/** Facts of a revision that depend on nothing but the pod: every change of any pod computes the revisions of all. */
+const ownFactsOf = memoized((pod: Pod) => ({
+  qosClass: computeQosClass(pod),
+  sandbox: computeSandboxHash(pod),
+  init: computeInitHash(pod),
+  containers: new Map(
+    allContainersOf(pod.spec).map((container) => [container.name, computeContainerHash(pod, container, "")]),
+  ),
+}));
 
 /** Revision of what only a new sandbox can change, and so a restart of the whole pod. */
 export function computeSandboxHash(pod: Pod): string {

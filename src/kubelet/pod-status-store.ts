@@ -40,8 +40,8 @@ export class PodStatusStore {
   readonly #published = new Map<PodUID, Published>();
   /** When the desired revision was first seen. */
   readonly #seen = new Map<PodUID, { revision: string; at: string; atMs: number }>();
-  /** Statuses of pods for which nothing was done yet. */
-  readonly #pending = new Map<PodUID, PodStatus>();
+  /** Statuses of pods that are refused, or for which nothing was done yet. */
+  readonly #idle = new Map<PodUID, PodStatus>();
   readonly #listeners = new Listeners<PodUID | undefined>();
   #revision = 0;
   /** The last list, and the revision it shows. */
@@ -94,7 +94,7 @@ export class PodStatusStore {
   /** The pod is gone. Its successor with the same UID may already be desired. */
   forget(uid: PodUID): void {
     this.#published.delete(uid);
-    this.#pending.delete(uid);
+    this.#idle.delete(uid);
   }
 
   /** Every desired pod and every pod that still terminates, by namespace and name. */
@@ -154,19 +154,18 @@ export class PodStatusStore {
   }
 
   #statusOf(uid: PodUID, { blocked, workerStatus }: StatusSources): PodStatus {
-    if (blocked && "rejection" in blocked) {
-      const { rejection, since } = blocked;
-      return rejectedStatus(rejection.reason, rejection.message, since);
-    }
     if (workerStatus && !blocked) {
-      this.#pending.delete(uid);
+      this.#idle.delete(uid);
       return workerStatus;
     }
-    const pending = pendingStatus(blocked, this.#clock.now());
-    const known = this.#pending.get(uid);
-    if (known && isSamePending(known, pending)) return known;
-    this.#pending.set(uid, pending);
-    return pending;
+    const status =
+      blocked && "rejection" in blocked
+        ? rejectedStatus(blocked.rejection.reason, blocked.rejection.message, blocked.since)
+        : pendingStatus(blocked, this.#clock.now());
+    const known = this.#idle.get(uid);
+    if (known && isSameIdle(known, status)) return known;
+    this.#idle.set(uid, status);
+    return status;
   }
 }
 
@@ -185,9 +184,13 @@ function pendingStatus(blocked: Exclude<BlockedPod, { rejection: unknown }> | un
   };
 }
 
-/** Whether two such statuses differ in nothing but their times. */
-const isSamePending = (a: PodStatus, b: PodStatus): boolean =>
-  a.message === b.message && a.conditions?.[0]?.message === b.conditions?.[0]?.message;
+/** Whether two such statuses differ in nothing but the times of their conditions. */
+const isSameIdle = (a: PodStatus, b: PodStatus): boolean =>
+  a.phase === b.phase &&
+  a.reason === b.reason &&
+  a.message === b.message &&
+  a.startTime === b.startTime &&
+  a.conditions?.[0]?.message === b.conditions?.[0]?.message;
 
 function byNamespaceAndName({ metadata: a }: Pod, { metadata: b }: Pod): number {
   const [left, right] = [podFullName(a), podFullName(b)];

@@ -68,7 +68,12 @@ describe("a status that changes", () => {
     blocked.set("a", { rejection: { reason: "OutOfcpu", message: "no" }, since: new Date(0) });
     setStatus("a", "10.0.0.9");
     store.changed("a");
-    expect(list()[0]!.status).toMatchObject({ phase: "Failed", reason: "OutOfcpu" });
+    const [refused] = list();
+    expect(refused!.status).toMatchObject({ phase: "Failed", reason: "OutOfcpu" });
+    // A change of another pod makes no new version of this one.
+    setStatus("c", "10.0.0.9");
+    store.changed("c");
+    expect(list()[0]).toBe(refused!);
   });
 
   test("of a pod that was not listed yet lists all again", () => {
