@@ -86,7 +86,14 @@ async function runAttack(attack: Attack): Promise<boolean> {
     const slicesFile = join(node.directory, "slices");
     writeFileSync(slicesFile, "");
     const { pid } = await node.start(attack.flags?.(node), {
-      prefix: ["env", `BUN_OPTIONS=--preload ${SLICES_MODULE}`, `KUBELET_TS_ATTACK_SLICES=${slicesFile}`],
+      prefix: [
+        "nice",
+        "-n",
+        "-20",
+        "env",
+        `BUN_OPTIONS=--preload ${SLICES_MODULE}`,
+        `KUBELET_TS_ATTACK_SLICES=${slicesFile}`,
+      ],
     });
     await node.until("the bystanders to run", async () => {
       const pods = await node.pods();

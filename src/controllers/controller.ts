@@ -21,6 +21,11 @@ import {
 /** Before this the clock was never set: boards without a battery boot in 1970. Unit: milliseconds since 1970. */
 export const CLOCK_IS_SET_MS = Date.UTC(2020, 0, 1);
 
+/** Pods that one reconciliation makes: a large workload is made step by step, and does not hold the event loop. */
+const MAX_MADE_AT_ONCE = 10;
+/** Until the next step: what the engine and clients have sent comes before it. */
+const STEP_PAUSE_MS = 20;
+
 /** A controller's view of one of its pods. */
 export interface PodFacts {
   phase: "Pending" | "Running" | "Succeeded" | "Failed";
@@ -66,6 +71,7 @@ export class Draft {
   readonly #meta: ObjectMeta;
   #wakeInMs: number | undefined;
   #holdsUntilMs: number | undefined;
+  #madePods = 0;
 
   constructor(
     world: ControllerWorld,
@@ -214,11 +220,16 @@ export class Draft {
   }
 
   /**
-   * How many more pods to make of those wanted: at most as many as the node admits in addition to the `live` ones. The others are
-   * a number in the status, so that `replicas: 1000000000` costs no more than a full node.
+   * How many more pods to make now of those wanted: at most as many as the node admits in addition to the `live` ones. The others
+   * are a number in the status, so that `replicas: 1000000000` costs no more than a full node.
    */
   fitting(wanted: number, live = this.livePods().length): number {
-    return Math.max(0, Math.min(wanted, this.world.maxPods - live));
+    return Math.max(0, Math.min(wanted, this.world.maxPods - live, MAX_MADE_AT_ONCE - this.#madePods));
+  }
+
+  /** This reconciliation has made enough pods; the next one, which follows soon, makes more. */
+  get isBatchFull(): boolean {
+    return this.#madePods >= MAX_MADE_AT_ONCE;
   }
 
   /** Makes one more pod, named `<prefix>-<suffix>`. */
@@ -247,6 +258,8 @@ export class Draft {
       createdAt: this.nowText,
     };
     this.record.pods.push(pod);
+    this.#madePods++;
+    if (this.isBatchFull) this.wakeIn(STEP_PAUSE_MS);
     return pod;
   }
 

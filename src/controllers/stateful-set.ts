@@ -73,7 +73,7 @@ class StatefulRollout {
       if (!pod) {
         const { name } = this.#create(ordinal);
         this.#draft.recordEvent("SuccessfulCreate", `create Pod ${name} in StatefulSet ${this.#draft.name} successful`);
-        if (this.#isOrdered) return false;
+        if (this.#isOrdered || this.#draft.isBatchFull) return false;
         continue;
       }
       if (this.#isHealthy(pod)) continue;
