@@ -96,7 +96,11 @@ export class WorkloadReader {
       return { apiVersion: "batch/v1", kind: "Job", namespace, name, uid };
     };
     const pod = observer.reader();
-    return computeWorkloadStatus({ kind: desired.kind, record, pod, minReadySeconds, generation, jobOf });
+    const status = computeWorkloadStatus({ kind: desired.kind, record, pod, minReadySeconds, generation, jobOf });
+    if (desired.unclaimed === undefined) return status;
+    const notLive = { type: "ManifestLive", status: "False", reason: "Unclaimed", message: desired.unclaimed };
+    const { conditions = [] } = status as { conditions?: readonly object[] };
+    return { ...status, conditions: [...conditions, notLive] };
   }
 
   /** Fields of the spec that an object was given; undefined where it was given none. */

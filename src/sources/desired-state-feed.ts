@@ -278,7 +278,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
       byName.set(name, desired);
       byUid.set(uid, desired);
       if (set?.unclaimedFrom !== undefined)
-        note(uid, { reason: "Unclaimed", message: unclaimedMessage(name, set.unclaimedFrom) });
+        note(uid, { reason: "Unclaimed", message: unclaimedMessage("pod", name, set.unclaimedFrom) });
       const why = set?.stale.get(name);
       if (why !== undefined) {
         note(uid, { reason: "InvalidManifest", message: `runs by an older text: ${why}` });
@@ -290,9 +290,12 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
     for (const desired of set?.objects ?? []) {
       const key = objectKey(desired.kind, desired.object.metadata);
       const winner = objects.get(key);
-      if (!winner) objects.set(key, desired);
-      else {
-        const name = podFullName(desired.object.metadata);
+      const name = podFullName(desired.object.metadata);
+      if (!winner) {
+        const from = isWorkload(desired) ? set?.unclaimedFrom : undefined;
+        const unclaimed = from !== undefined && { unclaimed: unclaimedMessage(desired.kind.toLowerCase(), name, from) };
+        objects.set(key, { ...desired, ...unclaimed });
+      } else {
         const message = `${desired.origin}: ignored, ${desired.kind} "${name}" is described by ${winner.origin} already`;
         reported.push({ kind: desired.kind, name, message });
       }
@@ -325,12 +328,12 @@ function firstOf(names: readonly string[]): string {
   return names.slice(0, 10).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
-/** Says why an unclaimed pod runs, and both ways to end that. */
-function unclaimedMessage(fullName: PodFullName, source: string): string {
+/** Says why an unclaimed pod or workload runs, and both ways to end that. */
+function unclaimedMessage(kind: string, fullName: PodFullName, source: string): string {
   const [namespace, name] = fullName.split("/");
   return (
-    `its source ${source} is not configured any more; the pod keeps running until a configured source describes it ` +
-    `or it is removed: run "kubelet-ts delete pod ${name} --namespace=${namespace}"`
+    `its source ${source} is not configured any more; the ${kind} keeps running until a configured source describes it ` +
+    `or it is removed: run "kubelet-ts delete ${kind} ${name} --namespace=${namespace}"`
   );
 }
 

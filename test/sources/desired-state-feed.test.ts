@@ -288,11 +288,16 @@ spec:
 `;
     writeSettled(join(machine.manifests, "d.yaml"), workload);
     const first = machine.boot({ podManifestPaths: [machine.manifests] }).start();
-    expect(first.state?.objects).toHaveLength(1);
+    expect(first.state?.objects?.map(({ unclaimed }) => unclaimed)).toEqual([undefined]);
     await first.feed.stop();
     for (let start = 0; start < 2; start++) {
       const next = machine.boot().start();
-      expect(next.state?.objects?.map(({ object }) => object.metadata.name)).toEqual(["d"]);
+      const [kept] = next.state!.objects!;
+      expect(kept!.object.metadata.name).toBe("d");
+      expect(kept!.unclaimed).toContain(
+        `its source ${machine.manifests} is not configured any more; the deployment keeps`,
+      );
+      expect(kept!.unclaimed).toContain("kubelet-ts delete deployment d --namespace=default");
       await next.feed.stop();
     }
     const last = machine.boot().start();

@@ -51,6 +51,8 @@ export interface DesiredObjectOf<K extends ObjectKind> extends TypedObjectOf<K> 
   asksForClusterDns?: true;
   /** 32 hex digits of the canonical object; changes with every effective edit. */
   revision: string;
+  /** Says that its source is not configured any more, as the notice `Unclaimed` of a pod. */
+  unclaimed?: string;
 }
 /** Whether the objects of a kind have pods, or objects with pods. */
 const HAS_PODS = {

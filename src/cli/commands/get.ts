@@ -194,13 +194,16 @@ async function openNodeObjects(request: CommandRequest): Promise<ObjectSource> {
   };
 }
 
+/** One line for a pod or workload that no configured source describes. */
+function unclaimedNote({ object }: ResourceItem): string[] {
+  const { kind = "Pod", metadata, status } = object as Partial<ApiObject> & Pick<Pod, "metadata" | "status">;
+  const found = status?.conditions?.find(({ reason }) => reason === "Unclaimed");
+  return found ? [`${kind.toLowerCase()} "${metadata.name}" is unclaimed: ${found.message}`] : [];
+}
+
 /** Pods that no configured source describes have no column, manifests that are refused no row. */
 async function podNotes(reader: PodReader, items: readonly ResourceItem[], isNamed: boolean): Promise<string[]> {
-  const unclaimed = items.flatMap(({ object }) => {
-    const { metadata, status } = object as Pod;
-    const found = status?.conditions?.find(({ reason }) => reason === "Unclaimed");
-    return found ? [`pod "${metadata.name}" is unclaimed: ${found.message}`] : [];
-  });
+  const unclaimed = items.flatMap(unclaimedNote);
   if (isNamed) return unclaimed;
   const refused = await reader.refusedManifests().catch(() => []);
   if (refused.length === 0) return unclaimed;
@@ -250,7 +253,7 @@ async function openServedObjects(request: CommandRequest): Promise<ObjectSource>
       const lists = await Promise.all([...wanted.keys()].map((kind) => api.list(kind, undefined)));
       return namespacesOf(lists.flat());
     },
-    notes: async () => [],
+    notes: async (items) => items.flatMap(unclaimedNote),
   };
 }
 

@@ -6,7 +6,7 @@ import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { neverComes } from "../../base/text/cron-schedule.ts";
 import type { IngressProblem } from "../ingress-config.ts";
 import type { Cause } from "./explain-container.ts";
-import { renderCause } from "./explain-pod.ts";
+import { notInForce, renderCause, renderNotInForce } from "./explain-pod.ts";
 
 /** An object of the API that is no pod, as far as its explanation reads it. */
 interface ExplainedObject {
@@ -47,6 +47,8 @@ export interface ObjectExplanation {
   /** `1 of 2 pods are Ready`. */
   state: string;
   causes: Cause[];
+  /** Why it does not follow the manifest of a configured source, as of a pod. */
+  notInForce?: string | undefined;
 }
 
 interface Spec {
@@ -377,12 +379,14 @@ export function explainObject(kind: string, { kind: shown, object, pods, events,
       ...conditions,
       ...warnings.map(({ reason = "", message = "" }) => cause(reason, "", [message])),
     ],
+    notInForce: notInForce(status),
   };
   return explanation;
 }
 
 /** Text for the terminal. */
-export function renderObjectExplanation({ kind, name, isReady, state, causes }: ObjectExplanation): string {
+export function renderObjectExplanation(explanation: ObjectExplanation): string {
+  const { kind, name, isReady, state, causes, notInForce } = explanation;
   const head = `${kind} "${name}" is ${isReady ? "" : "not "}ready: ${state}`;
-  return [head, ...causes.map((cause) => renderCause(cause))].join("\n\n");
+  return [head, ...causes.map((cause) => renderCause(cause)), ...renderNotInForce(notInForce)].join("\n\n");
 }

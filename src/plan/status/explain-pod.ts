@@ -80,9 +80,17 @@ export function explainPod(input: ExplainInput): PodExplanation {
     condition: isReady || removal ? undefined : heldBackBy(pod),
     causes: removal ? [removal] : isReady ? [] : mostUseful(causes).map(withPlainText),
     recent: recent.map(withPlainText),
-    notInForce: status.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False")?.message,
+    notInForce: notInForce(status),
   };
 }
+
+interface StatusConditions {
+  conditions?: readonly { type: string; status: string; message?: string | undefined }[] | undefined;
+}
+
+/** Why a pod or workload does not follow the newest manifest of a configured source; undefined: it does. */
+export const notInForce = (status: StatusConditions | undefined): string | undefined =>
+  status?.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False")?.message;
 
 /** Messages and logs come from programs: they must not control the reader's terminal. */
 const withPlainText = (cause: Cause): Cause => ({
@@ -260,9 +268,11 @@ export function renderExplanation(explanation: PodExplanation): string {
     ? `${pod} is ${phase === "Succeeded" ? "Succeeded" : "Ready"}${recent.length > 0 ? "; it was restarted a short time ago:" : ""}`
     : `${pod} is ${phase}, not Ready${condition ? `: ${condition}` : ""}`;
   const blocks = [...causes, ...recent].map((cause) => renderCause(cause, `${cause.subject}: `));
-  if (notInForce !== undefined) blocks.push(`manifest: its newest revision does not run\n  ${notInForce}`);
-  return [head, ...blocks].join("\n\n");
+  return [head, ...blocks, ...renderNotInForce(notInForce)].join("\n\n");
 }
+
+export const renderNotInForce = (why: string | undefined): string[] =>
+  why === undefined ? [] : [`manifest: its newest revision does not run\n  ${why}`];
 
 /** The problem with its facts and its fix, one line each. */
 export const renderCause = ({ problem, facts, fix }: Cause, before = ""): string =>

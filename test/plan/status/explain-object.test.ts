@@ -14,11 +14,19 @@ const isFull = { ...isReady, type: "DiskPressure" };
 const unpublished = { type: "PortNotAllocated", status: "True", reason: "PortNotAllocated", message: "held by a" };
 const complete = { type: "Complete", status: "True" };
 const stuck = { type: "Progressing", status: "False", reason: "ProgressDeadlineExceeded" };
+const unclaimed = { type: "ManifestLive", status: "False", reason: "Unclaimed", message: "its source /x is gone" };
 const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded", message: "three times" };
 
 test.each<[string, object, object, number, string]>([
   ["Deployment", { replicas: 2 }, { readyReplicas: 2 }, 0, 'x "web" is ready: 2 of 2 pods are Ready'],
   ["Deployment", {}, {}, 0, 'x "web" is not ready: 0 of 1 pods are Ready'],
+  [
+    "Deployment",
+    {},
+    { readyReplicas: 1, conditions: [unclaimed] },
+    0,
+    "is ready: 1 of 1 pods are Ready\n\nmanifest: its newest revision does not run\n  its source /x is gone",
+  ],
   [
     "Deployment",
     { replicas: 2, template: { spec: { containers: [{ ports: [{ containerPort: 1, hostPort: 80 }] }] } } },
