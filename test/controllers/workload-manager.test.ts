@@ -242,26 +242,23 @@ test("a Deployment and its ReplicaSets have the annotations of upstream's contro
 
 const JOB = podTemplate("busybox:1", { restartPolicy: "Never" });
 
-test.each(["Deployment", "CronJob"] as const)(
-  "an unclaimed %s says so in its status until a source claims it",
-  (kind) => {
-    const { manager } = aManager();
-    const spec = kind === "CronJob" ? { schedule: "0 0 1 1 *", jobTemplate: { spec: { template: JOB } } } : undefined;
-    const [workload] = readObjects(spec ? manifest(kind, { name: "web" }, spec) : deployment("web"));
-    const conditionOf = () => {
-      const status = manager.reader.statusOf(kind, workload!.object) as { conditions?: { type: string }[] };
-      return status.conditions?.find(({ type }) => type === "ManifestLive");
-    };
-    const set = (...more: object[]) => {
-      const object = Object.assign({}, workload, ...more);
-      manager.setDesired({ pods: [], configMaps: new Map(), secrets: new Map(), objects: [object] }, true);
-    };
-    set({ unclaimed: "its source is gone" });
-    expect(conditionOf()).toMatchObject({ status: "False", reason: "Unclaimed", message: "its source is gone" });
-    set();
-    expect(conditionOf()).toBeUndefined();
-  },
-);
+test.each(["Deployment", "CronJob"] as const)("an unclaimed %s has a condition until a source claims it", (kind) => {
+  const { manager } = aManager();
+  const spec = kind === "CronJob" ? { schedule: "0 0 1 1 *", jobTemplate: { spec: { template: JOB } } } : undefined;
+  const [workload] = readObjects(spec ? manifest(kind, { name: "web" }, spec) : deployment("web"));
+  const conditionOf = () => {
+    const status = manager.reader.statusOf(kind, workload!.object) as { conditions?: { type: string }[] };
+    return status.conditions?.find(({ type }) => type === "ManifestLive");
+  };
+  const set = (...more: object[]) => {
+    const object = Object.assign({}, workload, ...more);
+    manager.setDesired({ pods: [], configMaps: new Map(), secrets: new Map(), objects: [object] }, true);
+  };
+  set({ unclaimed: "its source is gone" });
+  expect(conditionOf()).toMatchObject({ status: "False", reason: "Unclaimed", message: "its source is gone" });
+  set();
+  expect(conditionOf()).toBeUndefined();
+});
 
 describe("a Deployment deleted with --cascade=orphan", () => {
   const replicaSetOf = ({ manager }: ReturnType<typeof aManager>) => {

@@ -140,7 +140,8 @@ export class LocalApi implements ObjectAccess {
       writer: this.writer,
       disk: this.#disk,
       clock,
-      isInUse: (definition, object) => !this.#isEveryPodKnown || nodeObjects.isInUse(definition, object),
+      isInUse: (definition, object) =>
+        nodeObjects.node?.isEveryOwnerKnown !== true || nodeObjects.isInUse(definition, object),
     });
     this.#garbage = new GarbageCollector({
       store,
@@ -174,12 +175,7 @@ export class LocalApi implements ObjectAccess {
   podsChanged(isStatus = false): void {
     this.#nodeObjects.podsChanged(isStatus);
     this.#protection.check();
-    if (this.#isEveryPodKnown) this.deleter.settle(() => this.#nodeObjects.sync());
-  }
-
-  get #isEveryPodKnown(): boolean {
-    const { node } = this.#nodeObjects;
-    return node?.arePodsKnown === true && !node.hasUnknownPods;
+    if (this.#nodeObjects.node?.isEveryOwnerKnown) this.deleter.settle(() => this.#nodeObjects.sync());
   }
 
   /** Pods and ReplicaSets that a new workload took over are no longer objects of their own. */

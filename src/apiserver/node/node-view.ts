@@ -56,6 +56,7 @@ export class NodeView {
   /** The newest state of all sources. */
   desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #isRead = false;
+  #isComplete = false;
 
   readonly #clock: Pick<Clock, "now">;
   readonly #firstSeen: StoredMap<string, string, readonly (readonly [key: string, time: string])[]>;
@@ -70,9 +71,10 @@ export class NodeView {
     this.#cordon = cordon;
     this.#clock = clock;
     this.#firstSeen = new StoredMap(firstSeen);
-    feed.onChange((state, { isRead }) => {
+    feed.onChange((state, { isRead, isComplete }) => {
       this.desired = state;
       this.#isRead = isRead;
+      this.#isComplete = isComplete;
       this.#noteObjects();
     });
   }
@@ -100,9 +102,14 @@ export class NodeView {
     return this.kubelet.isSynced && this.#isRead;
   }
 
-  /** Whether a pod is being removed whose manifest only an earlier process knew: its owners and claims are not known. */
-  get hasUnknownPods(): boolean {
-    return [...this.kubelet.workers()].some(({ revision }) => revision === undefined);
+  /**
+   * Whether the kubelet has taken up what was read, and removes no pod whose manifest only an earlier process knew: owners and
+   * claims of such a pod are not known.
+   */
+  get isEveryOwnerKnown(): boolean {
+    // The API hears of a state before the kubelet does. One that is not complete removes no pods.
+    const isTakenUp = this.#isComplete ? this.kubelet.isComplete : this.arePodsKnown;
+    return isTakenUp && [...this.kubelet.workers()].every(({ revision }) => revision !== undefined);
   }
 
   /** Whether further pods stay Pending; see `NodeCordon`. */

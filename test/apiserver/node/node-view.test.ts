@@ -100,3 +100,23 @@ test("an object of a file is as old as its first reading, also after a restart; 
   read("a", "b");
   expect([seen("a"), seen("b")]).toEqual([toApiTime(clock.now()), later]);
 });
+
+test.each([
+  { when: "containers were not inspected", kubelet: { isSynced: false }, known: false },
+  { when: "the kubelet has not heard of the state", kubelet: {}, known: false },
+  { when: "the kubelet has taken it up", kubelet: { isComplete: true }, known: true },
+  { when: "a pod of an earlier process is being removed", kubelet: { isComplete: true, removing: true }, known: false },
+  { when: "a source cannot be read: no pod is removed", feed: { isComplete: false }, kubelet: {}, known: true },
+])("owners are known: $when", ({ kubelet, feed, known }) => {
+  const { isSynced = true, isComplete = false, removing = false } = kubelet as Record<string, boolean>;
+  const feedOf = { publish: (_: DesiredState, _info: object) => {} };
+  const view = new NodeView({
+    kubelet: { isSynced, isComplete, workers: () => (removing ? [{ revision: undefined }] : [{ revision: {} }]) },
+    feed: { onChange: (listener: typeof feedOf.publish) => Object.assign(feedOf, { publish: listener }) },
+    clock: new FakeClock(),
+    firstSeen: memoryMark(),
+  } as never);
+  expect(view.isEveryOwnerKnown).toBe(false);
+  feedOf.publish({ pods: [], configMaps: new Map(), secrets: new Map() }, { isRead: true, isComplete: true, ...feed });
+  expect(view.isEveryOwnerKnown).toBe(known);
+});
