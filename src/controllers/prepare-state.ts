@@ -1,3 +1,4 @@
+import { fillJobDefaults } from "../base/api/job.ts";
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { Container, ContainerPort, Pod, PodSpec } from "../base/api/pod.ts";
 import { withRequests } from "../base/api/pod-requests.ts";
@@ -63,11 +64,12 @@ export function prepareState(
   };
 }
 
-/** The workload with the requests that its pods take from their limits. */
+/** The workload with what its Jobs and pods take over from other fields: its own text keeps what was written. */
 function fillTemplate(desired: DesiredWorkload): DesiredWorkload {
   if (desired.kind === "CronJob") {
     const { jobTemplate } = desired.object.spec;
     const spec = { ...jobTemplate.spec, template: withRequests(jobTemplate.spec.template) };
+    fillJobDefaults(spec);
     return {
       ...desired,
       object: { ...desired.object, spec: { ...desired.object.spec, jobTemplate: { ...jobTemplate, spec } } },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { CronJob, Job } from "../../src/base/api/job.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import type { EventTarget, PodEvent } from "../../src/base/model/pod-event.ts";
@@ -240,6 +241,8 @@ test("a Deployment and its ReplicaSets have the annotations of upstream's contro
   expect(manager.reader.annotationsOf("ReplicaSet", web)).toBeUndefined();
 });
 
+const NO_LIMIT = 2 ** 31 - 1;
+const MODE = { completionMode: "NonIndexed" };
 const JOB = podTemplate("busybox:1", { restartPolicy: "Never" });
 
 test.each(["Deployment", "CronJob"] as const)("an unclaimed %s has a condition until a source claims it", (kind) => {
@@ -258,6 +261,31 @@ test.each(["Deployment", "CronJob"] as const)("an unclaimed %s has a condition u
   expect(conditionOf()).toMatchObject({ status: "False", reason: "Unclaimed", message: "its source is gone" });
   set();
   expect(conditionOf()).toBeUndefined();
+});
+
+test.each([
+  { written: {}, made: { completions: 1, parallelism: 1, backoffLimit: 6 } },
+  { written: { parallelism: 3 }, made: { parallelism: 3, backoffLimit: 6 } },
+  {
+    written: { completionMode: "Indexed", completions: 2, backoffLimitPerIndex: 1 },
+    made: {
+      completionMode: "Indexed",
+      completions: 2,
+      parallelism: 1,
+      backoffLimitPerIndex: 1,
+      backoffLimit: NO_LIMIT,
+    },
+  },
+])("a CronJob keeps what was written, and its Jobs have the defaults of Jobs: $written", async ({ written, made }) => {
+  const { manager, clock } = aManager();
+  const spec = { schedule: "* * * * *", jobTemplate: { spec: { template: JOB, ...written } } };
+  const [cronJob] = readObjects(manifest("CronJob", { name: "tick" }, spec));
+  const numbersOf = ({ template: _, ...numbers }: Job["spec"]) => ({ ...numbers });
+  expect(numbersOf((cronJob!.object as CronJob).spec.jobTemplate.spec)).toEqual({ ...MODE, ...written });
+  manager.setDesired({ pods: [], configMaps: new Map(), secrets: new Map(), objects: [cronJob!] }, true);
+  await clock.advance(61_000);
+  const [job] = manager.reader.derivedObjects();
+  expect(numbersOf(job!.spec as Job["spec"])).toEqual({ ...MODE, ...made });
 });
 
 describe("a Deployment deleted with --cascade=orphan", () => {

@@ -34,6 +34,19 @@ export const JobSpecSchema = v.object({
 });
 export type JobSpec = v.InferOutput<typeof JobSpecSchema>;
 
+/** No limit of failures: those of each index are limited. */
+const NO_LIMIT = 2 ** 31 - 1;
+
+/**
+ * Fills in the defaults that depend on other fields. Changes the spec in place. Source: `SetDefaults_Job`, which holds for
+ * Jobs: the template of a CronJob keeps what was written.
+ */
+export function fillJobDefaults(spec: JobSpec): void {
+  if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
+  spec.parallelism ??= 1;
+  spec.backoffLimit ??= spec.backoffLimitPerIndex === undefined ? 6 : NO_LIMIT;
+}
+
 /** Source: batch/v1 `Job`. */
 export const JobSchema = v.object({ metadata: ObjectMetaSchema, spec: JobSpecSchema, status: v.optional(raw) });
 export type Job = v.InferOutput<typeof JobSchema>;
@@ -46,7 +59,7 @@ export const CronJobSchema = v.object({
     timeZone: v.optional(textPointer),
     startingDeadlineSeconds: v.optional(int64Pointer),
     concurrencyPolicy: v.optional(text, "Allow"),
-    suspend: v.optional(flagPointer),
+    suspend: v.optional(flagPointer, false),
     jobTemplate: v.object({ metadata: v.optional(ObjectMetaSchema, {}), spec: JobSpecSchema }),
     successfulJobsHistoryLimit: v.optional(int32Pointer, 3),
     failedJobsHistoryLimit: v.optional(int32Pointer, 1),

@@ -1,6 +1,6 @@
 import type * as v from "valibot";
 import { IngressClassSchema, IngressSchema } from "../../base/api/ingress.ts";
-import { type CronJob, CronJobSchema, type Job, JobSchema, type JobSpec } from "../../base/api/job.ts";
+import { type CronJob, CronJobSchema, fillJobDefaults, type Job, JobSchema } from "../../base/api/job.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import { PersistentVolumeSchema } from "../../base/api/persistent-volume.ts";
 import type { Pod } from "../../base/api/pod.ts";
@@ -299,19 +299,13 @@ function applyDaemonSetDefaults(set: DaemonSet, apiVersion: string): void {
 
 /** Source: `pkg/apis/batch/v1/defaults.go`. */
 function applyJobDefaults({ metadata, spec }: Job): void {
-  applyJobSpecDefaults(spec);
+  applyTemplateDefaults(spec.template);
+  fillJobDefaults(spec);
   const { labels } = spec.template.metadata;
   if (labels) metadata.labels ??= { ...labels };
 }
 
 function applyCronJobDefaults({ spec }: CronJob): void {
-  applyJobSpecDefaults(spec.jobTemplate.spec);
+  applyTemplateDefaults(spec.jobTemplate.spec.template);
   dropIdentity(spec.jobTemplate);
-}
-
-function applyJobSpecDefaults(spec: JobSpec): void {
-  applyTemplateDefaults(spec.template);
-  if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
-  spec.parallelism ??= 1;
-  spec.backoffLimit ??= spec.backoffLimitPerIndex === undefined ? 6 : NO_LIMIT;
 }
