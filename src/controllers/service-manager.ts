@@ -85,6 +85,8 @@ export class ServiceManager {
   readonly #deps: ServiceManagerDeps;
   readonly #log: ChangeLogger;
   #addresses: ServiceAddresses;
+  /** Those of the addresses. */
+  #ranges: readonly IpRange[];
   #problems: ReadonlyMap<string, ServiceProblem> = new Map();
   /** The last that the proxy got. */
   #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
@@ -94,6 +96,7 @@ export class ServiceManager {
   /** Services whose addresses were allocated last, and that ask for no port of the machine, whose holders change. */
   #allocatedFor: readonly Service[] | undefined;
   #pods: readonly Pod[] = [];
+  #seenRange: string | undefined;
   /** Derived objects; undefined until they are asked for. */
   #shown: WorkloadObject[] | undefined;
   /** That of the proxy at the last update. */
@@ -104,6 +107,7 @@ export class ServiceManager {
     this.#log = new ChangeLogger(deps.logger);
     const stored = deps.proxy && deps.file.read();
     this.#addresses = stored ? fromStored(stored) : NONE;
+    this.#ranges = parseRanges(deps.range || this.#addresses.range);
   }
 
   /** Services have addresses: their ports need not be published by pods. */
@@ -252,7 +256,7 @@ export class ServiceManager {
   }
 
   #familiesOf(service: Service): readonly IpFamily[] {
-    return familiesOf(service, parseRanges(this.#addresses.range || this.#deps.range)).families;
+    return familiesOf(service, this.#ranges).families;
   }
 
   /**
@@ -295,7 +299,9 @@ export class ServiceManager {
     const { addresses, problems } = this.#allocateFrom(services, proxy, this.#holderIn(pods, proxy));
     this.#problems = problems;
     this.#reportProblems(services);
-    this.#reportRange(services, addresses.range, proxy);
+    // Listing the networks of the machine takes a while: afterwards it is done with a check of the rules.
+    if (addresses.range !== this.#seenRange) this.#reportRange(services, addresses.range, proxy);
+    this.#seenRange = addresses.range;
     this.#keep(addresses);
   }
 
@@ -320,10 +326,10 @@ export class ServiceManager {
   #keep(addresses: ServiceAddresses): void {
     if (JSON.stringify(addresses) === JSON.stringify(this.#addresses)) return;
     this.#addresses = addresses;
+    this.#ranges = parseRanges(addresses.range);
     this.#deps.file.write(toStored(addresses));
   }
 
-  /** Listing the networks of the machine takes a while: it is done with an allocation and a check of the rules, not for each pod. */
   #reportRange(services: readonly Service[], range: string, proxy: ServiceProxy): void {
     if (!services.some(hasClusterIp)) return;
     if (range === "") {

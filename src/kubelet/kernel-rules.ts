@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
-import { parseIpv6Routes, parseRoutes } from "../base/host/proc.ts";
+import { parseIpv6Routes, parseRoutes, type Route } from "../base/host/proc.ts";
 import { readRuleGeneration } from "../base/host/rule-generation.ts";
 import { type RunProgramOptions, runProgram } from "../base/host/run-program.ts";
 import { removeUdpFlows, type UdpFlow } from "../base/host/udp-flows.ts";
@@ -247,10 +247,7 @@ export class KernelRules {
       chains: { nat: chainsIn("nat"), filter: chainsIn("filter") },
       missingJumps: known ? [] : missingJumps(prefix, saved),
     });
-    if (text !== "") {
-      this.#generation = undefined;
-      await this.#restore(text);
-    }
+    if (text !== "") await this.#restoreAlone(text);
     this.#kernel = { saved, tables };
     for (const { name } of opened) host.setLoopbackRouting(name, true);
     if (!isPublished) {
@@ -331,6 +328,16 @@ export class KernelRules {
     // Facts of the machine may have changed, too.
     this.apply(this.#wanted.services, this.#wanted.range);
     this.#onChange();
+  }
+
+  /** Knowledge of the kernel stays true when it counts no other changes than these: one for each table. */
+  async #restoreAlone(text: string): Promise<void> {
+    const before = this.#generation;
+    this.#generation = undefined;
+    await this.#restore(text);
+    if (before === undefined) return;
+    const after = before + text.split("\nCOMMIT\n").length - 1;
+    if ((await this.#deps.host.ruleGeneration()) === after) this.#generation = after;
   }
 
   /** @throws Error with what iptables-restore said */
@@ -446,11 +453,8 @@ interface Bridge {
 export class Host {
   networks(family: IpFamily): IpRange[] {
     const own = addressesOf(family).flatMap(({ cidr }) => (cidr ? (rangeOfAddress(cidr) ?? []) : []));
-    const routes =
-      family === "IPv4"
-        ? parseRoutes(read("/proc/net/route")).map(({ subnet }) => subnet)
-        : parseIpv6Routes(read("/proc/net/ipv6_route"));
-    return [...own, ...routes.flatMap((subnet) => (subnet.endsWith("/0") ? [] : (rangeOfAddress(subnet) ?? [])))];
+    const routes = readRoutes(family).filter(({ subnet }) => !subnet.endsWith("/0"));
+    return [...own, ...routes.flatMap(({ subnet }) => rangeOfAddress(subnet) ?? [])];
   }
 
   /** Addresses of the machine. @param ranges that they are in; none for all */
@@ -474,18 +478,16 @@ export class Host {
     await removeUdpFlows(family, isStale);
   }
 
+  /** Bridges are found by their routes: to list the devices of a machine with many pods takes milliseconds. */
   bridges(family: IpFamily): Bridge[] {
     const { bridged } = OF_FAMILY[family];
     const setting = `bridge-${bridged.replaceAll("_", "-")}`;
     const isFilteredHere = read(`/proc/sys/net/bridge/${setting}`).trim() === "1";
-    return Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) => {
+    const routes = readRoutes(family).filter(({ isDirect, subnet }) => isDirect && !subnet.startsWith("fe80:"));
+    return routes.flatMap(({ device: name, subnet }) => {
       const own = read(`/sys/class/net/${name}/bridge/${bridged}`).trim();
-      if (own === "") return [];
-      const isFiltered = isFilteredHere || own === "1";
-      return addresses.flatMap((address) => {
-        const range = address.family === family && address.cidr ? rangeOfAddress(address.cidr) : undefined;
-        return range ? [{ name, range, isFiltered }] : [];
-      });
+      const range = rangeOfAddress(subnet);
+      return own === "" || !range ? [] : [{ name, range, isFiltered: isFilteredHere || own === "1" }];
     });
   }
 
@@ -509,6 +511,9 @@ export class Host {
 
 const addressesOf = (family: IpFamily) =>
   Object.values(networkInterfaces()).flatMap((all = []) => all.filter((one) => one.family === family));
+
+const readRoutes = (family: IpFamily): Route[] =>
+  family === "IPv4" ? parseRoutes(read("/proc/net/route")) : parseIpv6Routes(read("/proc/net/ipv6_route"));
 
 const read = (path: string): string => readTextIfReadable(path, SYSTEM_FILE_BYTES) ?? "";
 

@@ -36,7 +36,7 @@ class FakeIptables {
     }
     if (argv[1] === "--version") return done(0, this.version);
     this.writes.push(input);
-    this.generation++;
+    this.generation += input.split("COMMIT").length - 1;
     const wrong = this.#restore(input);
     return wrong === undefined ? done(0) : done(1, "", `iptables-restore: line failed: ${wrong}\n`);
   };
@@ -272,9 +272,14 @@ describe("where the kernel counts the changes to its rules", () => {
     await rules.prepare();
     await apply(web());
     await clock.advance(5_000);
-    const [whole, reads] = [iptables.text(), iptables.saves];
+    const reads = iptables.saves;
     await clock.advance(60_000);
     expect(iptables.saves).toBe(reads);
+    // Our own change is no reason.
+    await apply(web(["172.17.0.3"]));
+    await clock.advance(60_000);
+    expect(iptables.saves).toBe(reads);
+    const whole = iptables.text();
     iptables.tables.get("nat")!.set("PREROUTING", []);
     iptables.generation++;
     await clock.advance(5_000);
@@ -285,6 +290,11 @@ describe("where the kernel counts the changes to its rules", () => {
     const before = iptables.saves;
     await clock.advance(60_000);
     expect(iptables.saves).toBe(before + 2);
+    // One that comes together with ours.
+    iptables.generation++;
+    await apply(web());
+    await clock.advance(60_000);
+    expect(iptables.saves).toBe(before + 4);
   });
 
   test("the older iptables, whose rules are not among those, are read each time", async () => {

@@ -48,23 +48,33 @@ export function parseNetDev(text: string): InterfaceCounters[] {
   return interfaces;
 }
 
+export interface Route {
+  device: string;
+  /** As `172.17.0.0/16`. */
+  subnet: string;
+  /** The device itself is in the subnet: no router is between. */
+  isDirect: boolean;
+}
+
 /** The routes of IPv4 in `/proc/net/route`, by network (`0.0.0.0/0` is the default one). Source: proc(5). */
-export function parseRoutes(table: string): { device: string; subnet: string }[] {
+export function parseRoutes(table: string): Route[] {
   return table.split("\n").flatMap((line) => {
-    const [device = "", destination = "", , , , , , mask = ""] = line.trim().split(/\s+/);
+    const [device = "", destination = "", gateway, , , , , mask = ""] = line.trim().split(/\s+/);
     if (!/^[0-9A-F]{8}$/i.test(destination) || !/^[0-9A-F]{8}$/i.test(mask)) return [];
     const bits = Number.parseInt(mask, 16).toString(2).replaceAll("0", "").length;
     // The kernel prints addresses as numbers in the order of the machine's bytes.
     const address = [6, 4, 2, 0].map((at) => Number.parseInt(destination.slice(at, at + 2), 16)).join(".");
-    return [{ device, subnet: `${address}/${bits}` }];
+    return [{ device, subnet: `${address}/${bits}`, isDirect: gateway === "00000000" }];
   });
 }
 
-/** Subnets of `/proc/net/ipv6_route`, as `fd00:1::/64`. */
-export const parseIpv6Routes = (table: string): string[] =>
+/** `/proc/net/ipv6_route`. */
+export const parseIpv6Routes = (table: string): Route[] =>
   table.split("\n").flatMap((line) => {
-    const [, digits, bits] = /^([0-9a-f]{32}) ([0-9a-f]{2}) /.exec(line) ?? [];
-    return digits && bits ? [`${hexToIpv6(digits)}/${Number.parseInt(bits, 16)}`] : [];
+    const [digits = "", bits = "", , , gateway, , , , , device = ""] = line.trim().split(/\s+/);
+    if (!/^[0-9a-f]{32}$/.test(digits)) return [];
+    const subnet = `${hexToIpv6(digits)}/${Number.parseInt(bits, 16)}`;
+    return [{ device, subnet, isDirect: /^0+$/.test(gateway ?? "") }];
   });
 
 /** The interface of the default route; undefined when there is none. */

@@ -41,7 +41,10 @@ test("interfaces without the loopback and the host's ends of containers, also wh
 test("routes of IPv6", () => {
   const [none, lan] = ["0".repeat(32), `fd00${"0".repeat(28)}`];
   const rest = `${none} 00 ${none} 00000100 00000001 00000000 00000001 eth0`;
-  expect(parseIpv6Routes(`${lan} 40 ${rest}\n${none} 00 ${rest}\n`)).toEqual(["fd00::/64", "::/0"]);
+  expect(parseIpv6Routes(`${lan} 40 ${rest}\n${none} 00 ${rest}\n`)).toEqual([
+    { device: "eth0", subnet: "fd00::/64", isDirect: true },
+    { device: "eth0", subnet: "::/0", isDirect: true },
+  ]);
 });
 
 test("routes, and the interface of the default one", () => {
@@ -52,9 +55,9 @@ test("routes, and the interface of the default one", () => {
   expect(parseDefaultInterface(header + local)).toBeUndefined();
   const near = "eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
   expect(parseRoutes(header + local + route + near)).toEqual([
-    { device: "docker0", subnet: "172.17.0.0/16" },
-    { device: "ens5", subnet: "0.0.0.0/0" },
-    { device: "eth0", subnet: "192.0.2.0/24" },
+    { device: "docker0", subnet: "172.17.0.0/16", isDirect: true },
+    { device: "ens5", subnet: "0.0.0.0/0", isDirect: false },
+    { device: "eth0", subnet: "192.0.2.0/24", isDirect: true },
   ]);
 });
 

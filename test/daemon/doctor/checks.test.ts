@@ -62,7 +62,7 @@ const HEALTHY: MachineFacts = {
     { flag: "healthz-port", port: 10_248, state: "own", holder: "kubelet-ts (pid 7)" },
     { flag: "cadvisor-port", port: 4194, state: "unknown", holder: "" },
   ],
-  routes: [{ subnet: "192.168.1.0/24", device: "eth0" }],
+  routes: [{ subnet: "192.168.1.0/24", device: "eth0", isDirect: true }],
   maxPods: 110,
   timeZone: { name: "Europe/Berlin" },
   otherOrchestrators: [],
@@ -119,7 +119,7 @@ const taken: MachineFacts["ports"] = [
 const absent = { present: false };
 const gone = { remote: { problem: "gone" } };
 const foreign = { remote: { architectures: ["s390x", "unknown"] } };
-const tunnel = { routes: [{ subnet: "172.17.5.0/24", device: "tun0" }] };
+const tunnel = { routes: [{ subnet: "172.17.5.0/24", device: "tun0", isDirect: true }] };
 const configuration = (errors: string[], rejected?: string) => ({ configuration: { errors, rejected } });
 const failed = { text: "has failed with exit code 2", fix: "journalctl -u kubelet-ts", isFailure: true };
 const stopped = { text: "is stopped", fix: "systemctl start kubelet-ts", isFailure: false };
@@ -217,7 +217,10 @@ test.each([
   ["a binary for older processors runs without AVX2", { cpuFlags: ["sse2"], binaryTarget: "x64-baseline" }],
   [
     "the engine's own bridge is no overlap",
-    { ...engine({ bridge: "lan0", bridges: ["lan0"] }), routes: [{ subnet: "172.17.0.0/16", device: "lan0" }] },
+    {
+      ...engine({ bridge: "lan0", bridges: ["lan0"] }),
+      routes: [{ subnet: "172.17.0.0/16", device: "lan0", isDirect: true }],
+    },
   ],
   ["the root directory's disk holds no images", disk({ availableBytes: 12 * GIB })],
   ["a machine without a firewall of the engine is served by the proxy", proxy(true, false, 90)],

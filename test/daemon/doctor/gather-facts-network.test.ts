@@ -9,8 +9,8 @@ docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
 tun0\t000511AC\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
 `;
   expect(readRoutes(table)).toEqual([
-    { subnet: "192.168.0.0/24", device: "eth0" },
-    { subnet: "172.17.5.0/24", device: "tun0" },
+    { subnet: "192.168.0.0/24", device: "eth0", isDirect: true },
+    { subnet: "172.17.5.0/24", device: "tun0", isDirect: true },
   ]);
 });
 
