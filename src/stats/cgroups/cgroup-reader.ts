@@ -97,26 +97,31 @@ export class CgroupReader {
    * The figures of one cgroup by its files, whose meaning is in cgroup-figures.ts.
    * @param hasQuota without a quota throttling is undefined
    * @param kind only containers show block I/O; only those of a pod's spec show pressure on hybrid machines
+   * @param before with all details: what stands still while nothing of the cgroup runs is taken from it
    * @returns undefined when the cgroup is gone; with `basics`, what was not read is undefined or empty
    */
   read(
     directories: CgroupDirectories,
     detail: Detail,
-    { hasQuota, kind }: { hasQuota: boolean; kind: CgroupKind },
+    { hasQuota, kind, before }: { hasQuota: boolean; kind: CgroupKind; before?: CgroupStats | undefined },
   ): CgroupStats | undefined {
     const { pressure, hugetlbNames, meminfoPath } = this.#features;
     const all = detail === "all";
     const read = fileReader(directories);
-    const cpu = readCpu(directories, read, { all, hasQuota });
+    const cpu = readCpu(directories, read, { all, hasQuota, before: before?.cpu });
     if (!cpu) return undefined;
-    const current = all ? singleValue(read("pids", "pids.current")) : undefined;
+    const idle = before?.cpu.usageNanoseconds === cpu.usageNanoseconds ? before : undefined;
+    const current = all && !idle ? singleValue(read("pids", "pids.current")) : idle?.pids?.current;
     // In hybrid mode upstream shows none; there it is read for few and for the metrics only, as it costs half of all.
     const showsPressure =
       pressure && directories.unified && (directories.memory?.version === 2 || (all && kind === "container"));
     return {
       cpu,
-      memory: readMemory(directories, read, { all, meminfo: () => readText(meminfoPath) }),
-      processIds: all || kind === "container" ? readProcessIds(directories) : [],
+      memory: readMemory(directories, read, {
+        events: all ? idle?.memory : {},
+        meminfo: () => readText(meminfoPath),
+      }),
+      processIds: idle?.processIds ?? (all || kind === "container" ? readProcessIds(directories) : []),
       pressure: showsPressure ? readPressure(read) : undefined,
       pids: current === undefined ? undefined : { current },
       blockIo: all && kind !== "group" ? readBlockIo(directories, read) : [],
