@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import {
   CONTAINER_LABELS_ANNOTATION,
+  EMPTY_DIR_OPTIONS_ANNOTATION,
   FILL_VOLUMES_ANNOTATION,
   INIT_ANNOTATION,
   IP_ANNOTATION,
@@ -260,6 +261,7 @@ export function computeSandboxHash(pod: Pod): string {
     ulimits: metadata.annotations?.[ULIMITS_ANNOTATION],
     init: metadata.annotations?.[INIT_ANNOTATION],
     fillVolumes: metadata.annotations?.[FILL_VOLUMES_ANNOTATION],
+    emptyDirOptions: metadata.annotations?.[EMPTY_DIR_OPTIONS_ANNOTATION],
     containerLabels: metadata.annotations?.[CONTAINER_LABELS_ANNOTATION],
     networkAliases: metadata.annotations?.[NETWORK_ALIASES_ANNOTATION],
     qosClass: computeQosClass(pod),

@@ -92,6 +92,21 @@ describeWithEngine("volumes in real containers", () => {
     await expect(start(pod, "cat /sub/secret")).rejects.toThrow("failed to prepare subPath");
   });
 
+  withMounts("an emptyDir with mode, owner and mount options of the annotation", async () => {
+    const pod = podWith(
+      ["d", "m"].map((name) => ({ name, emptyDir: name === "m" ? { medium: "Memory", sizeLimit: "1Mi" } : {} })),
+      ["d", "m"].map((name) => ({ name, mountPath: `/${name}` })),
+    );
+    pod.metadata.annotations = {
+      "kubelet-ts.io/empty-dir-options": "d:mode=0750,uid=33,gid=34;m:mode=0700,uid=35,noexec",
+    };
+    const script =
+      "stat -c '%a %u:%g' /d /m; printf '#!/bin/sh' > /m/x; chmod +x /m/x; /m/x || echo refused; df -k /m | tail -1";
+    const [d, m, ...rest] = (await outputOf(pod, script)).split("\n");
+    expect([d, m]).toEqual(["750 33:34", "700 35:0"]);
+    expect(rest.join("\n")).toMatch(/Permission denied\nrefused\ntmpfs +1024 /);
+  });
+
   test("a claim is a Docker volume that outlives the pod", async () => {
     const claimName = `claim-${node.name}`;
     const claim: Volume = { name: "p", persistentVolumeClaim: { claimName } };

@@ -22,6 +22,8 @@ export const ULIMITS_ANNOTATION = "kubelet-ts.io/ulimits";
 export const INIT_ANNOTATION = "kubelet-ts.io/init";
 /** Volumes of claims that, while they are empty, get the files of the image at their mount path, as volumes of Docker do. */
 export const FILL_VOLUMES_ANNOTATION = "kubelet-ts.io/fill-volumes";
+/** Mode, owner and mount options of emptyDir volumes, as of a tmpfs of Docker: `cache:mode=0700,uid=999;run:noexec`. */
+export const EMPTY_DIR_OPTIONS_ANNOTATION = "kubelet-ts.io/empty-dir-options";
 /** Docker's labels of all containers, a line `key=value` each. */
 export const CONTAINER_LABELS_ANNOTATION = "kubelet-ts.io/container-labels";
 /** The longest crash-loop back-off of the pod, a Go duration from 1s to 5m. */
@@ -125,6 +127,50 @@ export function filledVolumesOf({ annotations }: ObjectMeta): string[] {
   return VOLUME_NAMES.test(text) ? text.split(",") : [];
 }
 
+/** Options of one emptyDir; absent ones are as without the annotation. */
+export interface EmptyDirOptions {
+  /** Permission bits. */
+  mode?: number;
+  uid?: number;
+  gid?: number;
+  /** Options of its mount, for one with a medium. */
+  flags: string[];
+}
+
+const EMPTY_DIR_OPTION = /^(?:mode=(0?[0-7]{3,4})|uid=(\d{1,10})|gid=(\d{1,10})|(noexec|nosuid|nodev))$/;
+/** Highest user or group: the one above means "leave it". */
+const MAX_ID = 2 ** 32 - 2;
+
+/** The options of one emptyDir, `mode=0700,uid=999`. @returns undefined for another format */
+export function parseEmptyDirOption(text: string): EmptyDirOptions | undefined {
+  const options: EmptyDirOptions = { flags: [] };
+  for (const word of text.split(",")) {
+    const [found, mode, uid, gid, flag] = EMPTY_DIR_OPTION.exec(word) ?? [];
+    if (found === undefined || Number(uid ?? gid ?? 0) > MAX_ID) return undefined;
+    if (mode !== undefined) options.mode = Number.parseInt(mode, 8);
+    if (uid !== undefined) options.uid = Number(uid);
+    if (gid !== undefined) options.gid = Number(gid);
+    if (flag !== undefined) options.flags.push(flag);
+  }
+  return options;
+}
+
+/** The options of {@link EMPTY_DIR_OPTIONS_ANNOTATION} by volume. @returns undefined for another format */
+export function parseEmptyDirOptions(text: string): ReadonlyMap<string, EmptyDirOptions> | undefined {
+  const found = new Map<string, EmptyDirOptions>();
+  for (const part of text.split(";")) {
+    const [, name, words = ""] = /^\s*([a-z0-9][-a-z0-9]{0,62}):(.*?)\s*$/.exec(part) ?? [];
+    const options = name === undefined ? undefined : parseEmptyDirOption(words);
+    if (name === undefined || !options || found.has(name)) return undefined;
+    found.set(name, options);
+  }
+  return found;
+}
+
+/** The options of an emptyDir of the pod; undefined when it has none. */
+export const emptyDirOptionsOf = ({ annotations }: ObjectMeta, volume: string): EmptyDirOptions | undefined =>
+  parseEmptyDirOptions(annotations?.[EMPTY_DIR_OPTIONS_ANNOTATION] ?? "")?.get(volume);
+
 /** Labels by which kubelet-ts and other programs know containers of pods. */
 const RESERVED_LABEL = /^(?:annotation\.|io\.kubernetes\.|kubelet-ts\.io\/)/;
 
@@ -172,6 +218,16 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
       "volumes of claims that get the files of the image at their mount path while they are empty: `data,html`",
     check: (value) => (VOLUME_NAMES.test(value) ? undefined : "names of volumes of the pod, separated by commas"),
     volumes: { named: (value) => value.split(","), sources: ["persistentVolumeClaim"] },
+  },
+  {
+    name: EMPTY_DIR_OPTIONS_ANNOTATION,
+    description:
+      "`mode`, `uid` and `gid` of emptyDir volumes, and `noexec`, `nosuid`, `nodev` of those in memory: `cache:mode=0700,uid=999;run:mode=1777,noexec`",
+    check: (value) =>
+      parseEmptyDirOptions(value)
+        ? undefined
+        : "VOLUME:OPTIONS separated by semicolons, as in cache:mode=0700,uid=999,gid=999;run:noexec,nosuid,nodev",
+    volumes: { named: (value) => [...(parseEmptyDirOptions(value)?.keys() ?? [])], sources: ["emptyDir"] },
   },
   {
     name: CONTAINER_LABELS_ANNOTATION,

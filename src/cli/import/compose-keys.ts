@@ -204,7 +204,7 @@ const SERVICE = {
     read_only: CARRIED,
     source: CARRIED,
     target: CARRIED,
-    tmpfs: map({ size: CARRIED, mode: NOT_CARRIED }),
+    tmpfs: map({ size: CARRIED, mode: CARRIED }),
     type: CARRIED,
     volume: map({ labels: NEEDLESS, nocopy: CARRIED, subpath: CARRIED }),
   }),

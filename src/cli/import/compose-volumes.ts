@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { EMPTY_DIR_OPTIONS_ANNOTATION } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { isTrue, toQuantity } from "./compose-text.ts";
 import { type FindDevices, type ImportNotes, type PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
@@ -109,8 +110,8 @@ export class ComposeVolumes {
   }
 
   /** @param size a Compose size, e.g. `64m` */
-  #addMemory(target: string, size: string | undefined): void {
-    this.mounts.push(this.#pod.memory(target, size === undefined ? undefined : toQuantity(size)));
+  #addMemory(target: string, size: string | undefined, mode = 0): void {
+    this.mounts.push(this.#pod.memory(target, size === undefined ? undefined : toQuantity(size), {}, mode));
   }
 
   #addFiles(kind: "configs" | "secrets", files: readonly Json[]): void {
@@ -210,7 +211,8 @@ export class ComposeVolumes {
     const subPath = isRecord(volume.volume) ? textOf(volume.volume.subpath) : undefined;
     const extra = { ...(isTrue(volume.read_only) && { readOnly: true }), ...(subPath !== undefined && { subPath }) };
     if (type === "tmpfs") {
-      this.#addMemory(target, isRecord(volume.tmpfs) ? textOf(volume.tmpfs.size) : undefined);
+      const { size, mode } = isRecord(volume.tmpfs) ? volume.tmpfs : {};
+      this.#addMemory(target, textOf(size), Number(textOf(mode) ?? 0) & 0o7777);
     } else if (type === "bind") {
       const propagation = this.#propagationOf(isRecord(volume.bind) ? textOf(volume.bind.propagation) : undefined, at);
       this.#mount(target, { hostPath: { path: this.#absolute(source) } }, { ...extra, ...propagation });
@@ -258,6 +260,10 @@ export class ComposeVolumes {
       notes.add(at, "each pod has a volume in memory of its own");
       const size = words.find((word) => word.startsWith("size="))?.slice("size=".length);
       const sizeLimit = size === undefined ? undefined : toQuantity(size);
+      const others = words.filter((word) => !word.startsWith("size="));
+      if (others.length > 0) {
+        notes.add(at, `o=${others.join(",")} is not carried over: set ${EMPTY_DIR_OPTIONS_ANNOTATION} of its pods`);
+      }
       return { emptyDir: { medium: "Memory", ...(sizeLimit && { sizeLimit }) } };
     }
     if (!/^nfs4?$/.test(type)) return undefined;

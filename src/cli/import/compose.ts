@@ -207,8 +207,7 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
     dns: textsOf(service.dns),
     dnsSearch: textsOf(service.dns_search),
     dnsOptions: textsOf(service.dns_opt),
-    volumes: volumes.volumes,
-    filledVolumes: [...volumes.filled],
+    volumes,
   };
   const settings = members.map((member) => member.settings) as [ContainerSettings];
   return [...members.flatMap(({ documents }) => documents), ...toPodManifests(pod, settings)];

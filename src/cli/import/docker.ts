@@ -130,9 +130,7 @@ function toPod(
     dns: Dns,
     dnsSearch: DnsSearch,
     dnsOptions: DnsOptions,
-    volumes: volumes.volumes,
-    // They have what the engine wrote into them.
-    filledVolumes: [],
+    volumes,
   };
   return toPodManifests(pod, [toMember(first), ...others.map(toMember)]);
 }
@@ -385,8 +383,8 @@ function mountOf(
     return [volumes.mount(Destination, { hostPath: { path: Source } }, extra)];
   }
   if (Type === "tmpfs") {
-    const bytes = wanted?.TmpfsOptions?.SizeBytes ?? 0;
-    return [volumes.memory(Destination, bytes > 0 ? formatBytes(bytes) : undefined, readOnly)];
+    const { SizeBytes: bytes = 0, Mode: mode = 0 } = wanted?.TmpfsOptions ?? {};
+    return [volumes.memory(Destination, bytes > 0 ? formatBytes(bytes) : undefined, readOnly, mode)];
   }
   notes.add(at, `mounts of type ${Type} are not carried over`);
   return [];

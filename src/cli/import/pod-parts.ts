@@ -1,7 +1,9 @@
 import {
   CONTAINER_LABELS_ANNOTATION,
+  EMPTY_DIR_OPTIONS_ANNOTATION,
   FILL_VOLUMES_ANNOTATION,
   INIT_ANNOTATION,
+  parseEmptyDirOption,
   requiredFormat,
   ULIMITS_ANNOTATION,
 } from "../../base/api/annotations.ts";
@@ -187,9 +189,7 @@ interface PodSettings {
   dnsSearch: readonly string[];
   /** `ndots:2`. */
   dnsOptions: readonly string[];
-  volumes: readonly object[];
-  /** Names of those that start with the files of the image. */
-  filledVolumes: readonly string[];
+  volumes: PodVolumes;
 }
 
 /** @returns the pod or the Deployment, preceded by the Secrets with the variables of its containers */
@@ -205,7 +205,6 @@ export function toPodManifests(
   });
   const stopSeconds = members.flatMap((member) => member.stopSeconds ?? []);
   const { labels, annotations } = splitLabels(members);
-  const filled = { [FILL_VOLUMES_ANNOTATION]: pod.filledVolumes.join(",") };
   const dnsOptions = pod.dnsOptions.map((option) => {
     const [name, value] = option.split(":");
     return { name, ...(value !== undefined && { value }) };
@@ -214,7 +213,7 @@ export function toPodManifests(
     metadata: present({
       name: pod.name,
       labels,
-      annotations: present({ ...annotations, ...filled, ...pod.annotations }),
+      annotations: present({ ...annotations, ...pod.volumes.annotations(), ...pod.annotations }),
     }),
     spec: present({
       os: members.some(({ stopSignal }) => stopSignal) ? { name: "linux" } : {},
@@ -231,7 +230,7 @@ export function toPodManifests(
       // Variables of Services would be added to those that are given.
       enableServiceLinks: false,
       containers,
-      volumes: pod.volumes,
+      volumes: pod.volumes.volumes,
       restartPolicy: pod.replicas === undefined ? restartPolicyOf(members) : "Always",
       terminationGracePeriodSeconds: stopSeconds.length > 0 ? Math.max(...stopSeconds) : undefined,
     }),
@@ -472,11 +471,31 @@ interface VolumeMount {
   mountPath: string;
 }
 
+/** Docker's mount options of a tmpfs: its size as a quantity, those that an emptyDir can have, and the others. */
+function splitTmpfsOptions(options: string) {
+  // Others are the default.
+  const words = options.split(",").filter((word) => !["", "rw", "exec", "suid", "dev"].includes(word));
+  const [sizes, rest] = [words.filter(isSize), words.filter((word) => !isSize(word))];
+  const carried = rest.filter((word) => parseEmptyDirOption(word));
+  const size = sizes.at(-1)?.slice("size=".length);
+  return {
+    size: size === undefined ? undefined : toQuantity(size),
+    carried,
+    others: rest.filter((word) => !carried.includes(word)),
+  };
+}
+
+const isSize = (word: string): boolean => word.startsWith("size=");
+
+const toOctal = (mode: number): string => `0${mode.toString(8).padStart(3, "0")}`;
+
 /** Volumes of one pod. */
 export class PodVolumes {
   readonly volumes: object[] = [];
   /** Names of the volumes that start with the files of the image. */
   readonly filled = new Set<string>();
+  /** Modes, owners and mount options of emptyDirs: `run:mode=0755`. */
+  readonly #emptyDirOptions: string[] = [];
   readonly #taken = new Set<string>();
   /** Names of the volumes by their source, so that containers of one pod share them. */
   readonly #names = new Map<string, string>();
@@ -493,17 +512,30 @@ export class PodVolumes {
     return { name, mountPath, ...extra };
   }
 
-  memory(mountPath: string, sizeLimit: string | undefined, extra: object = {}): VolumeMount {
-    return this.mount(mountPath, { emptyDir: { medium: "Memory", ...(sizeLimit && { sizeLimit }) } }, extra);
+  /** Annotations of the pod about its volumes; empty texts for those that it does not need. */
+  annotations() {
+    return {
+      [FILL_VOLUMES_ANNOTATION]: [...this.filled].join(","),
+      [EMPTY_DIR_OPTIONS_ANNOTATION]: this.#emptyDirOptions.join(";"),
+    };
+  }
+
+  /** @param mode permission bits; 0: as usual */
+  memory(mountPath: string, sizeLimit: string | undefined, extra: object = {}, mode = 0): VolumeMount {
+    const source = { emptyDir: { medium: "Memory", ...(sizeLimit && { sizeLimit }) } };
+    return this.#withOptions(this.mount(mountPath, source, extra), mode > 0 ? [`mode=${toOctal(mode)}`] : []);
   }
 
   /** @param options `size=64m,mode=1777` */
   tmpfs(mountPath: string, options: string, setting: string, notes: ImportNotes): VolumeMount {
-    const words = options.split(",").filter((word) => word !== "" && word !== "rw");
-    const size = words.find((word) => word.startsWith("size="))?.slice("size=".length);
-    const others = words.filter((word) => !word.startsWith("size="));
-    if (others.length > 0) notes.add(setting, `${others.join(",")} is not carried over: only size is`);
-    return this.memory(mountPath, size === undefined ? undefined : toQuantity(size));
+    const { size, carried, others } = splitTmpfsOptions(options);
+    if (others.length > 0) notes.add(setting, `${others.join(",")} is not carried over`);
+    return this.#withOptions(this.memory(mountPath, size), carried);
+  }
+
+  #withOptions(mount: VolumeMount, options: readonly string[]): VolumeMount {
+    if (options.length > 0) this.#emptyDirOptions.push(`${mount.name}:${options.join(",")}`);
+    return mount;
   }
 
   /**

@@ -61,6 +61,7 @@ const OPTIONS: {
   resolveOwnSubPath: ROOT_DISK,
   makeMountPoint: ROOT_DISK,
   applyFsGroup: treeAt,
+  applyEmptyDirOptions: treeAt,
   removeTree: treeAt,
   makePodDirectories: ROOT_DISK,
   makeDirectory: ROOT_DISK,

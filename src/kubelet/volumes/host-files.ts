@@ -28,6 +28,7 @@ import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from 
 import { bindSubPath, makeMountPoint, resolveOwnSubPath } from "./mount-points.ts";
 import { Mounter } from "./mounter.ts";
 import {
+  applyEmptyDirOptions,
   type FileVolumeContent,
   type FileVolumePaths,
   prepareEmptyDir,
@@ -59,8 +60,14 @@ export const HOST_FILE_TASKS = {
   /** Names in each directory; none for one that is missing. */
   listAll: (directories: readonly string[]): string[][] =>
     directories.map((directory) => unlessCode(["ENOENT", "ENOTDIR"], () => readdirSync(directory)) ?? []),
-  prepareEmptyDir: (source: EmptyDirVolumeSource, pod: Pod, paths: VolumePaths, canMount: boolean) =>
-    prepareEmptyDir(source, pod, paths, canMount ? mounter : undefined),
+  prepareEmptyDir: (
+    source: EmptyDirVolumeSource,
+    pod: Pod,
+    paths: VolumePaths,
+    wanted: { flags: readonly string[]; state: string },
+    canMount: boolean,
+  ) => prepareEmptyDir(source, pod, paths, wanted, canMount ? mounter : undefined),
+  applyEmptyDirOptions,
   writeVolumeState: writeState,
   writeFileVolume: (paths: FileVolumePaths, content: FileVolumeContent, canMount: boolean) =>
     writeFileVolume(paths, content, canMount ? mounter : undefined),

@@ -1,5 +1,6 @@
-import { chmodSync, mkdirSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { EMPTY_DIR_OPTIONS_ANNOTATION, type EmptyDirOptions } from "../../base/api/annotations.ts";
 import type {
   DownwardAPIVolumeFile,
   EmptyDirVolumeSource,
@@ -21,25 +22,44 @@ import type { Mounter } from "./mounter.ts";
 import { applyFsGroup, READ_ONLY } from "./ownership.ts";
 import { makeDirectory, type VolumePaths } from "./pod-directories.ts";
 
+/** The state of an emptyDir that is set up: group, and mode and owner of the annotation. */
+export const emptyDirState = (pod: Pod, options: EmptyDirOptions | undefined): string =>
+  `${pod.spec.securityContext.fsGroup ?? ""}${options ? ` ${JSON.stringify(options)}` : ""}`;
+
+/** Gives an emptyDir the mode and owner of its annotation. @throws Error with a message for users */
+export function applyEmptyDirOptions(directory: string, { mode, uid, gid }: EmptyDirOptions): void {
+  if (uid !== undefined || gid !== undefined) {
+    const stats = statSync(directory);
+    try {
+      chownSync(directory, uid ?? stats.uid, gid ?? stats.gid);
+    } catch (cause) {
+      throw new Error(`${EMPTY_DIR_OPTIONS_ANNOTATION}: uid and gid need a kubelet that runs as root`, { cause });
+    }
+  }
+  if (mode !== undefined) chmodSync(directory, mode);
+}
+
 /**
  * Makes the directory of an emptyDir volume, once per life of the pod: mode 0777, with fsGroup 2777 and the group;
  * `Memory` a tmpfs (1777) of at most `sizeLimit` bytes and the pod's memory limit, `HugePages` a hugetlbfs. An edit of the
  * pod may change limit, medium and group: a new limit keeps the contents, a new medium begins empty.
+ * @param flags options of its mount, if it has one: a mount that is there keeps its own
+ * @param state of the volume when it is ready: {@link emptyDirState}
  * @param mounter undefined where mounts are impossible.
- * @returns whether it is ready; if not, the fsGroup is to be applied, and {@link writeState} called with it or ""
+ * @returns whether it is ready; if not, group, mode and owner are to be applied, and {@link writeState} called
  * @throws Error with a message for users.
  */
 export async function prepareEmptyDir(
   { medium = "", sizeLimit }: EmptyDirVolumeSource,
   pod: Pod,
   { directory, stateDirectory }: VolumePaths,
+  { flags, state }: { flags: readonly string[]; state: string },
   mounter: Mounter | undefined,
 ): Promise<boolean> {
   const options = mountOptions(medium, sizeLimit, pod);
   if (options && !mounter) {
     throw new Error(`emptyDir with medium ${medium} needs a kubelet that runs as root and can mount`);
   }
-  const state = `${pod.spec.securityContext.fsGroup ?? ""}`;
   let known = readState(stateDirectory);
   if (!options && isMounted(directory)) {
     await mounter?.unmount(directory);
@@ -51,7 +71,7 @@ export async function prepareEmptyDir(
   if (isThere && known === state) return true;
   if (!isThere || known === undefined) {
     makeDirectory(directory, 0o777);
-    if (options && !isThere) await mounter?.mountFileSystem(options.type, directory, options.options);
+    if (options && !isThere) await mounter?.mountFileSystem(options.type, directory, [...options.options, ...flags]);
     if (options?.type === "tmpfs") chmodSync(directory, 0o1777);
   }
   return false;
@@ -59,7 +79,7 @@ export async function prepareEmptyDir(
 
 const MAX_STATE_BYTES = 64 * 1024;
 
-/** The state of the last complete set-up of a volume: its fsGroup or "". */
+/** The state of the last complete set-up of a volume. */
 function readState(stateDirectory: string): string | undefined {
   const file = join(stateDirectory, "ready");
   return statSync(file, { throwIfNoEntry: false }) && readBoundedText(file, MAX_STATE_BYTES);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { emptyDirOptionsOf } from "../../base/api/annotations.ts";
 import type { Container, ImageVolumeSource, NFSVolumeSource, Pod, Volume, VolumeMount } from "../../base/api/pod.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { readOutput } from "../../base/files/bounded-stream.ts";
@@ -14,7 +15,7 @@ import { resolvePullSecrets } from "../../plan/object-references.ts";
 import type { HostFiles } from "./host-files.ts";
 import { Mounter } from "./mounter.ts";
 import { isPlainDirectory, type MountSource, mountsImages } from "./mounts.ts";
-import { computeFileVolume, type FileVolumePlugin, fetchTokens, isInMemory } from "./own-volumes.ts";
+import { computeFileVolume, emptyDirState, type FileVolumePlugin, fetchTokens, isInMemory } from "./own-volumes.ts";
 import type { PodDirectories, VolumePaths } from "./pod-directories.ts";
 
 /** Volumes of pods as an API server knows them. */
@@ -148,10 +149,15 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
     directory: "empty-dir",
     async setUp(source, { pod, name, directories }, { hostFiles, mounter }) {
       const paths = directories.paths("empty-dir", name);
-      if (await hostFiles.prepareEmptyDir(source, pod, paths, mounter !== undefined)) return;
+      const options = emptyDirOptionsOf(pod.metadata, name);
+      const state = emptyDirState(pod, options);
+      const wanted = { flags: options?.flags ?? [], state };
+      if (await hostFiles.prepareEmptyDir(source, pod, paths, wanted, mounter !== undefined)) return;
       const { fsGroup } = pod.spec.securityContext;
       if (fsGroup !== undefined) await hostFiles.applyFsGroup(paths.directory, { fsGroup, readOnly: false });
-      await hostFiles.writeVolumeState(paths.stateDirectory, `${fsGroup ?? ""}`);
+      // Mode and owner of the annotation win over those of the group.
+      if (options) await hostFiles.applyEmptyDirOptions(paths.directory, options);
+      await hostFiles.writeVolumeState(paths.stateDirectory, state);
     },
     mountSource: (_, { name, directories }) => ({
       ...ownPath("empty-dir", name, directories),

@@ -146,6 +146,7 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "services.volumes.read_only": "volumes: [{type: bind, source: /a, target: /a, read_only: true}]",
   "services.volumes.source": "volumes: [{type: bind, source: /a, target: /b}]",
   "services.volumes.target": "volumes: [{type: bind, source: /a, target: /b}]",
+  "services.volumes.tmpfs.mode": "volumes: [{type: tmpfs, target: /b, tmpfs: {mode: 0o750}}]",
   "services.volumes.tmpfs.size": "volumes: [{type: tmpfs, target: /b, tmpfs: {size: 1000}}]",
   "services.volumes.type": "volumes: [{type: bind, source: /a, target: /b}]",
   "services.volumes.volume.nocopy": "volumes: [{type: volume, source: v, target: /b, volume: {nocopy: true}}]",

@@ -207,7 +207,7 @@ describe("keys", () => {
     [{ extends: "base" }, "services.web.extends: is not carried over: give the output of `docker compose config`"],
     [{ privileged: true }, "services.web.privileged: start kubelet-ts with --allow-privileged"],
     [{ sysctls: { "net.core.somaxconn": 9 } }, "services.web.sysctls.net.core.somaxconn: start kubelet-ts with"],
-    [{ tmpfs: "/run:size=1m,mode=1777" }, "services.web.tmpfs: mode=1777 is not carried over"],
+    [{ tmpfs: "/run:size=1m,nr_inodes=9" }, "services.web.tmpfs: nr_inodes=9 is not carried over"],
     [{ hostname: "My.Host" }, "services.web.hostname: My.Host is not a DNS name: the host name is my-host"],
     [{ labels: ["a b=c"] }, "services.web.labels.a b: is not carried over"],
     [{ environment: { A: "${NONE}" } }, "${NONE}: has no value"],
@@ -448,6 +448,21 @@ describe("services that share a network", () => {
     const circle = { a: { network_mode: "service:b" }, b: { network_mode: "service:a" } };
     expect(() => convert({ services: circle })).toThrow("share networks in a circle");
   });
+});
+
+test("modes, owners and mount options of tmpfs are an annotation of the pod", () => {
+  const { manifests, notes, read } = convert(
+    service({
+      tmpfs: ["/run:size=1m,mode=0755,uid=33,gid=33,noexec", "/tmp", "/cache:rw,exec"],
+      volumes: [{ type: "tmpfs", target: "/b", tmpfs: { size: 4096, mode: 0o1777 } }],
+    }),
+  );
+  expect([read.findings, notes]).toEqual([[], []]);
+  const { metadata, spec } = podOf(manifests)!;
+  expect(metadata.annotations).toEqual({
+    "kubelet-ts.io/empty-dir-options": "b:mode=01777;run:mode=0755,uid=33,gid=33,noexec",
+  });
+  expect(spec.volumes).toContainEqual({ name: "run", emptyDir: { medium: "Memory", sizeLimit: "1Mi" } });
 });
 
 test("depends_on becomes the annotation depends-on", () => {

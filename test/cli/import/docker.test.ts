@@ -180,15 +180,15 @@ describe("a container of docker run", () => {
   test("volumes, binds, tmpfs, shared memory and devices", () => {
     const anonymous = "a".repeat(64);
     const mount = (fields: Fields) => ({ Type: "volume", RW: true, Mode: "", Propagation: "", ...fields });
-    const { spec, main, notes, read } = podOf({
+    const { spec, main, notes, read, pod } = podOf({
       host: {
-        Tmpfs: { "/run": "size=64m,noexec" },
+        Tmpfs: { "/run": "size=64m,noexec,exec,uid=33,nr_inodes=9" },
         ShmSize: 1_048_576,
         Devices: [
           { PathOnHost: "/dev/ttyS0", PathInContainer: "/dev/tty0", CgroupPermissions: "rwm" },
           { PathOnHost: "/dev/snd", PathInContainer: "/dev/snd", CgroupPermissions: "rwm" },
         ],
-        Mounts: [{ Type: "tmpfs", Target: "/t", TmpfsOptions: { SizeBytes: 4096 } }],
+        Mounts: [{ Type: "tmpfs", Target: "/t", TmpfsOptions: { SizeBytes: 4096, Mode: 0o750 } }],
       },
       Mounts: [
         mount({ Name: "db", Source: "/x", Destination: "/data" }),
@@ -212,6 +212,8 @@ describe("a container of docker run", () => {
       "web: --tmpfs /run",
       "web: --device /dev/snd",
     ]);
+    expect(notes).toContain("web: --tmpfs /run: nr_inodes=9 is not carried over");
+    expect(pod.metadata.annotations).toEqual({ "kubelet-ts.io/empty-dir-options": "t:mode=0750;run:noexec,uid=33" });
     expect(read.findings).toEqual([]);
   });
 

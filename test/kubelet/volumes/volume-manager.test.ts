@@ -77,6 +77,32 @@ describe("emptyDir", () => {
     expect(new Mounter().listBeneath(limited ?? "")).toHaveLength(1);
   });
 
+  withMounts("mode, owner and mount options of the annotation win over the group's; an edit takes effect", async () => {
+    const pod = (options: string) => {
+      const volumes = [
+        { name: "e", emptyDir: {} },
+        { name: "m", emptyDir: { medium: "Memory" } },
+      ];
+      const it = podWith(volumes, { securityContext: { fsGroup: 3333 } });
+      return { ...it, metadata: { ...it.metadata, annotations: { "kubelet-ts.io/empty-dir-options": options } } };
+    };
+    const { manager } = await setUp(pod("e:mode=0750,uid=33,gid=34;m:mode=0700,noexec,nodev"));
+    const shown = () =>
+      ["e", "m"].map((name) => {
+        const path = manager.directories("uid1").volume("empty-dir", name);
+        return `${modeOf(path)} ${statSync(path).uid}:${statSync(path).gid}`;
+      });
+    expect(shown()).toEqual(["750 33:34", "700 0:3333"]);
+    const m = manager.directories("uid1").volume("empty-dir", "m");
+    expect(
+      readFileSync("/proc/self/mountinfo", "utf8")
+        .split("\n")
+        .find((line) => line.includes(m)),
+    ).toMatch(/nodev,noexec/);
+    await manager.setUp(pod("e:uid=35"), NO_OBJECTS, SIGNAL);
+    expect(shown()).toEqual(["2770 35:3333", "2770 0:3333"]);
+  });
+
   withMounts("a tmpfs that a reboot took away is mounted again", async () => {
     const { manager, pod } = await setUp(
       podWith([{ name: "m", emptyDir: { medium: "Memory" } }], { securityContext: { fsGroup: 3333 } }),
