@@ -193,6 +193,8 @@ export function toImageKey(name: string): string {
   }
 }
 
+type ImageConfig = ImageInspect["Config"];
+
 function toImageInfo(ref: string, image: ImageInspect): ImageInfo {
   const { Config } = image;
   return {
@@ -207,12 +209,20 @@ function toImageInfo(ref: string, image: ImageInspect): ImageInfo {
     workingDir: Config.WorkingDir,
     volumes: Object.keys(Config.Volumes),
     stopSignal: Config.StopSignal,
-    healthcheck: Config.Healthcheck?.Test,
+    healthcheck: Config.Healthcheck ? toHealthcheck(Config.Healthcheck) : undefined,
     labels: Config.Labels,
     architecture: image.Architecture,
     sizeBytes: image.Size,
   };
 }
+
+const toHealthcheck = ({ Test, Interval, Timeout, StartPeriod, Retries }: NonNullable<ImageConfig["Healthcheck"]>) => ({
+  test: Test,
+  intervalMs: Interval / 1e6,
+  timeoutMs: Timeout / 1e6,
+  startPeriodMs: StartPeriod / 1e6,
+  retries: Retries,
+});
 
 /** The engine reports a registry's problem as text only: matched here alone, for hints; no decision depends on it. */
 export function registryProblem(daemonMessage: string): Exclude<RegistryProblem, "stalled"> {

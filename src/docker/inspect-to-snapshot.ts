@@ -1,6 +1,8 @@
+import * as v from "valibot";
 import type { Observed } from "../base/model/container-engine.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { ContainerSnapshot, ContainerState, SandboxSnapshot } from "../base/model/pod-snapshot.ts";
+import { jsonIfValid } from "../base/text/json.ts";
 import type { ContainerInspect } from "./engine/schemas.ts";
 import { LABEL } from "./labels.ts";
 
@@ -35,6 +37,14 @@ function podOf(labels: Readonly<Record<string, string>>): PodRef | undefined {
   const { [LABEL.podUid]: uid, [LABEL.podName]: name, [LABEL.podNamespace]: namespace } = labels;
   return uid && name && namespace ? { uid, name, namespace } : undefined;
 }
+
+const HealthcheckSchema = v.object({
+  test: v.array(v.string()),
+  intervalMs: v.number(),
+  timeoutMs: v.number(),
+  startPeriodMs: v.number(),
+  retries: v.number(),
+});
 
 /** A label that cannot be read is as if it were not there. */
 const wholeOf = (text = "") => (/^-?\d+$/.test(text) ? Number(text) : undefined);
@@ -85,6 +95,7 @@ export function toObserved(
   if (labels[LABEL.type] !== "container") return undefined;
   const state = toState(inspect);
   const backOffMs = wholeOf(labels[LABEL.backOff]);
+  const healthcheck = v.safeParse(HealthcheckSchema, jsonIfValid(labels[LABEL.healthcheck] ?? ""));
   const finishedAt = state === "running" ? undefined : toDate(inspect.State.FinishedAt);
   const container: ContainerSnapshot = {
     id: inspect.Id,
@@ -94,6 +105,7 @@ export function toObserved(
     restartCount: wholeOf(labels[LABEL.restartCount]) ?? 0,
     hash: labels[LABEL.containerHash] ?? "",
     ...(backOffMs !== undefined && { backOffMs }),
+    ...(healthcheck.success && { healthcheck: healthcheck.output }),
     image: inspect.Config.Image,
     imageId: inspect.Image,
     createdAt,

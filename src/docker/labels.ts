@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from "node:crypto";
-import { CONTAINER_LABELS_ANNOTATION, parseContainerLabels } from "../base/api/annotations.ts";
+import { CONTAINER_LABELS_ANNOTATION, imageHealthcheckOf, parseContainerLabels } from "../base/api/annotations.ts";
 import type { Container, ContainerPort, Pod } from "../base/api/pod.ts";
 import type { Owner } from "../base/model/container-engine.ts";
+import type { ImageHealthcheck } from "../base/model/pod-snapshot.ts";
 
 /** Docker has no annotations: dockershim, and so we, keep them as labels with this prefix. */
 export const ANNOTATION_LABEL_PREFIX = "annotation.";
@@ -29,6 +30,8 @@ export const LABEL = {
   initContainer: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/init-container`,
   /** Milliseconds. The restart count is not enough: a container also starts again for edits and new sandboxes. */
   backOff: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/back-off-ms`,
+  /** JSON of the HEALTHCHECK of its image, where the pod makes a probe of it. */
+  healthcheck: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/healthcheck`,
   sandboxHash: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/sandbox.hash`,
   initHash: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/init.hash`,
   /** `cni`: plugins make the network of this sandbox, not the engine. */
@@ -98,6 +101,7 @@ interface ContainerLabelInput {
   container: Container;
   owner: Owner;
   sandboxId: string;
+  image?: { healthcheck?: ImageHealthcheck | undefined };
   hash: string;
   restartCount: number;
   backOffMs?: number | undefined;
@@ -121,6 +125,10 @@ export function toContainerLabels(input: ContainerLabelInput): Record<string, st
     [LABEL.restartCount]: String(input.restartCount),
     ...(input.backOffMs !== undefined && { [LABEL.backOff]: String(input.backOffMs) }),
     ...(container.image && { [LABEL.image]: container.image }),
+    ...(input.image?.healthcheck &&
+      imageHealthcheckOf(pod.metadata, container.name) && {
+        [LABEL.healthcheck]: JSON.stringify(input.image?.healthcheck),
+      }),
     ...(init && { [LABEL.initContainer]: init.restartPolicy ?? "" }),
     [LABEL.terminationMessagePath]: container.terminationMessagePath,
     [LABEL.terminationMessagePolicy]: container.terminationMessagePolicy,

@@ -3,6 +3,8 @@ import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { withImageProbes } from "../plan/image-healthcheck.ts";
 import { formatTime, rejectedStatus } from "../plan/status/compute-pod-status.ts";
 import type { BlockedPod } from "./blocked-pods.ts";
 import type { DeletionInfo } from "./pod-worker.ts";
@@ -12,7 +14,7 @@ const SEEN_ANNOTATION = "kubernetes.io/config.seen";
 /** Sources of a pod's status: why it is blocked, else its worker; neither before anything was done for it. */
 interface StatusSources {
   blocked: BlockedPod | undefined;
-  workerStatus: PodStatus | undefined;
+  worker: PublishedWorker | undefined;
   /** The pod is terminating. */
   deletion?: DeletionInfo | undefined;
 }
@@ -21,6 +23,7 @@ interface StatusSources {
 export interface PublishedWorker {
   readonly status: PodStatus | undefined;
   readonly revision: { readonly pod: Pod } | undefined;
+  readonly snapshot: Pick<PodSnapshot, "containers">;
   readonly deletion: DeletionInfo | undefined;
 }
 
@@ -119,14 +122,13 @@ export class PodStatusStore {
   ): Pod[] {
     const pods = desired.map(({ pod }) => {
       const uid = pod.metadata.uid!;
-      return this.#publish(pod, { blocked: blockedOf(uid), workerStatus: workers.get(uid)?.status });
+      return this.#publish(pod, { blocked: blockedOf(uid), worker: workers.get(uid) });
     });
     const uids = new Set(pods.map(({ metadata }) => metadata.uid!));
-    const terminating = [...workers].flatMap(([uid, { revision, status, deletion }]) =>
-      revision && !uids.has(uid)
-        ? this.#publish(revision.pod, { blocked: undefined, workerStatus: status, deletion })
-        : [],
-    );
+    const terminating = [...workers].flatMap(([uid, worker]) => {
+      const { revision, deletion } = worker;
+      return revision && !uids.has(uid) ? this.#publish(revision.pod, { blocked: undefined, worker, deletion }) : [];
+    });
     return terminating.length === 0 ? pods : [...pods, ...terminating].sort(byNamespaceAndName);
   }
 
@@ -146,17 +148,18 @@ export class PodStatusStore {
       }),
     };
     // Not assigned to a node: kubectl drain lists the pods of the node by this field.
-    const { nodeName: _nodeName, ...unassigned } = pod.spec;
+    const { spec } = withImageProbes(pod, sources.worker?.snapshot.containers ?? []);
+    const { nodeName: _nodeName, ...unassigned } = spec;
     const isUnassigned = sources.blocked !== undefined && "unschedulable" in sources.blocked;
-    const full: Pod = { ...pod, metadata, status, ...(isUnassigned && { spec: unassigned }) };
+    const full: Pod = { ...pod, metadata, spec: isUnassigned ? unassigned : spec, status };
     this.#published.set(uid, { pod, status, deletion, full });
     return full;
   }
 
-  #statusOf(uid: PodUID, { blocked, workerStatus }: StatusSources): PodStatus {
-    if (workerStatus && !blocked) {
+  #statusOf(uid: PodUID, { blocked, worker }: StatusSources): PodStatus {
+    if (worker?.status && !blocked) {
       this.#idle.delete(uid);
-      return workerStatus;
+      return worker.status;
     }
     const status =
       blocked && "rejection" in blocked

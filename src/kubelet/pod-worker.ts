@@ -8,6 +8,7 @@ import { type ContainerId, isRunning, type PodSnapshot } from "../base/model/pod
 import { messageOf } from "../base/text/error-message.ts";
 import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
 import { type DeadContainer, findDeadContainers } from "../plan/dead-container-limit.ts";
+import { withImageProbes } from "../plan/image-healthcheck.ts";
 import { findMisleadingExits } from "../plan/node-shutdown.ts";
 import { dependencyTimeoutMs } from "../plan/pod-dependencies.ts";
 import type { PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
@@ -69,6 +70,8 @@ export class PodWorker {
   readonly #status: PodStatusTracker;
   readonly #timer: PodWorkTimer;
   readonly #stop = new AbortController();
+  /** The revision as it was given: {@link revision} has the probes of images, too. */
+  #given: PodRevision | undefined;
   #isSyncDue = false;
   #cancelTimer = () => {};
   #end: PodEnd | undefined;
@@ -143,8 +146,10 @@ export class PodWorker {
     if (this.isRemoving) return;
     const before = this.revision;
     // There is nothing to plan, unless the pod waits for others, which may have changed.
-    if (before === revision && this.#holdSinceMs === undefined) return;
+    if (this.#given === revision && this.#holdSinceMs === undefined) return;
+    this.#given = revision;
     this.#state.revision = revision;
+    this.#addImageProbes(this.snapshot);
     if (before) this.#recordChanges(before, revision);
     const pending = pendingResizeOf(revision);
     if (pending && pendingResizeOf(before)?.message !== pending.message)
@@ -292,7 +297,9 @@ export class PodWorker {
 
   #syncOrRetry(): void {
     try {
-      const { snapshot, revision } = this;
+      const { snapshot } = this;
+      this.#addImageProbes(snapshot);
+      const { revision } = this;
       this.#state.prune(new Set(snapshot.containers.map(({ id }) => id)));
       if (this.isRemoving) this.#syncRemoval(snapshot, revision);
       else if (revision) this.#sync(revision, snapshot);
@@ -300,6 +307,13 @@ export class PodWorker {
       this.#deps.logger.error(`Cannot plan pod "${podFullName(this.ref)}": ${messageOf(error)}`);
       this.#wakeAt(this.#deps.clock.monotonicMs() + PLAN_RETRY_MS);
     }
+  }
+
+  /** Images are known when their containers have been created. The revision stays the same object while they say the same. */
+  #addImageProbes({ containers }: PodSnapshot): void {
+    const pod = this.#given && withImageProbes(this.#given.pod, containers);
+    if (!this.#given || !pod || pod === this.revision?.pod || Bun.deepEquals(pod, this.revision?.pod)) return;
+    this.#state.revision = { ...this.#given, pod };
   }
 
   #sync(revision: PodRevision, snapshot: PodSnapshot): void {

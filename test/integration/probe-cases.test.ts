@@ -1,9 +1,10 @@
 import { beforeAll, expect, test } from "bun:test";
 import type { ContainerStatus } from "../../src/base/api/pod.ts";
+import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 import { sleeper } from "../support/manifests.ts";
-import type { PodItem, TestNode } from "../support/test-node.ts";
+import { callEngine, type PodItem, type TestNode } from "../support/test-node.ts";
 
 /** A pod of the recorded cases: one container of busybox. */
 const write = (node: TestNode, name: string, container: object, spec = {}) =>
@@ -40,6 +41,57 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
   let kubelet: KubeletProcess;
   beforeAll(async () => {
     kubelet = await node.start();
+  });
+
+  test("the HEALTHCHECK of an image, by annotation, is the probe of its container", async () => {
+    const { Id } = await node.docker.createContainer("", {
+      Image: "busybox:test",
+      Labels: { [LABEL.node]: node.bareName },
+    });
+    const image = `${node.bareName}-checked:1`;
+    const changes = encodeURIComponent("HEALTHCHECK --interval=1s --timeout=2s --retries=2 CMD test -e /tmp/ok");
+    await callEngine(`/commit?container=${Id}&repo=${image.replace(":1", "")}&tag=1&changes=${changes}`);
+    await node.docker.removeContainer(Id, { force: true });
+    const annotated = (name: string, kind: string, container: object) =>
+      node.writeManifest(
+        `${name}.json`,
+        sleeper(
+          name,
+          { name: "c", image, imagePullPolicy: "Never", ...container },
+          {},
+          { annotations: { "kubelet-ts.io/image-healthcheck": kind } },
+        ),
+      );
+    try {
+      annotated("imgready", "c=readiness", {});
+      annotated("imglive", "liveness", { command: ["sh", "-c", "touch /tmp/ok; sleep 2; rm /tmp/ok; sleep 3600"] });
+      write(node, "imgplain", { image, imagePullPolicy: "Never" });
+      await untilContainer(node, "imgplain", "is ready", ({ ready }) => ready);
+      await node.until("a failed readiness probe", async () =>
+        (await node.read("/api/v1/events")).includes("Readiness probe failed"),
+      );
+      const { pod } = await untilContainer(
+        node,
+        "imgready",
+        "is not ready",
+        (status) => isRunning(status) && !status.ready,
+      );
+      expect(pod.spec.containers[0]?.readinessProbe).toEqual({
+        exec: { command: ["/bin/sh", "-c", "test -e /tmp/ok"] },
+        timeoutSeconds: 2,
+        periodSeconds: 1,
+        successThreshold: 1,
+        failureThreshold: 2,
+      });
+      expect((await node.run("explain pod imgready")).stdout).toContain("readiness probe");
+      await node.run("exec imgready -- touch /tmp/ok");
+      await untilContainer(node, "imgready", "is ready", ({ ready, restartCount }) => ready && restartCount === 0);
+      await untilContainer(node, "imglive", "was restarted", ({ restartCount }) => restartCount > 0);
+    } finally {
+      for (const name of ["imgready", "imglive", "imgplain"]) node.removeManifest(`${name}.json`);
+      await node.until("no pod", async () => (await node.containers("c")).length === 0);
+      await node.docker.removeImage(image, { force: true });
+    }
   });
 
   test("39: readiness by exec, http and tcp", async () => {

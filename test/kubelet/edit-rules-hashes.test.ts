@@ -123,6 +123,7 @@ test.each<[string, Edit, string]>([
   ["a limit of processes", { metadata: { annotations: { "kubelet-ts.io/ulimits": "nofile=9" } } }, "pod"],
   ["an init process", { metadata: { annotations: { "kubelet-ts.io/init": "true" } } }, "pod"],
   ["volumes with files of the image", { metadata: { annotations: { "kubelet-ts.io/fill-volumes": "v" } } }, "pod"],
+  ["probes of images", { metadata: { annotations: { "kubelet-ts.io/image-healthcheck": "readiness" } } }, "pod"],
   ["modes of emptyDirs", { metadata: { annotations: { "kubelet-ts.io/empty-dir-options": "v:mode=0700" } } }, "pod"],
   ["a Docker label", { metadata: { annotations: { "kubelet-ts.io/container-labels": "a=b" } } }, "pod"],
   ["the Docker network", { metadata: { annotations: { "kubelet-ts.io/network": "lan" } } }, "pod"],

@@ -27,6 +27,7 @@ function aStore() {
     workers.set(name, {
       status: statusOf(podIP),
       revision: { pod: pods.get(name)! },
+      snapshot: { containers: [] },
       deletion: name === "b" ? deletion : undefined,
     });
   for (const name of ["a", "b", "c"]) setStatus(name, "10.0.0.1");

@@ -22,6 +22,8 @@ export const ULIMITS_ANNOTATION = "kubelet-ts.io/ulimits";
 export const INIT_ANNOTATION = "kubelet-ts.io/init";
 /** Volumes of claims that, while they are empty, get the files of the image at their mount path, as volumes of Docker do. */
 export const FILL_VOLUMES_ANNOTATION = "kubelet-ts.io/fill-volumes";
+/** The HEALTHCHECK of the images as a probe: `readiness`, `liveness`, or by container `app=readiness,db=liveness`. */
+export const IMAGE_HEALTHCHECK_ANNOTATION = "kubelet-ts.io/image-healthcheck";
 /** Mode, owner and mount options of emptyDir volumes, as of a tmpfs of Docker: `cache:mode=0700,uid=999;run:noexec`. */
 export const EMPTY_DIR_OPTIONS_ANNOTATION = "kubelet-ts.io/empty-dir-options";
 /** Docker's labels of all containers, a line `key=value` each. */
@@ -127,6 +129,26 @@ export function filledVolumesOf({ annotations }: ObjectMeta): string[] {
   return VOLUME_NAMES.test(text) ? text.split(",") : [];
 }
 
+export type ImageHealthcheckKind = "readiness" | "liveness";
+
+/** The kinds of {@link IMAGE_HEALTHCHECK_ANNOTATION} by container, "" for all of them. @returns undefined for another format */
+function parseImageHealthcheck(text: string): ReadonlyMap<string, ImageHealthcheckKind> | undefined {
+  const kinds = new Map<string, ImageHealthcheckKind>();
+  for (const part of text.split(",")) {
+    const [, name = "", kind] = /^(?:([a-z0-9][-a-z0-9]{0,62})=)?(readiness|liveness)$/.exec(part.trim()) ?? [];
+    if (kind === undefined || kinds.has(name)) return undefined;
+    kinds.set(name, kind as ImageHealthcheckKind);
+  }
+  return kinds;
+}
+
+/** The probe that the HEALTHCHECK of a container's image is; undefined: none. */
+export function imageHealthcheckOf({ annotations }: ObjectMeta, container: string): ImageHealthcheckKind | undefined {
+  const text = annotations?.[IMAGE_HEALTHCHECK_ANNOTATION];
+  const kinds = text === undefined ? undefined : parseImageHealthcheck(text);
+  return kinds?.get(container) ?? kinds?.get("");
+}
+
 /** Options of one emptyDir; absent ones are as without the annotation. */
 export interface EmptyDirOptions {
   /** Permission bits. */
@@ -218,6 +240,15 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
       "volumes of claims that get the files of the image at their mount path while they are empty: `data,html`",
     check: (value) => (VOLUME_NAMES.test(value) ? undefined : "names of volumes of the pod, separated by commas"),
     volumes: { named: (value) => value.split(","), sources: ["persistentVolumeClaim"] },
+  },
+  {
+    name: IMAGE_HEALTHCHECK_ANNOTATION,
+    description:
+      "`readiness` or `liveness`: the HEALTHCHECK of the images is that probe of containers without one; by container: `app=readiness,db=liveness`",
+    check: (value) =>
+      parseImageHealthcheck(value)
+        ? undefined
+        : "readiness, liveness, or CONTAINER=KIND as in app=readiness,db=liveness",
   },
   {
     name: EMPTY_DIR_OPTIONS_ANNOTATION,

@@ -3,7 +3,13 @@ import type { ContainerAccess } from "./container-access.ts";
 import type { PodUID } from "./identity.ts";
 import type { EngineInfo, NodeInfo } from "./node.ts";
 import type { PodRef } from "./pod-ref.ts";
-import type { ContainerId, ContainerLimits, ContainerSnapshot, SandboxSnapshot } from "./pod-snapshot.ts";
+import type {
+  ContainerId,
+  ContainerLimits,
+  ContainerSnapshot,
+  ImageHealthcheck,
+  SandboxSnapshot,
+} from "./pod-snapshot.ts";
 import type { RegistryAuth } from "./registry-auth.ts";
 
 /**
@@ -140,6 +146,7 @@ export interface ContainerRequest {
     id: string;
     /** `Config.User` of the image, "" for none. */
     user: string;
+    healthcheck?: ImageHealthcheck | undefined;
   };
   /** Complete and expanded, in order. */
   env: readonly { name: string; value: string }[];
@@ -216,8 +223,8 @@ export interface ImageInfo {
   volumes: readonly string[];
   /** e.g. `SIGQUIT`; "" = SIGTERM. */
   stopSignal: string;
-  /** Its own HEALTHCHECK, which a pod switches off; undefined = none. */
-  healthcheck: readonly string[] | undefined;
+  /** Its own HEALTHCHECK, which the engine does not run in a pod; undefined = none. */
+  healthcheck: ImageHealthcheck | undefined;
   labels: Readonly<Record<string, string>>;
   /** As Go names it. */
   architecture: string;

@@ -5,6 +5,16 @@ export type ContainerId = string;
 
 export type ContainerState = "created" | "running" | "exited" | "unknown";
 
+/** The HEALTHCHECK of an image. 0: Docker's default. */
+export interface ImageHealthcheck {
+  /** `CMD` and a command, `CMD-SHELL` and a text, or `NONE`. */
+  test: readonly string[];
+  intervalMs: number;
+  timeoutMs: number;
+  startPeriodMs: number;
+  retries: number;
+}
+
 /** One container of a pod (never the sandbox), from list and inspect. */
 export interface ContainerSnapshot {
   id: ContainerId;
@@ -17,6 +27,8 @@ export interface ContainerSnapshot {
   restartCount: number;
   /** Label `annotation.io.kubernetes.container.hash`: revision of everything that went into the container. */
   hash: string;
+  /** That of its image, where the pod makes a probe of it. */
+  healthcheck?: ImageHealthcheck;
   /** Crash-loop back-off after its next end. Unit: milliseconds. Absent: its next crash is the first. */
   backOffMs?: number;
   /** Image it was created from: an image id, because images are passed to the engine by id. */

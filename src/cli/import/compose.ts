@@ -1,4 +1,8 @@
-import { NETWORK_ALIASES_ANNOTATION, requiredFormat } from "../../base/api/annotations.ts";
+import {
+  IMAGE_HEALTHCHECK_ANNOTATION,
+  NETWORK_ALIASES_ANNOTATION,
+  requiredFormat,
+} from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { noteKeys } from "./compose-keys.ts";
 import {
@@ -187,6 +191,8 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
   }
   const dependencies = new Set(names.flatMap((one) => dependenciesOf(one, podName, context)));
   if (dependencies.size > 0) annotations["kubelet-ts.io/depends-on"] = [...dependencies].join(",");
+  const checked = names.filter((one) => isCheckedByImage(one, context)).map((one) => `${toDnsLabel(one)}=readiness`);
+  if (checked.length > 0) annotations[IMAGE_HEALTHCHECK_ANNOTATION] = checked.join(",");
   if (service.network_mode === "none") notes.add("network_mode", "none is not carried over: every pod has a network");
   const pod = {
     name: podName,
@@ -489,6 +495,21 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   service_healthy: "Ready",
   service_completed_successfully: "Succeeded",
 };
+
+/** The check is that of its image: the file enables it or changes its timing only, or another service waits for its health. */
+function isCheckedByImage(name: string, { services, notes }: ComposeContext): boolean {
+  const { healthcheck } = serviceAt(services, name);
+  const check = isRecord(healthcheck) ? healthcheck : {};
+  if (check.test !== undefined || check.disable === true) return false;
+  const isTimed = ["interval", "timeout", "retries"].some((key) => check[key] !== undefined);
+  if (isTimed) notes.of(`services.${name}.`).add("healthcheck", "has no test: the timing is that of the image, too");
+  if (isTimed || check.disable === false) return true;
+  return Object.keys(services).some((other) => {
+    const { depends_on } = serviceAt(services, other);
+    const dependency = isRecord(depends_on) ? depends_on[name] : undefined;
+    return isRecord(dependency) && dependency.condition === "service_healthy";
+  });
+}
 
 /** `depends_on` and `links` as entries of the annotation `kubelet-ts.io/depends-on`. */
 function dependenciesOf(name: string, podName: string, { services, podNames, notes: all }: ComposeContext): string[] {

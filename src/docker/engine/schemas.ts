@@ -71,7 +71,11 @@ const ContainerConfigSchema = v.object({
   Volumes: nameSet,
   Labels: textMap,
   StopSignal: text,
-  Healthcheck: v.nullish(v.object({ Test: listOf(v.string()) }), null),
+  /** Durations in nanoseconds. */
+  Healthcheck: v.nullish(
+    v.object({ Test: listOf(v.string()), Interval: whole, Timeout: whole, StartPeriod: whole, Retries: whole }),
+    null,
+  ),
 });
 
 /** `GET /containers/<id>/json`. */

@@ -465,6 +465,26 @@ test("modes, owners and mount options of tmpfs are an annotation of the pod", ()
   expect(spec.volumes).toContainEqual({ name: "run", emptyDir: { medium: "Memory", sizeLimit: "1Mi" } });
 });
 
+test("a service whose health is waited for and that has no check of its own is checked by its image", () => {
+  const waits = (name: string) => ({ [name]: { condition: "service_healthy" } });
+  const { manifests, notes } = convert({
+    services: {
+      web: { image: "a", depends_on: { ...waits("db"), ...waits("own"), ...waits("off") } },
+      db: { image: "b" },
+      own: { image: "c", healthcheck: { test: "true" } },
+      off: { image: "d", healthcheck: { disable: true } },
+      timed: { image: "e", healthcheck: { interval: "5s" } },
+    },
+  });
+  const checks = ["web", "db", "own", "off", "timed"].map(
+    (name) => podOf(manifests, name)!.metadata.annotations?.["kubelet-ts.io/image-healthcheck"],
+  );
+  expect(checks).toEqual([undefined, "db=readiness", undefined, undefined, "timed=readiness"]);
+  expect(notes.filter((note) => note.startsWith("services.timed"))).toEqual([
+    "services.timed.healthcheck: has no test: the timing is that of the image, too",
+  ]);
+});
+
 test("depends_on becomes the annotation depends-on", () => {
   const conditions = { db: "service_healthy", migrate: "service_completed_successfully", mq: "service_started" };
   const depends_on = Object.fromEntries(Object.entries(conditions).map(([name, condition]) => [name, { condition }]));

@@ -141,6 +141,8 @@ describe("annotations of kubelet-ts", () => {
     ["kubelet-ts.io/fill-volumes", "dat", 'the pod has no volume "dat"; did you mean "data"?'],
     ["kubelet-ts.io/fill-volumes", "data", 'has no effect on volume "data", which is no persistentVolumeClaim'],
     ["kubelet-ts.io/image-update-lock", "dta/a.lock", 'the pod has no volume "dta"; did you mean "data"?'],
+    ["kubelet-ts.io/image-healthcheck", "startup", "must be readiness, liveness, or CONTAINER=KIND"],
+    ["kubelet-ts.io/image-healthcheck", "a=liveness,a=readiness", "must be readiness, liveness, or CONTAINER=KIND"],
     ["kubelet-ts.io/empty-dir-options", "data:mode=0778", "must be VOLUME:OPTIONS separated by semicolons"],
     ["kubelet-ts.io/empty-dir-options", "data:uid=4294967295", "must be VOLUME:OPTIONS"],
     ["kubelet-ts.io/empty-dir-options", "data:mode=0700;data:uid=1", "must be VOLUME:OPTIONS"],
