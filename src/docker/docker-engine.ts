@@ -207,7 +207,7 @@ async function* andThen(chunks: AsyncIterable<Uint8Array>, end: () => Promise<vo
 }
 
 /** Containers that are reported; of more, those that were created first. */
-const MAX_CONTAINERS = 256;
+const MAX_CONTAINERS = 512;
 /** Inspects at the same time. */
 const MAX_INSPECTS = 4;
 
@@ -235,7 +235,10 @@ export class OtherContainers {
       const before = this.#known.get(id);
       if (before && isCurrent(before)) return before;
       const inspect = await gate.run(signal, () => known(this.#client.inspectContainer(id, { signal })));
-      return inspect && toOtherContainer(inspect);
+      const container = inspect && toOtherContainer(inspect);
+      // At once: where there are many, the time of one call may not be enough for all.
+      if (container) this.#known.set(id, container);
+      return container;
     };
     const found = await Promise.all(others.toReversed().map(({ Id }) => read(Id)));
     const containers = found.filter((container) => container !== undefined);

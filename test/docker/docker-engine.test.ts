@@ -95,7 +95,7 @@ test("running containers that are not ours, without their labels and environment
 });
 
 test("of very many containers that are not ours, those that were created first are reported", async () => {
-  const listed = Array.from({ length: 300 }, (_, index) => ({ Id: `c${300 - index}`, Labels: {} }));
+  const listed = Array.from({ length: 600 }, (_, index) => ({ Id: `c${600 - index}`, Labels: {} }));
   const routes = Object.fromEntries(
     listed.map(({ Id }) => [
       `GET /containers/${Id}/json`,
@@ -105,5 +105,23 @@ test("of very many containers that are not ours, those that were created first a
   using daemon = new FakeDaemon({ routes: { ...routes, "GET /containers/json": () => Response.json(listed) } });
   const { others } = aDockerEngine({ client: new DockerClient({ kind: "unix", path: daemon.socketPath }) });
   const found = await others.list(() => true, new AbortController().signal);
-  expect([found.length, found[0]?.id, found.at(-1)?.id]).toEqual([256, "c1", "c256"]);
+  expect([found.length, found[0]?.id, found.at(-1)?.id]).toEqual([512, "c1", "c512"]);
+});
+
+test("containers that are not ours: what was read before a call was stopped is kept", async () => {
+  // The last one is asked for when the first of them has been read: four are asked for at a time.
+  const listed = ["e", "d", "c", "b", "a"].map((Id) => ({ Id, Labels: {} }));
+  const stop = new AbortController();
+  const inspect = (Id: string) => () => {
+    if (Id === "e") stop.abort(new Error("too late"));
+    return Response.json({ Id, State: { Pid: 1 }, Config: {}, HostConfig: {} });
+  };
+  const routes = Object.fromEntries(listed.map(({ Id }) => [`GET /containers/${Id}/json`, inspect(Id)]));
+  using daemon = new FakeDaemon({ routes: { ...routes, "GET /containers/json": () => Response.json(listed) } });
+  const { others } = aDockerEngine({ client: new DockerClient({ kind: "unix", path: daemon.socketPath }) });
+  await expect(others.list(() => true, stop.signal)).rejects.toThrow("too late");
+  const asked = daemon.requests.length;
+  await others.list(() => true, new AbortController().signal);
+  const inspected = daemon.requests.slice(asked).filter(({ path }) => path !== "/containers/json");
+  expect(inspected.length).toBeLessThan(listed.length);
 });
