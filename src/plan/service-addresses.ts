@@ -151,6 +151,29 @@ export function allocateServices(
   return { addresses: { range: known.range, clusterIps, ...published }, problems };
 }
 
+interface Wishes {
+  wishes: readonly Pick<AddressRequest, "range" | "wanted">[];
+  unmet: ServiceFamilies["problems"];
+}
+
+/** A Service that did not change has the same wishes: most of a large set are not computed again. */
+const knownWishes = new WeakMap<Service, Wishes & { text: string }>();
+
+function wishesOf(service: Service, text: string, ranges: readonly IpRange[]): Wishes {
+  const known = knownWishes.get(service);
+  if (known?.text === text) return known;
+  const ips = wantedIps(service);
+  const { families, problems: unmet } = familiesOf(service, ranges);
+  const wishes = families.map((family) => ({
+    range: ranges.find((it) => it.family === family)!,
+    // An address of no range is a wish that is reported.
+    wanted: ips.find((ip) => familyOf(ip) === family),
+  }));
+  const found = { text, wishes, unmet };
+  knownWishes.set(service, found);
+  return found;
+}
+
 /** An address that a Service needs. */
 interface AddressRequest {
   name: string;
@@ -173,13 +196,9 @@ function allocateClusterIps(
   const report = (name: string, message: string) => problems.set(name, { reason: "ClusterIPNotAllocated", message });
   const requests = services.flatMap((service): AddressRequest[] => {
     const name = serviceName(service);
-    const wishes = wantedIps(service);
-    const { families, problems: unmet } = familiesOf(service, ranges);
+    const { wishes, unmet } = wishesOf(service, text, ranges);
     for (const { field, value, message } of unmet) report(name, `${field} ${value}: ${message}`);
-    return families.map((family) => {
-      const range = ranges.find((it) => it.family === family)!;
-      // An address of no range is a wish that is reported.
-      const wanted = wishes.find((ip) => familyOf(ip) === family);
+    return wishes.map(({ range, wanted }) => {
       const kept = known[name]?.find((ip) => isInRange(ip, range) && (wanted === undefined || wanted === ip));
       return { name, range, kept, wanted };
     });
