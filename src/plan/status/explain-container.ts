@@ -216,6 +216,9 @@ function fixOfProbe(failure: string, probe: Probe | undefined): string {
   if (/timed out|deadline exceeded|Client\.Timeout/i.test(failure)) {
     return `it takes longer than timeoutSeconds (${probe?.timeoutSeconds ?? 1}): raise it, or let the probe do less`;
   }
+  if (probe?.exec && failure !== "") {
+    return "its command ends with an error: correct the command, or what it checks; kubelet-ts exec POD -- COMMAND shows it";
+  }
   return `check the probe's ${whatIsProbed(probe)} and timeoutSeconds`;
 }
 

@@ -171,6 +171,16 @@ const MISTAKES: [string, Given, string, string][] = [
   ["a full disk", failing("dd: No space left on device"), "end of its log", "Fix: free space"],
   ["a probe that times out", { ...probed(), events: [unhealthy("Readiness probe failed: timed out")] }, "", "raise it"],
   [
+    "a probe whose command fails",
+    {
+      status: unready(),
+      container: { readinessProbe: { exec: { command: ["pg_isready"] } } },
+      events: [unhealthy("Readiness probe failed: no response")],
+    },
+    "Readiness probe failed: no response",
+    "its command ends with an error",
+  ],
+  [
     "a probe by HTTPS of a program without it",
     { ...probed(), events: [unhealthy("Readiness probe failed: http: server gave HTTP response to HTTPS client")] },
     "readiness probe fails",
