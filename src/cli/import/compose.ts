@@ -522,16 +522,6 @@ function dependenciesOf(name: string, podName: string, { services, podNames, not
     const { condition, restart, required } = isRecord(dependencies[other]) ? dependencies[other] : {};
     if (isTrue(restart)) notes.add(`depends_on.${other}`, "restart is not carried over: a pod that runs is left alone");
     const target = podNames.get(other);
-    if (
-      target !== undefined &&
-      target !== podName &&
-      condition === "service_healthy" &&
-      !hasHealthcheck(services[other])
-    ) {
-      const message =
-        "has none here, and that of its image is not carried over: write it here, or it is not waited for";
-      all.add(`services.${other}.healthcheck`, message);
-    }
     if (target === podName)
       notes.add(`depends_on.${other}`, "is not carried over: the containers of a pod start together");
     else if (target !== undefined) return [`default/${target}=${CONDITIONS[textOf(condition) ?? ""] ?? "Running"}`];
@@ -539,9 +529,6 @@ function dependenciesOf(name: string, podName: string, { services, podNames, not
     return [];
   });
 }
-
-const hasHealthcheck = (service: Json | undefined): boolean =>
-  !isRecord(service) || (isRecord(service.healthcheck) && service.healthcheck.test !== undefined);
 
 const MAX_PORTS = 1000;
 

@@ -342,14 +342,6 @@ describe("networks", () => {
   });
 });
 
-test("a health check of an image that another service waits for is named", () => {
-  const waiting = { image: "a", depends_on: { db: { condition: "service_healthy" } } };
-  const notesOf = (db: object) => convert({ services: { web: waiting, db: { image: "b", ...db } } } as Json).notes;
-  const note = "services.db.healthcheck: has none here, and that of its image is not carried over";
-  expect(notesOf({}).filter((line) => line.startsWith(note))).toHaveLength(1);
-  expect(notesOf({ healthcheck: { test: "true" } }).filter((line) => line.startsWith(note))).toEqual([]);
-});
-
 test("services of one pod find the one that has the network by its name", () => {
   const { manifests } = convert({
     services: { vpn: { image: "a" }, web: { image: "b", network_mode: "service:vpn" } },
