@@ -73,7 +73,7 @@ export class WorkloadManager {
   #prepared: PreparedState = prepareState(this.#state);
   #warned = new Set<string>();
   #isComplete = false;
-  /** Pods of the newest state that was published. */
+  /** Pods of the newest state of the sources; undefined until they are published. */
   #published: readonly DesiredPod[] | undefined;
   #isSettled = false;
   /** Uids of ReplicaSets that a Deployment has adopted again. */
@@ -218,7 +218,8 @@ export class WorkloadManager {
   #sync(isNewState: boolean): void {
     if (this.#isStopped) return;
     const { kubelet, services, rewriteHosts } = this.#deps;
-    const { isSettled } = this;
+    if (isNewState) this.#published = undefined;
+    const wasSettled = this.isSettled;
     const pods = kubelet.pods();
     const statuses = this.#observer.update(pods);
     if (isNewState && this.#observer.isRead) services.setServices(this.#prepared.services);
@@ -241,7 +242,8 @@ export class WorkloadManager {
       this.#deps.publish(state, this.#isComplete);
     }
     this.#hasFreedSlot = false;
-    if (isSettled) services.update(this.#prepared.services, pods, rewriteHosts);
+    if (wasSettled) services.update(this.#prepared.services, pods, rewriteHosts);
+    else if (this.isSettled && this.#prepared.services.length > 0) this.#requestSync();
     for (const listener of this.#listeners) listener();
   }
 

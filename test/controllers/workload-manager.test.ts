@@ -436,7 +436,7 @@ describe("a text that was never right is unknown", () => {
     expect(world.rewritten).toEqual(world.names);
   });
 
-  test("names wait for sources that were not read yet, and until each pod was observed", () => {
+  test("names wait for sources that were not read yet, and until each pod was observed", async () => {
     const world = aManager();
     world.isObserved = false;
     world.set(service, deployment("web"));
@@ -446,7 +446,20 @@ describe("a text that was never right is unknown", () => {
     world.manager.refresh();
     expect(world.rewritten).toEqual([]);
     world.set(service, deployment("web"));
+    await world.clock.advance(1_000);
     expect(world.rewritten).toEqual(world.names);
+  });
+
+  test("pods of a source that was read last are waited for", async () => {
+    const world = aManager();
+    world.isObserved = false;
+    world.manager.setDesired(state(), false, false);
+    world.set(service, deployment("web"));
+    expect([world.manager.isSettled, world.rewritten]).toEqual([false, []]);
+    world.isObserved = true;
+    world.manager.refresh();
+    await world.clock.advance(1_000);
+    expect([world.manager.isSettled, world.rewritten]).toEqual([true, world.names]);
   });
 
   test("Recreate starts the new pod when the old one is gone", async () => {
