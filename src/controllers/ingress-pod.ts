@@ -64,7 +64,8 @@ update() {
   mv -f ${CONFIG_KEY} nginx.conf
   [ -z "$nginx" ] || kill -HUP "$nginx" 2>/dev/null
   for file in auth-* tls-*; do [ -e "/config/$1/$file" ] || rm -f "$file"; done
-  [ -z "$nginx" ] || tell nginx.conf used
+  # The loop reports one that still tries for its ports.
+  [ $up -lt ${BIND_SECONDS} ] || tell nginx.conf used
 }
 while :; do
   [ /config/..data -ef "/config/\${seen:-..none}" ] || update "$(readlink /config/..data)"
