@@ -75,6 +75,8 @@ interface PodAnnotation {
   check(value: string): string | undefined;
   /** The volumes of the pod that a value names, and the sources that they must have, by their fields. */
   volumes?: { named: (value: string) => readonly string[]; sources: readonly (keyof Volume)[] };
+  /** The containers of the pod that a value names. */
+  containersIn?: (value: string) => readonly string[];
 }
 
 function checkDuration(value: string): string | undefined {
@@ -249,6 +251,7 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
       parseImageHealthcheck(value)
         ? undefined
         : "readiness, liveness, or CONTAINER=KIND as in app=readiness,db=liveness",
+    containersIn: (value) => [...(parseImageHealthcheck(value)?.keys() ?? [])].filter((name) => name !== ""),
   },
   {
     name: EMPTY_DIR_OPTIONS_ANNOTATION,

@@ -1,5 +1,5 @@
 import { ANNOTATION_PREFIX, POD_ANNOTATIONS, requiredFormat } from "../../base/api/annotations.ts";
-import type { Container, Pod, ResourceRequirements, Volume } from "../../base/api/pod.ts";
+import type { Container, Pod, PodSpec, ResourceRequirements, Volume } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { shorten } from "../decode/decode.ts";
@@ -18,7 +18,7 @@ export function findPodNotes(pod: Field<Pod>, isLenient: boolean): SupportNote[]
     ...findUnsupported(pod, isLenient),
     ...[...containers, spec].flatMap((owner) => findFractionalBytes(owner as Field<ResourceOwner>)),
     ...findForeignAnnotations(pod.field("metadata").field("annotations")),
-    ...findOwnAnnotations(pod.field("metadata").field("annotations"), pod.value.spec.volumes ?? []),
+    ...findOwnAnnotations(pod.field("metadata").field("annotations"), pod.value.spec),
     ...containers.flatMap(findShellCommands),
     ...spec.field("volumes").items().flatMap(findDecimalMode),
     ...containers.flatMap(findImageExpression),
@@ -71,7 +71,7 @@ function findForeignAnnotations(annotations: Annotations): SupportNote[] {
 }
 
 /** Annotations of kubelet-ts that are misspelt or malformed. */
-function findOwnAnnotations(annotations: Annotations, volumes: readonly Volume[]): SupportNote[] {
+function findOwnAnnotations(annotations: Annotations, spec: PodSpec): SupportNote[] {
   const names = POD_ANNOTATIONS.map(({ name }) => name);
   return annotations.entries().flatMap(([key, annotation]) => {
     if (!key.startsWith(ANNOTATION_PREFIX)) return [];
@@ -79,7 +79,7 @@ function findOwnAnnotations(annotations: Annotations, volumes: readonly Volume[]
     if (format !== undefined) {
       return annotation.note(`must be ${format} (found ${JSON.stringify(annotation.value.slice(0, 60))})`);
     }
-    if (names.includes(key)) return findWrongVolumes(key, annotation, volumes);
+    if (names.includes(key)) return findWrongNames(key, annotation, spec);
     const ofOurs = (name: string) => name.slice(ANNOTATION_PREFIX.length);
     const nearest = nearestName(ofOurs(key), names.map(ofOurs));
     const hint =
@@ -90,27 +90,27 @@ function findOwnAnnotations(annotations: Annotations, volumes: readonly Volume[]
   });
 }
 
-/** Volumes that an annotation names, and that the pod lacks or that are of another kind: it has no effect on them. */
-function findWrongVolumes(key: string, annotation: Field<string>, volumes: readonly Volume[]): SupportNote[] {
-  const { named, sources } = POD_ANNOTATIONS.find(({ name }) => name === key)?.volumes ?? {
-    named: () => [],
-    sources: [],
+/** Volumes and containers that an annotation names in vain: the pod lacks them, or the volume is of another kind. */
+function findWrongNames(key: string, annotation: Field<string>, { volumes = [], ...spec }: PodSpec): SupportNote[] {
+  const known = POD_ANNOTATIONS.find(({ name }) => name === key);
+  const missing = (what: string, name: string, names: readonly string[]) => {
+    const nearest = nearestName(name, names);
+    const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+    return annotation.note(`the pod has no ${what} "${name}"${hint}`);
   };
-  return named(annotation.value).flatMap((name) => {
+  const { named, sources } = known?.volumes ?? { named: () => [], sources: [] };
+  const ofVolumes = named(annotation.value).flatMap((name) => {
     const volume = volumes.find((one) => one.name === name);
-    if (volume === undefined) {
-      const nearest = nearestName(
-        name,
-        volumes.map((one) => one.name),
-      );
-      return annotation.note(
-        `the pod has no volume "${name}"${nearest === undefined ? "" : `; did you mean "${nearest}"?`}`,
-      );
-    }
+    if (!volume) return missing("volume", name, namesOf(volumes));
     if (sources.some((source) => volume[source])) return [];
     return annotation.note(`has no effect on volume "${name}", which is no ${sources.join(" or ")}`);
   });
+  const containers = namesOf([...(spec.initContainers ?? []), ...spec.containers]);
+  const unknown = (known?.containersIn?.(annotation.value) ?? []).filter((name) => !containers.includes(name));
+  return [...ofVolumes, ...unknown.map((name) => missing("container", name, containers))];
 }
+
+const namesOf = (all: readonly { name: string }[]) => all.map(({ name }) => name);
 
 /** Images that are expressions of a template in quotes, which are text for YAML, or variables of a shell. */
 function findImageExpression(container: Field<Container>): SupportNote[] {

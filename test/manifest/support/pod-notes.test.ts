@@ -140,6 +140,7 @@ describe("annotations of kubelet-ts", () => {
     ["kubelet-ts.io/fill-volumes", "a, b", "must be names of volumes of the pod, separated by commas"],
     ["kubelet-ts.io/fill-volumes", "dat", 'the pod has no volume "dat"; did you mean "data"?'],
     ["kubelet-ts.io/fill-volumes", "data", 'has no effect on volume "data", which is no persistentVolumeClaim'],
+    ["kubelet-ts.io/image-healthcheck", "aa=liveness", 'the pod has no container "aa"'],
     ["kubelet-ts.io/image-update-lock", "dta/a.lock", 'the pod has no volume "dta"; did you mean "data"?'],
     ["kubelet-ts.io/image-healthcheck", "startup", "must be readiness, liveness, or CONTAINER=KIND"],
     ["kubelet-ts.io/image-healthcheck", "a=liveness,a=readiness", "must be readiness, liveness, or CONTAINER=KIND"],
@@ -163,6 +164,7 @@ describe("annotations of kubelet-ts", () => {
       "kubelet-ts.io/ip": "10.1.2.3",
       "kubelet-ts.io/max-container-restart-period": "30s",
       "kubelet-ts.io/image-update-lock": "data/a.lock",
+      "kubelet-ts.io/image-healthcheck": "liveness,a=readiness",
       "example.com/kubelet-ts": "x",
     };
     expect(warningsOf({ annotations })).toEqual([]);
