@@ -158,7 +158,10 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   }
   const notBegun = explainNotBegun(pod);
   if (notBegun) yield notBegun;
-  const isPending = status.phase === "Pending" && !hasCondition(status, "PodReadyToStartContainers");
+  // One that runs already is set up again after an edit.
+  const isPending =
+    (status.phase === "Pending" && !hasCondition(status, "PodReadyToStartContainers")) ||
+    (status.phase === "Running" && isBeingSetUp(pod));
   const last = (reason: string) => events.findLast((event) => event.reason === reason);
   const mount = last("FailedMount");
   const stuck = statusesOf(pod.status).find(waitsForVolume);

@@ -356,6 +356,14 @@ test("a container that only waits is left out where another one has a cause", ()
   expect(condition).toStartWith("Initialized is False");
 });
 
+test("a pod that ran before its edit is explained with what keeps its sandbox", () => {
+  const given = noSandbox("Error response from daemon: network nonet not found");
+  const conditions = [{ type: "PodReadyToStartContainers", status: "False" as const }];
+  const status = { phase: "Running" as const, conditions };
+  const edited = shown({ mains: [waitingFor("ContainerCreating", "Failed to create pod sandbox")], status });
+  expect(explainOf(edited, given).causes).toMatchObject([{ subject: "pod", fix: says("docker network create") }]);
+});
+
 test("a ready pod is explained with why it was restarted a short time ago", () => {
   const events = [unhealthy("Liveness probe failed: HTTP probe failed with statuscode: 500"), killed(PROBE_FAILED)];
   const mains = [has("app", running, { ready: true, restartCount: 2, lastState: ended("Error", 137) })];
