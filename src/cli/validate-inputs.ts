@@ -327,6 +327,7 @@ function findNodeRefusals(candidates: readonly NodeCandidate[], rules: NodeRules
   const pods = candidates.filter(({ pod, isDaemon }) => !isDaemon || matchesNode(pod, rules.nodeName, labels));
   const own = new Map(pods.map((one) => [one, findOwnRefusal(one.pod, one.path, rules)]));
   const { rejections } = admitPods({
+    earlier: new Map(),
     pods: pods
       .filter((one) => own.get(one) === undefined)
       .flatMap((one) => [one, ...toReplicas(one, rules.maxPods).map((pod) => ({ ...one, pod }))])

@@ -16,7 +16,7 @@ import type {
 import type { PodNetworks } from "../base/model/pod-networks.ts";
 import type { ContainerId, ContainerLimits } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { describeNetwork } from "../plan/pod-network.ts";
+import { computeUserNetworks, describeNetwork } from "../plan/pod-network.ts";
 import { PodStepError } from "../plan/waiting-reasons.ts";
 import { toContainerCreateBody, toSandboxCreateBody, toUpdateBody } from "./create-bodies.ts";
 import type { ContainerCreateBody } from "./engine/container-create-body.ts";
@@ -61,6 +61,16 @@ export class DockerPods implements PodEngine {
     this.#owner = deps.owner;
     this.#clock = deps.clock;
     this.#deps = deps;
+  }
+
+  async checkNetworks(pod: Pod, signal: AbortSignal): Promise<void> {
+    const wanted = computeUserNetworks(pod);
+    if (wanted.length === 0) return;
+    const names = new Set((await this.#client.listNetworks({ signal })).map(({ Name }) => Name));
+    const missing = wanted.find((name) => !names.has(name));
+    if (missing === undefined) return;
+    const error = new DockerError(404, `GET /networks/${missing}`, `network ${missing} not found`);
+    throw new PodStepError("FailedCreatePodSandBox", toSandboxFailure(pod, "failed to create a sandbox for", error));
   }
 
   startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox> {

@@ -109,8 +109,17 @@ export class BlockedPods {
 export interface PodRules {
   /** Revision hashes, QoS class and the like of one pod. @throws Error when the pod cannot run on this engine */
   toPodRevision(desired: DesiredPod, state: DesiredState): PodRevision;
-  /** Which of these pods the node refuses. @param running pods that were admitted before */
-  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission;
+  /**
+   * Which of these pods the node refuses.
+   * @param running pods that were admitted before
+   * @param earlier manifests of before, of those that were edited
+   */
+  admit(
+    pods: readonly DesiredPod[],
+    running: ReadonlySet<PodUID>,
+    isComplete: boolean,
+    earlier: ReadonlyMap<PodUID, DesiredPod>,
+  ): Admission;
   /** Why a pod that does not run yet is not assigned to the node; undefined: it is. */
   holdOf(desired: DesiredPod): string | undefined;
   /** Whether two pods cannot run at the same time, e.g. by a common host port: the later one waits for the end of the other. */
@@ -123,6 +132,8 @@ interface AdmissionInput {
   /** Pods of which the engine has containers. */
   observed: Iterable<PodUID>;
   evictions: ReadonlyMap<PodUID, Rejection>;
+  /** The manifest of a running pod before its edit; undefined: it was not edited. */
+  earlierOf: (desired: DesiredPod) => DesiredPod | undefined;
   isComplete: boolean;
   rules: Pick<PodRules, "admit" | "holdOf">;
 }
@@ -147,8 +158,13 @@ export function decideAdmission(input: AdmissionInput): Admission & { held: Read
     const uid = one.pod.metadata.uid!;
     return !evictions.has(uid) && !held.has(uid) && !hasEnded(one, workers);
   });
-  const { rejections, resizes } = input.rules.admit(candidates, running, input.isComplete);
-  return { held, rejections: new Map([...rejections, ...evictions]), resizes };
+  const earlier = new Map<PodUID, DesiredPod>();
+  for (const one of candidates) {
+    const before = input.earlierOf(one);
+    if (before) earlier.set(one.pod.metadata.uid!, before);
+  }
+  const admission = input.rules.admit(candidates, running, input.isComplete, earlier);
+  return { ...admission, held, rejections: new Map([...admission.rejections, ...evictions]) };
 }
 
 /**

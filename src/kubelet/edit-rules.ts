@@ -41,20 +41,20 @@ import { computeAppArmorProfile, computeSeccompProfile } from "../plan/security-
 /** One revision of one pod, as a pod worker runs it. */
 export interface PodRevision {
   pod: Pod;
-  /** `DesiredPod.revision`. */
-  manifestRevision: string;
+  /** Its source. */
+  desired: DesiredPod;
   objects: ObjectIndex;
   hashes: PodHashes;
   qosClass: QOSClass;
   options: PodPlanOptions;
   /** Changes when a finished pod has to run again. */
   runRevision: string;
-  imagePins?: DesiredPod["imagePins"];
-  claims?: DesiredPod["claims"];
   /** Changes when files made from ConfigMaps, Secrets or metadata may have to be written again. */
   objectsRevision: string;
   /** Some ConfigMaps or Secrets of the pod may not be known yet; see {@link toTentativeRevision}. */
   isTentative?: true;
+  /** An edit is being prepared: it is to take the place of this revision. */
+  isToBeReplaced?: true;
   extraConditions?: readonly { type: string; status: "True" | "False"; reason?: string; message?: string }[];
 }
 
@@ -78,7 +78,7 @@ export function toPodRevision(
   options: KubeletOptions,
   node: NodeInfo,
 ): PodRevision {
-  const { pod, imagePins, claims } = desired;
+  const { pod, imagePins } = desired;
   const { configMaps, secrets, unreadSecrets } = state;
   const pinned = withPinnedImages(pod, imagePins);
   const containers = containersOf(pinned.spec);
@@ -104,11 +104,9 @@ export function toPodRevision(
   const notices = state.notices?.get(pod.metadata.uid ?? "") ?? [];
   return {
     pod,
-    manifestRevision: desired.revision,
+    desired,
     objects: { configMaps, secrets, ...(unreadSecrets && { unreadSecrets }) },
     hashes,
-    ...(imagePins && { imagePins }),
-    ...(claims && { claims }),
     qosClass: own.qosClass,
     options: {
       maxBackOffMs: maxBackOffMs(pod, options.crashLoopBackOffMaxMs),
@@ -159,10 +157,57 @@ export function toTentativeRevision(revision: PodRevision, snapshot: PodSnapshot
   };
 }
 
+/**
+ * The revision that a pod of an earlier process runs, as far as this process knows it: containers of another revision than
+ * `next` count as they are, without the probes and limits that they may not have had. Pure.
+ */
+export function toRunningRevision(next: PodRevision, snapshot: PodSnapshot): PodRevision {
+  const { pod, hashes } = next;
+  const [sandbox] = snapshot.sandboxes;
+  const running = new Map(
+    allContainersOf(pod.spec).flatMap(({ name }): [string, string][] => {
+      const [newest] = attemptsOf(snapshot, name);
+      return newest ? [[name, newest.hash]] : [];
+    }),
+  );
+  const isAsBefore = (name: string) => running.get(name) === hashes.containers.get(name);
+  const withoutProbes = <T extends Container>(container: T): T => {
+    const { livenessProbe: _, readinessProbe: __, startupProbe: ___, ...others } = container;
+    return isAsBefore(container.name) ? container : (others as T);
+  };
+  const { initContainers } = pod.spec;
+  const spec = {
+    ...pod.spec,
+    containers: pod.spec.containers.map(withoutProbes),
+    ...(initContainers && { initContainers: initContainers.map(withoutProbes) }),
+  };
+  return {
+    ...next,
+    pod: { ...pod, spec },
+    hashes: {
+      ...hashes,
+      sandbox: sandbox?.hash ?? hashes.sandbox,
+      ...(sandbox?.initHash !== undefined && { init: sandbox.initHash }),
+      containers: new Map([...hashes.containers, ...running]),
+      limits: new Map([...hashes.limits].filter(([name]) => isAsBefore(name))),
+    },
+  };
+}
+
 /** The revision of a pod that keeps its resources: a condition says why. */
 export const withPendingResize = (revision: PodRevision, { reason, message }: PendingResize): PodRevision => ({
   ...revision,
   extraConditions: [...(revision.extraConditions ?? []), { type: "PodResizePending", status: "True", reason, message }],
+});
+
+/** The revision of a pod whose edit waits: a condition says why. @param isPreparing it has not failed so far */
+export const withPendingEdit = (revision: PodRevision, message: string, isPreparing: boolean): PodRevision => ({
+  ...revision,
+  ...(isPreparing && { isToBeReplaced: true }),
+  extraConditions: [
+    ...(revision.extraConditions ?? []).filter(({ type }) => type !== "ManifestLive"),
+    { type: "ManifestLive", status: "False", reason: "EditPending", message },
+  ],
 });
 
 export const pendingResizeOf = (revision: PodRevision | undefined) =>

@@ -10,6 +10,7 @@ import type { PodEnd } from "../plan/pod-plan.ts";
 import type { PendingResize } from "../plan/pod-resources.ts";
 import { BlockedPods, decideAdmission, type PodRules } from "./blocked-pods.ts";
 import { mayLackObjects, type PodRevision, toTentativeRevision, withPendingResize } from "./edit-rules.ts";
+import { PendingEdits } from "./pending-edits.ts";
 import type { PodCache } from "./pod-cache.ts";
 import type { PodManager } from "./pod-manager.ts";
 import type { PodRecords } from "./pod-records.ts";
@@ -42,6 +43,7 @@ export class Kubelet {
   readonly #workers: PodWorkers;
   readonly #blocked: BlockedPods;
   readonly #statusStore: PodStatusStore;
+  readonly #edits: PendingEdits;
   /** Arguments of the last {@link setDesired}. */
   #submitted: [state: DesiredState, isComplete: boolean] | undefined;
   #isStopped = false;
@@ -54,7 +56,9 @@ export class Kubelet {
     this.#statusStore = new PodStatusStore(worker.clock);
     this.#blocked = new BlockedPods({ ...worker, records });
     this.#workers = new PodWorkers({ ...deps, statuses: this.#statusStore });
+    this.#edits = new PendingEdits({ ...worker, records });
     revisions.changes.add(() => this.refresh());
+    this.#edits.changes.add(() => this.#reconcile());
     this.#cache.changes.add((uid) => this.#onObserved(uid));
     this.#workers.gone.add((uid) => this.#onGone(uid));
     watcher.resyncs.add(() => {
@@ -172,6 +176,7 @@ export class Kubelet {
     this.#isStopped = true;
     this.#deps.watcher.stop();
     for (const worker of this.#workers.values()) worker.detach();
+    this.#edits.stop();
   }
 
   get desiredPods(): readonly DesiredPod[] {
@@ -249,11 +254,13 @@ export class Kubelet {
     const undesired = [...this.#workers.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
     for (const worker of this.#workers.dependencies.removable(undesired)) this.#workers.remove(worker, this.#desired);
     this.#workers.removePredecessors(this.#desired.pods);
-    const { held, rejections, resizes } = decideAdmission({
+    if (this.#mayRemoveOrphans) this.#edits.prune(desiredUids);
+    const { held, rejections, resizes, refusedEdits } = decideAdmission({
       desired: this.#desired.pods,
       workers: this.#workers.byUid,
       observed: this.#cache.uids(),
       evictions: this.#blocked.evictions,
+      earlierOf: (desired) => this.#earlierOf(desired),
       isComplete: this.#mayRemoveOrphans,
       rules: this.#deps.rules,
     });
@@ -265,11 +272,25 @@ export class Kubelet {
       const hold = held.get(uid);
       if (hold !== undefined) this.#blocked.hold(desired, hold);
       else if (rejection) this.#reject(desired, rejection, removing);
+      else if (refusedEdits.has(uid)) this.#keep(desired, refusedEdits.get(uid)!);
       else this.#syncPod(desired, resizes.get(uid), removing);
     }
     this.#workers.removeDescribed(this.#desired);
     this.#removeOrphans();
     this.#statusStore.changed();
+  }
+
+  /** A pod whose edit the node refuses runs on by its earlier manifest. */
+  #keep(desired: DesiredPod, why: Rejection): void {
+    const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
+    const before = this.#earlierOf(desired) ?? desired;
+    worker.setRevision(this.#edits.refuse(worker, this.#deps.rules.toPodRevision(before, this.#desired), why));
+    this.#workers.halts.apply(worker);
+  }
+
+  #earlierOf(desired: DesiredPod): DesiredPod | undefined {
+    const ref = podRefOf(desired.pod);
+    return this.#edits.earlierOf(desired, this.#workers.get(ref.uid), this.#cache.get(ref));
   }
 
   /** Gives an admitted pod its revision, unless it has to wait for a terminating pod. */
@@ -287,10 +308,12 @@ export class Kubelet {
       revision = this.#deps.rules.toPodRevision(pending ? { ...desired, pod: pending.pod } : desired, this.#desired);
       if (pending) revision = withPendingResize(revision, pending);
     } catch (error) {
-      return this.#reject(desired, { reason: "Unsupported", message: (error as Error).message }, removing);
+      const why = { reason: "Unsupported", message: (error as Error).message };
+      return this.#earlierOf(desired) ? this.#keep(desired, why) : this.#reject(desired, why, removing);
     }
     const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
-    worker.setRevision(isTentative ? toTentativeRevision(revision, worker.snapshot) : revision);
+    const next = isTentative ? toTentativeRevision(revision, worker.snapshot) : revision;
+    worker.setRevision(this.#edits.select(worker, next, (kept) => this.#deps.rules.toPodRevision(kept, this.#desired)));
     this.#workers.halts.apply(worker);
   }
 

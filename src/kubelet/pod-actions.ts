@@ -536,7 +536,7 @@ function retryDelayMs({ reason, retryAfterMs = START_RETRY_MS }: PodStepError): 
 const toStepError = (error: unknown, reason: WaitingReasonName): PodStepError =>
   error instanceof PodStepError ? error : new PodStepError(reason, messageOf(error), { cause: error });
 
-const toPodRequest = ({ pod, objects, hashes, imagePins }: PodRevision): PodRequest => ({
+export const toPodRequest = ({ pod, objects, hashes, desired: { imagePins } }: PodRevision): PodRequest => ({
   pod,
   objects,
   ...(imagePins && { imagePins }),

@@ -1,4 +1,5 @@
 import type { PodCondition } from "../base/api/pod.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { StoredMap } from "../base/model/persisted.ts";
@@ -28,12 +29,15 @@ export type StoredEvictions = readonly (readonly [PodUID, Omit<Eviction, "since"
 /** With the times of their transitions. */
 type StoredConditions = readonly (readonly [PodUID, readonly PodCondition[]])[];
 
+export type StoredManifests = readonly (readonly [PodUID, DesiredPod])[];
+
 interface PodRecordFiles {
   conditions: Persisted<StoredConditions>;
   completions: Persisted<Record<PodUID, Completion>>;
   podCleanup: Persisted<readonly PodToCleanUp[]>;
   shutdownTerminated: Persisted<ContainerId[]>;
   evictions: Persisted<StoredEvictions>;
+  earlierManifests: Persisted<StoredManifests>;
 }
 
 /** Records of pods that outlive a restart of the kubelet; the rest is read from their containers. */
@@ -58,6 +62,9 @@ export class PodRecords {
   /** The last conditions of each pod: one that is as before our restart keeps the time of its transition. */
   readonly conditions: StoredMap<PodUID, readonly PodCondition[], StoredConditions>;
 
+  /** Manifests that pods run, while their edit waits or is refused. */
+  readonly earlierManifests: StoredMap<PodUID, DesiredPod, StoredManifests>;
+
   constructor(files: PodRecordFiles) {
     this.completions = new StoredMap(files.completions, Object.entries, Object.fromEntries);
     this.cleanup = new StoredMap(
@@ -75,6 +82,7 @@ export class PodRecords {
       (stored) => stored.map(([uid, eviction]) => [uid, { ...eviction, since: new Date(eviction.since) }]),
       (all) => [...all].map(([uid, eviction]) => [uid, { ...eviction, since: eviction.since.toISOString() }]),
     );
+    this.earlierManifests = new StoredMap(files.earlierManifests);
     this.conditions = new StoredMap(files.conditions, (stored) => stored.filter(([uid]) => this.cleanup.has(uid)));
   }
 }

@@ -1,4 +1,4 @@
-import type { Pod } from "../base/api/pod.ts";
+import type { Container, Pod } from "../base/api/pod.ts";
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
 import type { ContainerRequest, ImageInfo, PodEngine } from "../base/model/container-engine.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
@@ -9,6 +9,7 @@ import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
 import { podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
 import type {
+  EditRequest,
   KillContainerRequest,
   PodRequest,
   PodServices,
@@ -18,7 +19,7 @@ import type { ContainerId, ContainerLimits, ContainerSnapshot } from "../base/mo
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { NodeAllocatable } from "../plan/downward-api.ts";
-import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
+import { type EnvironmentFacts, expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import { pinImage } from "../plan/image-updates.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
 import { asksForEngineNetwork, computeUserNetworks } from "../plan/pod-network.ts";
@@ -66,6 +67,8 @@ export class PodRuntimeManager implements PodServices {
   readonly #gate = new ConcurrencyLimit(MAX_ENGINE_CALLS);
   /** Between pullImage and startContainer of the same request. */
   readonly #pulled = new WeakMap<StartContainerRequest, ImageInfo>();
+  /** Images of edits: pulled once, before the containers of the earlier revision stop. */
+  readonly #pulledAhead = new WeakMap<Container, ImageInfo>();
 
   constructor(node: RuntimeNode, parts: RuntimeParts) {
     this.#node = node;
@@ -127,11 +130,52 @@ export class PodRuntimeManager implements PodServices {
     await this.#parts.sandboxes.stop(id, graceSeconds, signal);
   }
 
+  async prepareEdit({ isNewSandbox, containers, ...request }: EditRequest, signal: AbortSignal): Promise<void> {
+    const { sandboxes, pods, volumes } = this.#parts;
+    const { pod } = request;
+    if (isNewSandbox && !(await sandboxes.usesPlugin(pod))) await pods.checkNetworks(pod, signal);
+    await this.#findRuntimeHandler(pod, "CreateContainerError");
+    await volumes.check(pod, request.objects, signal);
+    for (const container of containers) {
+      // A file of another container of the pod is made when that one runs.
+      const env = container.env?.filter(({ valueFrom }) => !valueFrom?.fileKeyRef);
+      this.#resolveEnvironment({ ...request, container: { ...container, ...(env && { env }) } });
+      const image = await this.#ensureImage(request, container, signal).catch((error: unknown) => {
+        if (!(error instanceof PodStepError)) throw error;
+        const { reason, message, retryAfterMs } = error;
+        const text = `image ${JSON.stringify(container.image)} of container ${container.name}: ${message}`;
+        throw new PodStepError(reason, text, { retryAfterMs, cause: error });
+      });
+      this.#pulledAhead.set(container, image);
+    }
+  }
+
   async pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void> {
-    const { pod, objects, imagePins } = request;
+    const { container } = request;
+    const ahead = this.#pulledAhead.get(container);
+    this.#pulledAhead.delete(container);
+    this.#pulled.set(request, ahead ?? (await this.#ensureImage(request, container, signal)));
+  }
+
+  #ensureImage({ pod, objects, imagePins }: PodRequest, container: Container, signal: AbortSignal) {
     const pullSecrets = resolvePullSecrets(pod, objects);
-    const container = pinImage(request.container, imagePins);
-    this.#pulled.set(request, await this.#parts.images.ensureImage(pod, container, { pullSecrets }, signal));
+    return this.#parts.images.ensureImage(pod, pinImage(container, imagePins), { pullSecrets }, signal);
+  }
+
+  #resolveEnvironment(
+    { pod, container, objects, podIps }: Pick<StartContainerRequest, "pod" | "container" | "objects" | "podIps">,
+    readEnvFile?: EnvironmentFacts["readEnvFile"],
+  ) {
+    const { serviceEnvironmentOf, info: node, allocatable } = this.#node;
+    return resolveEnvironment(pod, container, {
+      objects,
+      podIps: pod.spec.hostNetwork ? [node.ip] : podIps,
+      hostIp: node.ip,
+      node,
+      allocatable,
+      ...(serviceEnvironmentOf && { readServiceEnvironment: () => serviceEnvironmentOf(pod) }),
+      ...(readEnvFile && { readEnvFile }),
+    });
   }
 
   async startContainer(
@@ -238,20 +282,11 @@ export class PodRuntimeManager implements PodServices {
     image: ImageInfo,
     signal: AbortSignal,
   ): Promise<ContainerRequest> {
-    const { options, serviceEnvironmentOf, info: node, allocatable, engine, recorder } = this.#node;
+    const { options, info: node, engine, recorder } = this.#node;
     const { files, volumes } = this.#parts;
-    const { pod, container, objects } = request;
-    const podIps = pod.spec.hostNetwork ? [node.ip] : request.podIps;
+    const { pod, container } = request;
     const inputs = await files.readContainerInputs(pod, container, volumes);
-    const resolved = resolveEnvironment(pod, container, {
-      objects,
-      podIps,
-      hostIp: node.ip,
-      node,
-      allocatable,
-      ...(serviceEnvironmentOf && { readServiceEnvironment: () => serviceEnvironmentOf(pod) }),
-      readEnvFile: inputs.readEnvFile,
-    });
+    const resolved = this.#resolveEnvironment(request, inputs.readEnvFile);
     for (const warning of resolved.warnings) recorder.record(podRefOf(pod), warning);
     const { command, args } = expandCommand(container, resolved.env);
     const mounts = await volumes.mountsFor(pod, container, resolved.env, signal);

@@ -128,6 +128,7 @@ export class PodWorker {
   }
 
   get rollout(): RolloutProgress {
+    if (this.revision?.isToBeReplaced) return "pending";
     return this.#status.progressOf(this.revision, this.snapshot, this.#end !== undefined);
   }
 

@@ -55,7 +55,7 @@ class RolloutManager {
     this.#stored = new StoredMap(deps.file);
     this.#trials = new PodTrials(
       deps.clock,
-      ({ ref, revision }) => revision?.manifestRevision === this.#entries.get(ref.uid)?.applied.revision,
+      ({ ref, revision }) => revision?.desired.revision === this.#entries.get(ref.uid)?.applied.revision,
     );
   }
 

@@ -76,6 +76,7 @@ const NOTICES: Readonly<Record<string, string>> = {
   Unclaimed: "its source is no longer configured",
   RolledBack: "the last edit was rolled back",
   RolloutPaused: "the rollout of an edit is paused",
+  EditPending: "an edit is not in force",
 };
 
 /** From the condition `ManifestLive`, which is False while the pod does not run its newest manifest. */

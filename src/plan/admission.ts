@@ -53,6 +53,8 @@ interface AdmissionInput {
   held: ReadonlyMap<PodUID, Pod>;
   /** Resources of running pods that are not in `held`, from before this process; without an entry: what they ask for. */
   allocations: ReadonlyMap<PodUID, PodAllocation>;
+  /** Manifests of before, of running pods that were edited. */
+  earlier: ReadonlyMap<PodUID, DesiredPod>;
   node: AdmissionNode;
 }
 
@@ -61,6 +63,8 @@ export interface Admission {
   rejections: ReadonlyMap<PodUID, Rejection>;
   /** Running pods that keep their resources, because the node cannot give them those of their edit. */
   resizes: ReadonlyMap<PodUID, PendingResize>;
+  /** Running pods that run on by their earlier manifest, because the node refuses the edit. */
+  refusedEdits: ReadonlyMap<PodUID, Rejection>;
 }
 
 interface Resource {
@@ -98,22 +102,23 @@ function resourcesOf({ spec }: Pod): Resource[] {
  * keeps its own.
  * Source: the kubelet's GeneralPredicates, CriticalPodAdmissionHandler, canResizePod.
  */
-export function admitPods({ pods, running, held, allocations, node }: AdmissionInput): Admission {
+export function admitPods({ pods, running, held, allocations, earlier, node }: AdmissionInput): Admission {
   const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
   const rank = (desired: DesiredPod) => (isCriticalPod(desired.pod) ? 0 : running.has(uidOf(desired)) ? 1 : 2);
   const ordered = pods.map((desired, index) => ({ desired, index, rank: rank(desired) }));
   ordered.sort((a, b) => a.rank - b.rank || compareAge(a.desired, b.desired) || a.index - b.index);
 
   const rejections = new Map<PodUID, Rejection>();
+  const refusedEdits = new Map<PodUID, Rejection>();
   const resized: Resized[] = [];
   const taken = new Taken();
   // Ports in use count first, in any order: no pod loses its port to another.
   for (const desired of pods) {
     const uid = uidOf(desired);
-    if (running.has(uid)) taken.addPorts(uid, held.get(uid) ?? desired.pod);
+    if (running.has(uid)) taken.addPorts(uid, held.get(uid) ?? earlier.get(uid)?.pod ?? desired.pod);
   }
   let isPreempted = false;
-  const place = (desired: DesiredPod) => {
+  const judge = (desired: DesiredPod) => {
     const uid = uidOf(desired);
     const pod = running.has(uid) ? asAllocated(desired.pod, held.get(uid), allocations.get(uid)) : desired.pod;
     const rejection =
@@ -121,8 +126,17 @@ export function admitPods({ pods, running, held, allocations, node }: AdmissionI
       rejectForPorts(uid, pod, taken) ??
       // Labels count when a pod is scheduled: a pod that runs is not stopped when they change.
       ((desired.isBound || desired.isFromTemplate) && running.has(uid) ? undefined : rejectForNode(desired, node));
+    return { desired, pod, rejection };
+  };
+  const place = (newest: DesiredPod) => {
+    const uid = uidOf(newest);
+    const verdict = judge(newest);
+    const before = running.has(uid) ? earlier.get(uid) : undefined;
+    const kept = verdict.rejection && before && judge(before);
+    if (verdict.rejection && kept && !kept.rejection) refusedEdits.set(uid, verdict.rejection);
+    const { desired, pod, rejection } = kept ?? verdict;
     if (rejection) {
-      rejections.set(uid, rejection);
+      rejections.set(uid, verdict.rejection!);
       return;
     }
     taken.add(uid, pod);
@@ -132,7 +146,7 @@ export function admitPods({ pods, running, held, allocations, node }: AdmissionI
   for (const { desired, rank } of ordered) if (rank < 2) place(desired);
   const resizes = settleResizes(resized, taken, node);
   for (const { desired, rank } of ordered) if (rank === 2) place(desired);
-  return { rejections, resizes };
+  return { rejections, resizes, refusedEdits };
 }
 
 /** The older one first. Source: the kubelet's `PodsByCreationTime`. */
@@ -345,13 +359,22 @@ export class NodeAdmission {
     this.#node = { ...this.#node, labels };
   }
 
-  /** @param isComplete these are all pods: what others held is forgotten */
-  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission {
+  /**
+   * @param earlier manifests of before, of running pods that were edited
+   * @param isComplete these are all pods: what others held is forgotten
+   */
+  admit(
+    pods: readonly DesiredPod[],
+    running: ReadonlySet<PodUID>,
+    isComplete: boolean,
+    earlier: ReadonlyMap<PodUID, DesiredPod> = new Map(),
+  ): Admission {
     const admission = admitPods({
       pods,
       running,
       held: this.#held,
       allocations: this.#allocations,
+      earlier,
       node: this.#node,
     });
     const before = this.#held;
@@ -363,7 +386,8 @@ export class NodeAdmission {
         isChanged = this.#allocations.delete(uid) || isChanged;
         continue;
       }
-      const given = admission.resizes.get(uid)?.pod ?? pod;
+      const kept = admission.refusedEdits.has(uid) ? earlier.get(uid)?.pod : undefined;
+      const given = admission.resizes.get(uid)?.pod ?? kept ?? pod;
       this.#held.set(uid, given);
       if (given !== before.get(uid)) isChanged = this.#setAllocation(uid, allocationOf(given)) || isChanged;
     }

@@ -26,12 +26,13 @@ test("ended pods that never run again request no resources", () => {
     ],
     workers: new Map(Object.entries(phases).map(([uid, phase]) => [uid, worker(phase)] as const)) as never,
     observed: [],
+    earlierOf: () => undefined,
     evictions: new Map(),
     isComplete: true,
     rules: {
       admit: (pods) => {
         asked.push(...pods.map(({ pod }) => pod.metadata.uid!));
-        return { rejections: new Map(), resizes: new Map() };
+        return { rejections: new Map(), resizes: new Map(), refusedEdits: new Map() };
       },
       holdOf: () => undefined,
     },

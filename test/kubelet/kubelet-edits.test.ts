@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
+import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named, toPodRevision } from "../support/kubelet-world.ts";
 
@@ -153,6 +154,120 @@ test("an edit that changes the QoS class is an event", async () => {
   expect(world.recorder.events).toContainEqual(
     "web-node1 QOSClassChanged QoS class changes from BestEffort to Burstable: the pod starts again in a new sandbox",
   );
+});
+
+describe("an edit that cannot start costs no running pod", () => {
+  const web = (image: string, metadata: Partial<Pod["metadata"]> = {}) =>
+    named("web", { containers: [aContainer({ image })] }, metadata);
+  const runs = (image: string) =>
+    expect(world.engine.find("web-node1", "app")).toMatchObject({ container: { image, state: "running" } });
+  const pendingEdit = () => world.statusOf("web")?.conditions?.find(({ reason }) => reason === "EditPending")?.message;
+  const fails = (times: number, message = "no such image") =>
+    world.engine.failures.set("prepare app", { error: new PodStepError("ErrImagePull", message), times });
+
+  test("its image cannot be pulled: the pod runs on, says why, and takes the edit once it can", async () => {
+    await world.started(web("1"));
+    const id = world.engine.idOf("web-node1", "app");
+    fails(2);
+    world.submit(web("2"));
+    await world.clock.advance(1_000);
+    expect(world.engine.idOf("web-node1", "app")).toBe(id);
+    expect(pendingEdit()).toBe("the edit waits, and the pod runs on by its earlier manifest: no such image");
+    expect(world.recorder.events.filter((event) => event.includes("EditPending"))).toHaveLength(1);
+    await world.clock.advance(20_000);
+    runs("2");
+    expect(pendingEdit()).toBeUndefined();
+  });
+
+  test("another edit takes its place, also the one back", async () => {
+    await world.started(web("1"));
+    const id = world.engine.idOf("web-node1", "app");
+    fails(1000);
+    world.submit(web("2"));
+    await world.clock.advance(1_000);
+    world.want(web("1"));
+    await world.clock.advance(1_000);
+    expect(pendingEdit()).toBeUndefined();
+    expect(world.engine.idOf("web-node1", "app")).toBe(id);
+    world.submit(web("3"));
+    await world.clock.advance(1_000);
+    world.engine.failures.clear();
+    world.submit(web("4"));
+    await world.clock.advance(1_000);
+    runs("4");
+  });
+
+  test("a slow pull is shown, and stops nothing", async () => {
+    await world.started(web("1"));
+    world.engine.takesMs.set("prepare app", 60_000);
+    world.want(web("2"));
+    await world.clock.advance(10_000);
+    runs("1");
+    expect(pendingEdit()).toEndWith("its images are being pulled");
+    expect(world.kubelet.worker("uid-web")!.rollout).toBe("pending");
+    await world.clock.advance(60_000);
+    runs("2");
+  });
+
+  test("a pod that crashed meanwhile starts again by its earlier manifest", async () => {
+    await world.started(web("1"));
+    fails(1000);
+    world.submit(web("2"));
+    await world.clock.advance(1_000);
+    await world.exit("web", "app", 1, 15_000);
+    runs("1");
+  });
+
+  test("the node refuses it", async () => {
+    await world.started(web("1"));
+    const id = world.engine.idOf("web-node1", "app");
+    world.refuses = (pods) =>
+      pods.flatMap(({ pod }) => (pod.spec.containers[0]!.image === "2" ? [pod.metadata.uid!] : []));
+    world.submit(web("2"));
+    await world.clock.advance(1_000);
+    expect(world.engine.idOf("web-node1", "app")).toBe(id);
+    expect(pendingEdit()).toEndWith("manifest: the node refuses it");
+    expect(world.statusOf("web")?.phase).toBe("Running");
+    world.submit(web("3"));
+    await world.clock.advance(1_000);
+    runs("3");
+  });
+
+  test.each([
+    ["made before its start, and refused by the node", true, true],
+    ["made before its start", true, false],
+    ["made while none ran", false, false],
+  ])("a new process keeps the pod too: an edit %s", async (_, isMadeBefore, isRefused) => {
+    await world.started(web("1"));
+    const id = world.engine.idOf("web-node1", "app");
+    if (isRefused) world.refuses = (pods) => pods.map(({ pod }) => pod.metadata.uid!);
+    else fails(1000);
+    if (isMadeBefore) world.submit(web("2"));
+    await world.clock.advance(1_000);
+    expect(world.earlierManifests).toHaveLength(isMadeBefore ? 1 : 0);
+    world.renew();
+    world.kubelet.start();
+    world.submit(web("2"));
+    await world.clock.advance(30_000);
+    expect(world.engine.idOf("web-node1", "app")).toBe(id);
+    expect(pendingEdit()).toStartWith("the edit waits");
+    world.engine.failures.clear();
+    world.refuses = undefined;
+    world.submit(web("3"));
+    await world.clock.advance(1_000);
+    runs("3");
+    expect(world.earlierManifests).toEqual([]);
+  });
+
+  test("a container that does not run has nothing to lose", async () => {
+    await world.started(web("1"));
+    await world.exit("web", "app", 1, 1);
+    await world.exit("web", "app", 1, 1);
+    fails(1000);
+    world.submit(web("2"));
+    await world.clock.advance(1);
+    expect(pendingEdit()).toBeUndefined();
+  });
 });
 
 test("the rollout of an edit is live when the successor runs", async () => {

@@ -54,7 +54,9 @@ function admit(
   const held = new Map((options.held ?? []).map(({ pod }) => [pod.metadata.uid!, pod]));
   const running = new Set([...(options.running ?? []), ...held.keys()]);
   const node = { ...NODE, ...options.node };
-  return Object.fromEntries(admitPods({ pods, running, held, allocations: new Map(), node }).rejections);
+  return Object.fromEntries(
+    admitPods({ pods, running, held, allocations: new Map(), earlier: new Map(), node }).rejections,
+  );
 }
 
 /** A file of allocations; `written` is what it holds. */
@@ -175,6 +177,20 @@ describe("host ports", () => {
     const [a, b] = [desired("a", { hostPort: 80 }), desired("b", { hostPort: 80 })];
     expect(reasons([a, b], { held: [desired("a"), b] })).toEqual({ a: "NodePorts" });
     expect(reasons([a, b], { held: [a, desired("b")] })).toEqual({ b: "NodePorts" });
+  });
+
+  test("a running pod whose edit is refused keeps its place by its earlier manifest, also in a new process", () => {
+    const [a, b, before] = [
+      desired("a", { hostPort: 80 }),
+      desired("b", { hostPort: 80 }),
+      desired("a", { hostPort: 81 }),
+    ];
+    const earlier = new Map([["a", before]]);
+    const running = new Set(["a", "b"]);
+    const input = { running, held: new Map(), allocations: new Map(), earlier, node: NODE };
+    const { rejections, refusedEdits } = admitPods({ ...input, pods: [a, b, desired("c", { hostPort: 81 })] });
+    expect([...rejections.keys()]).toEqual(["c"]);
+    expect(refusedEdits.get("a")?.reason).toBe("NodePorts");
   });
 
   test("no pod is pushed off a port, not even by a critical pod", () => {

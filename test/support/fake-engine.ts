@@ -9,7 +9,7 @@ import type {
   WatchOptions,
 } from "../../src/base/model/container-engine.ts";
 import type { PodRef } from "../../src/base/model/pod-ref.ts";
-import type { PodRequest, PodServices, StartContainerRequest } from "../../src/base/model/pod-services.ts";
+import type { EditRequest, PodRequest, PodServices, StartContainerRequest } from "../../src/base/model/pod-services.ts";
 import type { ContainerLimits, ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
 import { pinImage } from "../../src/plan/image-updates.ts";
 import type { PodStepError } from "../../src/plan/waiting-reasons.ts";
@@ -236,6 +236,12 @@ export class FakeEngine implements PodEngine, PodServices {
     await this.#work("stop");
     this.exit(id);
   }
+
+  async prepareEdit({ containers }: EditRequest): Promise<void> {
+    for (const { name } of containers) await this.#work(`prepare ${name}`);
+  }
+
+  async checkNetworks(): Promise<void> {}
 
   async pullImage({ container }: StartContainerRequest): Promise<void> {
     await this.#work(`pull ${container.name}`);

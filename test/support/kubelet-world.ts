@@ -7,7 +7,7 @@ import type { ImageUpdateManager } from "../../src/kubelet/images/image-update-m
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import { PodCache } from "../../src/kubelet/pod-cache.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
-import { PodRecords, type StoredEvictions } from "../../src/kubelet/pod-records.ts";
+import { PodRecords, type StoredEvictions, type StoredManifests } from "../../src/kubelet/pod-records.ts";
 import type { Completion } from "../../src/kubelet/pod-status-tracker.ts";
 import {
   RevisionSelector,
@@ -26,31 +26,36 @@ import { RecordingLogger, RecordingRecorder } from "./recording-logger.ts";
 
 /** The image names the revision of a container; labels and the like change nothing. */
 export const toPodRevision = (
-  { pod, imagePins, revision: manifestRevision = "" }: Pick<DesiredPod, "pod"> & Partial<DesiredPod>,
+  desired: Pick<DesiredPod, "pod"> & Partial<DesiredPod>,
   state?: Partial<DesiredState>,
-): PodRevision => ({
-  pod,
-  manifestRevision,
-  ...(imagePins && { imagePins }),
-  objects: { configMaps: new Map(), secrets: new Map() },
-  hashes: {
-    sandbox: `sandbox ${pod.spec.hostname ?? ""}`,
-    containers: new Map(allContainersOf(pod.spec).map((c) => [c.name, pinImage(c, imagePins).image!])),
-    limits: new Map(
-      pod.spec.containers.map((c) => [c.name, { ...NO_LIMITS, memoryBytes: Number(c.resources.limits?.memory ?? 0) }]),
-    ),
-  },
-  qosClass: "BestEffort",
-  options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1, minDeadTtlMs: 0 },
-  runRevision: JSON.stringify(pod.spec),
-  objectsRevision: "",
-  extraConditions: (state?.notices?.get(pod.metadata.uid!) ?? []).map(({ reason, message }) => ({
-    type: "ManifestLive",
-    status: "False",
-    reason,
-    message,
-  })),
-});
+): PodRevision => {
+  const { pod, imagePins } = desired;
+  return {
+    pod,
+    desired: { source: "file", origin: "test", revision: "", ...desired },
+    objects: { configMaps: new Map(), secrets: new Map() },
+    hashes: {
+      sandbox: `sandbox ${pod.spec.hostname ?? ""}`,
+      containers: new Map(allContainersOf(pod.spec).map((c) => [c.name, pinImage(c, imagePins).image!])),
+      limits: new Map(
+        pod.spec.containers.map((c) => [
+          c.name,
+          { ...NO_LIMITS, memoryBytes: Number(c.resources.limits?.memory ?? 0) },
+        ]),
+      ),
+    },
+    qosClass: "BestEffort",
+    options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1, minDeadTtlMs: 0 },
+    runRevision: JSON.stringify(pod.spec),
+    objectsRevision: "",
+    extraConditions: (state?.notices?.get(pod.metadata.uid!) ?? []).map(({ reason, message }) => ({
+      type: "ManifestLive",
+      status: "False",
+      reason,
+      message,
+    })),
+  };
+};
 
 /** A desired state of these pods. @param of what they have besides the pod */
 export const stateOf = (
@@ -81,6 +86,7 @@ export class KubeletWorld {
   evictions: StoredEvictions = [];
   conditions: readonly (readonly [string, readonly PodCondition[]])[] = [];
   rollouts: StoredRollouts = [];
+  earlierManifests: StoredManifests = [];
   ephemeralContainers: StoredEphemeralContainers = [];
   oomVerdicts: readonly string[] = [];
   shutdownTerminated: string[] = [];
@@ -115,6 +121,9 @@ export class KubeletWorld {
 
   /** Refusals of the node by uid. */
   rejections = new Map<string, { reason: string; message: string }>();
+
+  /** Uids of the pods that the node refuses now; absent: see {@link rejections}. */
+  refuses: ((pods: readonly DesiredPod[]) => string[]) | undefined;
 
   /** Read by a new kubelet only. */
   formerNodeNames: readonly string[] = [];
@@ -172,6 +181,7 @@ export class KubeletWorld {
       K extends
         | "podCleanup"
         | "conditions"
+        | "earlierManifests"
         | "evictions"
         | "shutdownTerminated"
         | "rollouts"
@@ -218,6 +228,7 @@ export class KubeletWorld {
         podCleanup: kept("podCleanup"),
         evictions: kept("evictions"),
         conditions: kept("conditions"),
+        earlierManifests: kept("earlierManifests"),
         shutdownTerminated: kept("shutdownTerminated"),
       }),
       revisions: new RevisionSelector({
@@ -232,7 +243,18 @@ export class KubeletWorld {
       }),
       rules: {
         toPodRevision,
-        admit: () => ({ rejections: this.rejections, resizes: this.resizes }),
+        admit: (pods, _running, _isComplete, earlier) => {
+          const why = { reason: "No", message: "the node refuses it" };
+          const refused = (this.refuses?.(pods) ?? []).map((uid) => [uid, why] as const);
+          const [refusedEdits, others] = Array.from(["", "others"], (list) =>
+            refused.filter(([uid]) => earlier.has(uid) === (list === "")),
+          );
+          return {
+            rejections: new Map([...this.rejections, ...others!]),
+            resizes: this.resizes,
+            refusedEdits: new Map(refusedEdits),
+          };
+        },
         holdOf: () => this.hold,
         conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
       },

@@ -482,7 +482,9 @@ export class NodeObjects implements ObjectRules {
     }
     return (
       kubelet.desiredPods.some(({ pod, claims }) => usesClaim(pod, claims, metadata)) ||
-      [...kubelet.workers()].some(({ revision }) => revision && usesClaim(revision.pod, revision.claims, metadata))
+      [...kubelet.workers()].some(
+        ({ revision }) => revision && usesClaim(revision.pod, revision.desired.claims, metadata),
+      )
     );
   }
 

@@ -186,6 +186,8 @@ export interface ObservedRuntime {
 
 /** Sandboxes and containers: one method, one step. Each may be repeated: "already so" is success. */
 export interface PodEngine extends ObservedRuntime {
+  /** @throws PodStepError FailedCreatePodSandBox while a network that the pod asks for does not exist */
+  checkNetworks(pod: Pod, signal: AbortSignal): Promise<void>;
   /** @throws PodStepError FailedCreatePodSandBox */
   startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox>;
   /** @throws PodStepError with upstream's reasons: CreateContainerConfigError, CreateContainerError */

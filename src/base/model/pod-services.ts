@@ -29,6 +29,15 @@ export interface StartContainerRequest extends PodRequest {
   podIps: readonly string[];
 }
 
+/** A revision that is to replace the one that runs. */
+export interface EditRequest extends PodRequest {
+  /** Those that stop, and start again. */
+  containers: readonly Container[];
+  isNewSandbox: boolean;
+  /** IPs of the sandbox that runs. */
+  podIps: readonly string[];
+}
+
 export interface KillContainerRequest {
   container: ContainerSnapshot;
   /** Absent for a container without a manifest. */
@@ -42,6 +51,11 @@ export interface PodServices {
   /** Volumes, pod cgroup, sandbox with its network and files. @returns the id of the running sandbox. @throws PodStepError */
   createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId>;
   stopSandbox(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Pulls the images of an edit, and finds what would keep it from starting, while the pod runs as before. Changes nothing of
+   * what runs. @throws PodStepError
+   */
+  prepareEdit(request: EditRequest, signal: AbortSignal): Promise<void>;
   /** Makes sure the image is there: the slow part of a start, which needs no turn. @throws PodStepError */
   pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void>;
   /** Creates and starts. The id is reported as soon as there is one. @throws PodStepError */

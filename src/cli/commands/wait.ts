@@ -1,3 +1,4 @@
+import { notLiveBecause } from "../../base/api/conditions.ts";
 import type { PodCondition } from "../../base/api/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
@@ -47,16 +48,20 @@ async function waitForOne(
   for (;;) {
     const object = await api.findObject(resource, namespace, name);
     const reference = referenceOf(resource, object?.metadata.name ?? name);
-    const rollback = isOfPod ? rollbackOf(object) : undefined;
+    const rollback = isOfPod ? notLiveBecause(statusOf(object), "RolledBack") : undefined;
+    const pending = isOfPod ? notLiveBecause(statusOf(object), "EditPending") : undefined;
     if (rollback !== undefined) return { rolledBack: `the last edit of ${reference} was rolled back: ${rollback}` };
-    if (isMet(object)) return { met: reference };
+    if (isMet(object) && pending === undefined) return { met: reference };
     if (object === undefined && !toBeCreated) {
       // Its error names the nearest name, or the namespace that has one.
       const absent = await api.requireObject(resource, namespace, name).catch((error: unknown) => error);
       if (absent instanceof ApiStatusError) return { problem: absent.message };
       continue;
     }
-    if (Date.now() >= end) return { problem: `timed out waiting for ${text} of ${reference}${hintOf(text, object)}` };
+    if (Date.now() >= end) {
+      const hint = pending === undefined ? hintOf(text, object) : `; ${pending}`;
+      return { problem: `timed out waiting for ${text} of ${reference}${hint}` };
+    }
     await Bun.sleep(Math.min(POLL_MS, Math.max(1, end - Date.now())));
   }
 }
@@ -69,12 +74,6 @@ function hintOf(text: string, object: ApiObject | undefined): string {
   if (types.length === 0) return "; it has no conditions";
   return `; its conditions are ${types.join(", ")}${didYouMean(type, types)}`;
 }
-
-/** Why an earlier revision of the pod runs: its last edit failed. */
-const rollbackOf = (object: ApiObject | undefined): string | undefined =>
-  conditionsOf(object).find(
-    ({ type, status, reason }) => type === "ManifestLive" && status === "False" && reason === "RolledBack",
-  )?.message;
 
 /** The value of `--for`. */
 interface Wanted {
@@ -128,5 +127,6 @@ export function parseFor(text: string | undefined): Wanted {
   );
 }
 
-const conditionsOf = (object: ApiObject | undefined): PodCondition[] =>
-  (object?.status as { conditions?: PodCondition[] } | undefined)?.conditions ?? [];
+const statusOf = (object: ApiObject | undefined) => object?.status as { conditions?: PodCondition[] } | undefined;
+
+const conditionsOf = (object: ApiObject | undefined): PodCondition[] => statusOf(object)?.conditions ?? [];

@@ -349,17 +349,30 @@ class PodAdmission implements PodRules {
     return conflictOverPorts(a, b);
   }
 
-  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission {
+  admit(
+    pods: readonly DesiredPod[],
+    running: ReadonlySet<PodUID>,
+    isComplete: boolean,
+    earlier: ReadonlyMap<PodUID, DesiredPod>,
+  ): Admission {
     const refusals = new Map<PodUID, Rejection>();
-    for (const { pod } of pods) {
-      const uid = pod.metadata.uid ?? "";
-      const refusal = this.#findRefusal(pod, !running.has(uid));
-      if (refusal) refusals.set(uid, refusal);
-    }
+    const refusedEdits = new Map<PodUID, Rejection>();
     // Refused pods take no resources from others.
-    const others = pods.filter(({ pod }) => !refusals.has(pod.metadata.uid ?? ""));
-    const { rejections, resizes } = this.#node.admit(others, running, isComplete);
-    return { rejections: new Map([...rejections, ...refusals]), resizes };
+    const others = pods.flatMap((desired) => {
+      const uid = desired.pod.metadata.uid ?? "";
+      const refusal = this.#findRefusal(desired.pod, !running.has(uid));
+      if (!refusal) return desired;
+      const before = earlier.get(uid);
+      const isKept = before !== undefined && !this.#findRefusal(before.pod, false);
+      (isKept ? refusedEdits : refusals).set(uid, refusal);
+      return isKept ? before : [];
+    });
+    const admission = this.#node.admit(others, running, isComplete, earlier);
+    return {
+      rejections: new Map([...admission.rejections, ...refusals]),
+      resizes: admission.resizes,
+      refusedEdits: new Map([...admission.refusedEdits, ...refusedEdits]),
+    };
   }
 
   #findRefusal(pod: Pod, isNew: boolean): Rejection | undefined {

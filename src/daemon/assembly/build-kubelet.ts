@@ -57,6 +57,7 @@ export function buildKubelet(
     records: new PodRecords({
       completions: openStateFile(context, "completions"),
       conditions: openStateFile(context, "conditions"),
+      earlierManifests: openStateFile(context, "earlier-manifests"),
       podCleanup: openStateFile(context, "pods"),
       shutdownTerminated: openStateFile(context, "cut-off"),
       evictions,

@@ -14,7 +14,7 @@ import type { AssembledKubelet } from "./assemble-kubelet.ts";
 export function buildView({ context, kubelet, feed, volumes, engine }: AssembledKubelet): KubeletView {
   const { node, options, recorder } = context;
   const usagePaths = ({ revision }: PodWorker) =>
-    revision ? volumes.usagePaths(revision.pod, revision.claims, engine.infoIfKnown?.dockerRootDir) : [];
+    revision ? volumes.usagePaths(revision.pod, revision.desired.claims, engine.infoIfKnown?.dockerRootDir) : [];
   return {
     nodeName: () => node.name,
     podsRevision: () => kubelet.podsRevision,

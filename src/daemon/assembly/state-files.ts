@@ -69,6 +69,8 @@ export const STATE_FILES = {
   cordon: durable(v.object({ cordon: v.exactOptional(v.object({ since: timestamp, assigned: texts })) })),
   /** Containers that a shutdown of the node terminated. */
   "cut-off": durable(texts),
+  /** Manifests that pods run, while their edit waits. */
+  "earlier-manifests": durable(v.array(v.tuple([text, storedPod]))),
   "ephemeral-containers": durable(v.array(v.tuple([text, v.array(EphemeralContainerSchema)]))),
   events: volatile(
     v.array(

@@ -154,9 +154,9 @@ export class ImageUpdateManager {
   /** Whether the worker has got the newest manifest of its pod, and the images that it is to run now. */
   #hasWantedImages({ ref, revision }: TriedPod): boolean {
     const pins = new Map(this.#pinsOf(ref.uid));
-    const given = revision?.imagePins ?? new Map<string, ImagePinRef>();
+    const given = revision?.desired.imagePins ?? new Map<string, ImagePinRef>();
     const isSame = given.size === pins.size && [...pins].every(([image, pin]) => given.get(image)?.ref === pin.ref);
-    return isSame && revision !== undefined && revision.manifestRevision === this.#pods.get(ref.uid)?.revision;
+    return isSame && revision !== undefined && revision.desired.revision === this.#pods.get(ref.uid)?.revision;
   }
 
   /** The status of a pod, its revision, or the progress of that changed. */

@@ -117,6 +117,20 @@ export class VolumeManager {
     return failures;
   }
 
+  /** Finds what {@link setUp} would refuse, and changes no volume that is in use. @throws PodStepError FailedMount */
+  async check(pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
+    const directories = this.#directoriesOf(pod);
+    for (const volume of usedVolumes(pod)) {
+      const { plugin, source } = pluginOf(volume);
+      try {
+        await plugin.check?.(source, { pod, name: volume.name, directories }, this.#host, objects);
+      } catch (error) {
+        signal.throwIfAborted();
+        throw new PodStepError("FailedMount", setUpFailure(volume.name, error).message, { cause: error });
+      }
+    }
+  }
+
   /** @throws PodStepError for the first failure; each of the others is an event of the pod */
   #report(pod: Pod, [first, ...others]: readonly VolumeFailure[]): void {
     for (const { message } of others) {

@@ -87,6 +87,8 @@ interface VolumePlugin<Source> {
   directory: string | undefined;
   /** Absent: every volume of this type has that directory. */
   hasDirectory?(source: Source): boolean;
+  /** Finds mistakes that `setUp` would refuse, and changes nothing that is in use. Absent: it refuses none. @throws Error */
+  check?(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex): Promise<unknown>;
   /** To be repeated at any time: what is already so stays. @throws Error with a message for users */
   setUp(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex, signal: AbortSignal): Promise<void>;
   /** Writes its files again from the objects as they are now. @returns whether anything is different */
@@ -129,6 +131,10 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
   hostPath: {
     directory: "local-volume",
     hasDirectory: ({ local }) => local !== undefined,
+    async check({ local: _, ...source }, __, host) {
+      const problem = await host.hostFiles.prepareHostPath(source);
+      if (problem) throw new Error(problem);
+    },
     async setUp({ local, ...source }, volume, host) {
       const problem = await host.hostFiles.prepareHostPath(source);
       if (problem) throw new Error(problem);
@@ -230,6 +236,12 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
 const ownPath = (plugin: string, name: string, directories: PodDirectories) =>
   ({ kind: "path", path: directories.volume(plugin, name), isManaged: true }) as const;
 
+const factsOf = ({ allocatable, clock }: VolumeHost, objects: ObjectIndex) => ({
+  objects,
+  allocatable,
+  now: clock.now(),
+});
+
 /** Volumes whose files we write; containers see them read-only. */
 function filesPlugin(plugin: FileVolumePlugin): VolumePlugin<unknown> {
   const write = async (volume: PodVolume, host: VolumeHost, objects: ObjectIndex): Promise<boolean> => {
@@ -245,12 +257,16 @@ function filesPlugin(plugin: FileVolumePlugin): VolumePlugin<unknown> {
       if (!(await isSetUp(plugin, volume, host)) || !isMountPoint(paths.directory)) throw error;
       return false;
     }
-    const facts = { objects, allocatable: host.allocatable, now: host.clock.now(), ...(tokens && { tokens }) };
-    const content = computeFileVolume(source, pod, facts);
+    const content = computeFileVolume(source, pod, { ...factsOf(host, objects), ...(tokens && { tokens }) });
     return await host.hostFiles.writeFileVolume(paths, content, host.mounter !== undefined);
   };
   return {
     directory: plugin,
+    async check(_, { pod, name }, host, objects) {
+      const source = pod.spec.volumes?.find((one) => one.name === name);
+      const tokens = source && host.cluster && (await fetchTokens(source, pod, host.cluster));
+      if (source) computeFileVolume(source, pod, { ...factsOf(host, objects), ...(tokens && { tokens }) });
+    },
     setUp: async (_, volume, host, objects) => void (await write(volume, host, objects)),
     /** A volume that is not set up yet is left to `setUp`. */
     refresh: async (_, volume, host, objects) =>

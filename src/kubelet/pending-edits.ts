@@ -1,0 +1,211 @@
+import { Listeners } from "../base/concurrency/listeners.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import { allContainersOf } from "../base/model/pod-containers.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import type { PodServices } from "../base/model/pod-services.ts";
+import { isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import type { Rejection } from "../plan/admission.ts";
+import { PodStepError } from "../plan/waiting-reasons.ts";
+import { type PodRevision, toRunningRevision, withPendingEdit } from "./edit-rules.ts";
+import { toPodRequest } from "./pod-actions.ts";
+import type { PodRecords } from "./pod-records.ts";
+import type { PodWorker } from "./pod-worker.ts";
+
+/** A pull or a check that fails for another reason than a back-off is tried again after this time. */
+const RETRY_MS = 10_000;
+
+/** An edit that waits for longer is shown: most are ready at once. */
+const SHOW_AFTER_MS = 3_000;
+
+interface PendingEdit {
+  /** Hashes of the edit, or why the node refuses it: another key is another edit. */
+  key: string;
+  /** The revision that runs meanwhile. */
+  earlier: PodRevision;
+  /** {@link earlier}, with the condition that says why once that is known. */
+  kept: PodRevision;
+  why?: string;
+  isReady: boolean;
+  /** Aborts the preparation. */
+  stop: AbortController;
+}
+
+interface PendingEditsDeps {
+  clock: Clock;
+  recorder: EventRecorder;
+  services: Pick<PodServices, "prepareEdit">;
+  records: Pick<PodRecords, "earlierManifests">;
+}
+
+/**
+ * Edits of pods that run. Nothing of such a pod is stopped before the images of the edit are there and what it refers to
+ * exists; until then, or while the node refuses it, the pod runs on by its earlier manifest, and a condition says why. The
+ * kubelet stops first, and so loses the pod by a slip in its image's tag.
+ */
+export class PendingEdits {
+  /** {@link select} would return another revision now. */
+  readonly changes = new Listeners();
+  readonly #deps: PendingEditsDeps;
+  readonly #edits = new Map<PodUID, PendingEdit>();
+
+  constructor(deps: PendingEditsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The revision that a pod gets now: `next`, or the earlier one while `next` is being prepared.
+   * @param toRevision of the manifest that an earlier process kept
+   */
+  select(worker: PodWorker, next: PodRevision, toRevision: (kept: DesiredPod) => PodRevision): PodRevision {
+    const { uid } = worker.ref;
+    const earlier =
+      mayWait(next.desired) && !next.isTentative ? this.#earlierRevisionOf(worker, next, toRevision) : undefined;
+    const containers = earlier ? findReplaced(earlier, next) : [];
+    if (!earlier || containers.length === 0) {
+      this.forget(uid);
+      return next;
+    }
+    const key = JSON.stringify([next.hashes.sandbox, next.hashes.init, [...next.hashes.containers]]);
+    const known = this.#edits.get(uid);
+    if (known?.key !== key) {
+      const edit = this.#begin(worker, key, earlier);
+      void this.#prepare(worker, next, containers, edit);
+      return edit.kept;
+    }
+    if (!known.isReady) return known.kept;
+    this.forget(uid);
+    return next;
+  }
+
+  /** The manifest of a running pod before this edit; undefined: it was not edited. */
+  earlierOf(desired: DesiredPod, worker: PodWorker | undefined, snapshot: PodSnapshot): DesiredPod | undefined {
+    const { uid } = snapshot;
+    if (!mayWait(desired) || worker?.isRemoving) return undefined;
+    const isUp = this.#edits.has(uid) || snapshot.containers.some(isRunning);
+    const earlier = isUp ? (this.#edits.get(uid)?.earlier ?? worker?.revision)?.desired : undefined;
+    const known = earlier ?? (isUp ? this.#deps.records.earlierManifests.get(uid) : undefined);
+    return known?.revision === desired.revision ? undefined : known;
+  }
+
+  /** The revision that a pod keeps, whose edit the node refuses. @param before that of {@link earlierOf} */
+  refuse(worker: PodWorker, before: PodRevision, { reason, message }: Rejection): PodRevision {
+    const key = `${reason}: ${message}`;
+    const known = this.#edits.get(worker.ref.uid);
+    if (known?.key === key) return known.kept;
+    const earlier = known?.earlier ?? worker.revision ?? toRunningRevision(before, worker.snapshot);
+    const edit = this.#begin(worker, key, earlier);
+    this.#show(worker, edit, message);
+    return edit.kept;
+  }
+
+  forget(uid: PodUID): void {
+    this.#stop(uid);
+    this.#deps.records.earlierManifests.delete(uid);
+  }
+
+  #stop(uid: PodUID): void {
+    this.#edits.get(uid)?.stop.abort();
+    this.#edits.delete(uid);
+  }
+
+  /** Forgets the edits of other pods. */
+  prune(uids: ReadonlySet<PodUID>): void {
+    for (const uid of this.#edits.keys()) if (!uids.has(uid)) this.#stop(uid);
+    for (const uid of this.#deps.records.earlierManifests.keys()) if (!uids.has(uid)) this.forget(uid);
+  }
+
+  /** Ends all preparations: pods keep what they run. */
+  stop(): void {
+    for (const uid of this.#edits.keys()) this.#stop(uid);
+  }
+
+  /** The revision that runs now; undefined when an edit would stop nothing. */
+  #earlierRevisionOf(
+    worker: PodWorker,
+    next: PodRevision,
+    toRevision: (kept: DesiredPod) => PodRevision,
+  ): PodRevision | undefined {
+    const known = this.#edits.get(worker.ref.uid)?.earlier;
+    if (known || worker.isRemoving || !worker.snapshot.containers.some(isRunning)) return known;
+    if (worker.revision) return worker.revision;
+    const stored = this.#deps.records.earlierManifests.get(worker.ref.uid);
+    return toRunningRevision(stored ? toRevision(stored) : next, worker.snapshot);
+  }
+
+  #begin({ ref: { uid } }: PodWorker, key: string, earlier: PodRevision): PendingEdit {
+    this.#stop(uid);
+    const edit = {
+      key,
+      earlier,
+      kept: { ...earlier, isToBeReplaced: true as const },
+      isReady: false,
+      stop: new AbortController(),
+    };
+    this.#edits.set(uid, edit);
+    return edit;
+  }
+
+  async #prepare(worker: PodWorker, next: PodRevision, names: readonly string[], edit: PendingEdit): Promise<void> {
+    const { clock, services } = this.#deps;
+    const { signal } = edit.stop;
+    const containers = allContainersOf(next.pod.spec).filter(({ name }) => names.includes(name));
+    const isNewSandbox = next.hashes.sandbox !== edit.earlier.hashes.sandbox;
+    const podIps = worker.snapshot.sandboxes[0]?.ips ?? [];
+    const request = { ...toPodRequest(next), containers, isNewSandbox, podIps };
+    const cancelTimer = clock.schedule(SHOW_AFTER_MS, () => {
+      this.#note(edit, "its images are being pulled", true);
+      this.changes.emit();
+    });
+    signal.addEventListener("abort", cancelTimer);
+    while (!signal.aborted) {
+      let retryMs = RETRY_MS;
+      try {
+        await services.prepareEdit(request, signal);
+        cancelTimer();
+        edit.isReady = true;
+        if (!signal.aborted) this.changes.emit();
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        cancelTimer();
+        // A back-off is no news: the failure before it says more.
+        const isBackOff = error instanceof PodStepError && error.reason === "ImagePullBackOff";
+        if ((!isBackOff || edit.why === undefined) && this.#show(worker, edit, messageOf(error))) this.changes.emit();
+        retryMs = (error instanceof PodStepError && error.retryAfterMs) || RETRY_MS;
+      }
+      await clock.sleep(retryMs, signal).catch(() => {});
+    }
+  }
+
+  /** @returns whether it is news */
+  #show(worker: PodWorker, edit: PendingEdit, why: string): boolean {
+    if (edit.why === why) return false;
+    const message = this.#note(edit, why, false);
+    const { imagePins: _, ...manifest } = edit.earlier.desired;
+    this.#deps.records.earlierManifests.set(worker.ref.uid, manifest);
+    this.#deps.recorder.record(worker.ref, { type: "Warning", reason: "EditPending", message });
+    return true;
+  }
+
+  #note(edit: PendingEdit, why: string, isPreparing: boolean): string {
+    edit.why = why;
+    const message = `the edit waits, and the pod runs on by its earlier manifest: ${why}`;
+    edit.kept = withPendingEdit(edit.earlier, message, isPreparing);
+    return message;
+  }
+}
+
+/** A cluster's pods and those of Jobs follow upstream: no file edits them. */
+const mayWait = ({ isBound, runsOnce }: DesiredPod): boolean => !isBound && !runsOnce;
+
+/** Names of the containers that the edit stops or, with a new sandbox, of all that it starts. Pure. */
+function findReplaced({ hashes: before }: PodRevision, { pod, hashes }: PodRevision): string[] {
+  const isNewSandbox = before.sandbox !== hashes.sandbox || before.init !== hashes.init;
+  return allContainersOf(pod.spec).flatMap(({ name }) => {
+    const hash = before.containers.get(name);
+    return isNewSandbox || (hash !== undefined && hash !== hashes.containers.get(name)) ? [name] : [];
+  });
+}
