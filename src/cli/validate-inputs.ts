@@ -24,6 +24,7 @@ import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode 
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { computeHostPorts, findNetworkMistake } from "../plan/pod-network.ts";
 import { allocateServices, serviceName, toPortKey } from "../plan/service-addresses.ts";
+import { hasSelector, ServicePods, targetPortOf, writtenEndpoints } from "../plan/service-endpoints.ts";
 import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../plan/sysctls.ts";
 import { type ManifestInput, TOO_LONG } from "./client/manifest-inputs.ts";
 
@@ -148,14 +149,24 @@ function reportImages(results: readonly ObjectResult[]): void {
   }
 }
 
-/** Warns of Services that select none of the pods of the input. */
+/** Warns of Services that select none of the pods of the input, and without a selector have no addresses in it. */
 function reportServices(results: readonly ObjectResult[]): void {
+  const written = new ServicePods([], writtenEndpoints(results.flatMap(({ desired }) => desired ?? [])));
   for (const result of results) {
-    const selector = result.ok && result.desired?.kind === "Service" ? result.desired.object.spec.selector : undefined;
-    if (!selector || Object.keys(selector).length === 0) continue;
+    if (!result.ok || result.desired?.kind !== "Service") continue;
+    const { selector, type, ports = [] } = result.desired.object.spec;
+    if (!hasSelector(result.desired.object)) {
+      const backends = written.behind(result.desired.object);
+      const port = ports.find((it) => backends.every((backend) => targetPortOf(it, backend) === undefined));
+      const missing =
+        backends.length === 0 ? "has no Endpoints in this input" : `no endpoint has its port "${port?.name ?? ""}"`;
+      if (type !== "ExternalName" && (port || backends.length === 0))
+        add(result, "ignored", pathOf(result).child("spec"), `has no selector, and ${missing}: it leads nowhere`);
+      continue;
+    }
     const others = results.filter((other) => other.namespace === result.namespace && mayHavePods(other));
     const pods = others.map((other) => candidateOf(other, "")?.pod);
-    const wanted = toLabelSelector(selector);
+    const wanted = toLabelSelector(selector ?? {});
     // A refused workload, or one without replicas, may be the one that is meant.
     if (pods.length === 0 || pods.some((pod) => !pod || matchesSelector(wanted, pod.metadata.labels))) continue;
     const labels = new Set(pods.flatMap((pod) => Object.entries(pod?.metadata.labels ?? {}).map((it) => it.join("="))));

@@ -1,15 +1,16 @@
 import { hasCondition } from "../base/api/conditions.ts";
+import { type Endpoints, SERVICE_NAME_LABEL } from "../base/api/endpoints.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import type { WorkloadObject } from "../base/model/desired-object.ts";
 import { namespaceOf } from "../base/model/identity.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
-import type { IpFamily } from "../base/text/ip-range.ts";
-import { ipOf, type ServicePods, targetPortOf } from "../plan/service-endpoints.ts";
-import { objectUid } from "./workload-records.ts";
+import { familyOf, type IpFamily } from "../base/text/ip-range.ts";
+import { hasSelector, ipOf, type ServicePods, targetPortOf } from "../plan/service-endpoints.ts";
+import { controllerReference, objectUid } from "./workload-records.ts";
 
 interface EndpointPort {
-  name?: string;
+  name?: string | undefined;
   port: number;
   protocol: string;
 }
@@ -21,8 +22,9 @@ interface PodGroup {
 }
 
 /**
- * The Endpoints and EndpointSlices of a Service, by which clients of the API see where it leads; none without a selector. Pure.
- * Source: the endpoints and endpointslice controllers; slices are not split. Endpoints are those of the first family.
+ * The Endpoints and EndpointSlices of a Service, by which clients of the API see where it leads; without a selector slices with
+ * the addresses of its written Endpoints. Pure. Source: the endpoints, endpointslice and endpointslicemirroring
+ * controllers; slices are not split. Endpoints are those of the first family.
  * @param families of the Service
  */
 export function toEndpointObjects(
@@ -31,7 +33,7 @@ export function toEndpointObjects(
   { nodeName, startedAt, families }: { nodeName: string; startedAt: string; families: readonly IpFamily[] },
 ): WorkloadObject[] {
   const { name = "", labels = {}, creationTimestamp = startedAt } = service.metadata;
-  if (service.spec.type === "ExternalName" || Object.keys(service.spec.selector ?? {}).length === 0) return [];
+  if (service.spec.type === "ExternalName") return [];
   const namespace = namespaceOf(service);
   const selected = pods.selectedBy(service);
   const [first = "IPv4"] = families;
@@ -47,22 +49,12 @@ export function toEndpointObjects(
     };
   });
   const common = { namespace, creationTimestamp };
-  const owner = {
-    apiVersion: "v1",
-    kind: "Service",
-    name,
-    uid: service.metadata.uid ?? objectUid(nodeName, "Service", namespace, name),
-    controller: true,
-    blockOwnerDeletion: true,
-  };
-  const toSlice = ({ ports, pods: all }: PodGroup, family: IpFamily): WorkloadObject => {
+  const written = pods.endpointsOf(service);
+  const [kind, { metadata: of }] = written ? (["Endpoints", written] as const) : (["Service", service] as const);
+  const ownerReferences = [controllerReference(kind, name, of.uid ?? objectUid(nodeName, kind, namespace, name))];
+  const toSlice = (ports: readonly EndpointPort[], endpoints: object[], family: IpFamily): WorkloadObject => {
     const key = `${namespace}/${name} ${JSON.stringify(ports)}${family === "IPv4" ? "" : family}`;
     const own = `${name}-${hex32(key).slice(0, 5)}`;
-    const conditions = (pod: Pod) => ({
-      ready: isPublished(pod),
-      serving: isPublished(pod),
-      terminating: isTerminating(pod),
-    });
     return {
       apiVersion: "discovery.k8s.io/v1",
       kind: "EndpointSlice",
@@ -72,33 +64,62 @@ export function toEndpointObjects(
         uid: objectUid(nodeName, "EndpointSlice", namespace, own),
         labels: {
           ...labels,
-          "kubernetes.io/service-name": name,
-          "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+          [SERVICE_NAME_LABEL]: name,
+          "endpointslice.kubernetes.io/managed-by": `endpointslice${written ? "mirroring" : ""}-controller.k8s.io`,
         },
-        ownerReferences: [owner],
+        ownerReferences,
       },
       addressType: family,
-      endpoints: all.map((pod) => ({
-        addresses: [ipOf(pod, family)],
-        conditions: conditions(pod),
-        nodeName,
-        targetRef: targetOf(pod),
-      })),
+      endpoints,
       // The API's default, on which kubectl relies.
       ports: ports.map(({ name: portName = "", ...port }) => ({ name: portName, ...port })),
     };
   };
+  if (written) return mirror(written, toSlice);
+  if (!hasSelector(service)) return [];
   const endpoints: WorkloadObject = {
     apiVersion: "v1",
     kind: "Endpoints",
-    metadata: { ...common, name, uid: objectUid(nodeName, "Endpoints", namespace, name), labels },
+    metadata: { ...common, name, uid: objectUid(nodeName, "Endpoints", namespace, name), labels, ownerReferences },
     ...(subsets.length > 0 && { subsets }),
   };
   const slices = families.flatMap((family) => {
     const groups = groupPods(service, selected, family);
-    return (groups.length > 0 ? groups : [{ ports: [], pods: [] }]).map((group) => toSlice(group, family));
+    return (groups.length > 0 ? groups : [{ ports: [], pods: [] }]).map(({ ports, pods: all }) =>
+      toSlice(
+        ports,
+        all.map((pod) => ({
+          addresses: [ipOf(pod, family)],
+          conditions: { ready: isPublished(pod), serving: isPublished(pod), terminating: isTerminating(pod) },
+          nodeName,
+          targetRef: targetOf(pod),
+        })),
+        family,
+      ),
+    );
   });
   return [endpoints, ...slices];
+}
+
+/** Slices for the addresses of written Endpoints; none where these ask for none. */
+function mirror(
+  { metadata: { labels }, subsets = [] }: Endpoints,
+  toSlice: (ports: readonly EndpointPort[], endpoints: object[], family: IpFamily) => WorkloadObject,
+): WorkloadObject[] {
+  if (labels?.["endpointslice.kubernetes.io/skip-mirror"] === "true") return [];
+  const byPorts = Map.groupBy(subsets, ({ ports = [] }) => JSON.stringify(ports));
+  return [...byPorts.values()].flatMap((group) =>
+    (["IPv4", "IPv6"] as const).flatMap((family) => {
+      const endpoints = group.flatMap(({ addresses = [], notReadyAddresses = [] }) =>
+        [addresses, notReadyAddresses].flatMap((list) =>
+          list
+            .filter(({ ip }) => familyOf(ip) === family)
+            .map(({ ip, ...more }) => ({ addresses: [ip], conditions: { ready: list === addresses }, ...more })),
+        ),
+      );
+      return endpoints.length > 0 ? [toSlice(group[0]!.ports ?? [], endpoints, family)] : [];
+    }),
+  );
 }
 
 const isTerminating = ({ metadata }: Pod): boolean => metadata.deletionTimestamp !== undefined;

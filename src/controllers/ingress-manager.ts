@@ -13,7 +13,7 @@ import { podRefOf } from "../base/model/pod-ref.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import { computeIngressConfig, findRefused, type IngressConfig, isServedHere } from "../plan/ingress-config.ts";
 import type { IngressPorts } from "../plan/nginx-config.ts";
-import { ServicePods } from "../plan/service-endpoints.ts";
+import { ServicePods, writtenEndpoints } from "../plan/service-endpoints.ts";
 import type { ObservedPods } from "./controller.ts";
 import { CONFIG_KEY, INGRESS_SCRIPT, INGRESS_SECRET, type IngressOutcome, SCRIPT_KEY } from "./ingress-pod.ts";
 import type { ServiceManager } from "./service-manager.ts";
@@ -145,7 +145,7 @@ export class IngressManager {
       ingresses: this.#ingresses.map(({ object }) => object),
       services: objects.flatMap((it) => (it.kind === "Service" ? [it.object] : [])),
       secrets,
-      pods: new ServicePods(this.#deps.kubelet.pods()),
+      pods: new ServicePods(this.#deps.kubelet.pods(), writtenEndpoints(objects)),
       ports: this.#deps.ports,
       refused: new Map([...this.#refused].map(([name, { message }]) => [name, message] as const)),
     });

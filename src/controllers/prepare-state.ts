@@ -1,3 +1,4 @@
+import type { EndpointSlice, Endpoints } from "../base/api/endpoints.ts";
 import { fillJobDefaults } from "../base/api/job.ts";
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { Container, ContainerPort, Pod, PodSpec } from "../base/api/pod.ts";
@@ -11,6 +12,7 @@ import { podFullName } from "../base/model/identity.ts";
 import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
 import { describeIgnoredLabels, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { nodePortOf } from "../plan/pod-network.ts";
+import { writtenEndpoints } from "../plan/service-endpoints.ts";
 
 /** A workload as its controller runs it. */
 export type PreparedWorkload = DesiredWorkload & {
@@ -24,6 +26,8 @@ export interface PreparedState {
   /** Pods of the manifests, with the ports that Services publish. */
   pods: readonly DesiredPod[];
   services: readonly Service[];
+  /** Those that clients and manifests wrote. */
+  endpoints: readonly (Endpoints | EndpointSlice)[];
   claims: readonly PersistentVolumeClaim[];
   volumes: ReadonlyMap<string, PersistentVolume>;
   /** Lines for the log. */
@@ -58,6 +62,7 @@ export function prepareState(
     })),
     pods: pods.map((desired) => publishPod(desired, publishers)),
     services,
+    endpoints: writtenEndpoints(objects),
     claims,
     volumes: new Map(volumes.map((volume) => [volume.metadata.name ?? "", volume])),
     warnings,

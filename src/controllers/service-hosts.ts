@@ -7,7 +7,7 @@ import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeDnsRecords, type DnsRecords, type ServiceTarget } from "../plan/dns-records.ts";
 import { serviceName } from "../plan/service-addresses.ts";
-import { ipsOf, ServicePods } from "../plan/service-endpoints.ts";
+import { hostNameIn, ipsOf, ServicePods } from "../plan/service-endpoints.ts";
 
 /** Writes the hosts file of a running pod again, with the lines of {@link ServiceHosts.aliasesFor}. */
 export type RewriteHosts = (pod: Pod, podIps: readonly string[]) => void;
@@ -54,12 +54,14 @@ export class ServiceHosts {
    * Brings the hosts files of all running pods in line.
    * @param pods all pods with their statuses, as the engine was seen
    * @param clusterIps of the Services that have one, which their names then lead to
+   * @param behind the Services
    */
   update(
     services: readonly Service[],
     pods: readonly Pod[],
     rewrite: RewriteHosts,
     clusterIps: Readonly<Record<string, readonly string[]>> = {},
+    behind = new ServicePods(pods),
   ): void {
     const external = this.#externalNames;
     external.setNames(findExternalNames(services, this.#clusterDomain));
@@ -68,7 +70,7 @@ export class ServiceHosts {
     if (external.isPending) return;
     const addressesOf = (name: string) => external.addressesOf(name);
     const found = { clusterDomain: this.#clusterDomain, addressesOf, clusterIps };
-    const targets = computeTargets(services, new ServicePods(pods), found);
+    const targets = computeTargets(services, behind, found);
     this.#targets = targets;
     const byNamespace = new Map<string, readonly HostAlias[]>();
     this.#namesIn = (namespace) => {
@@ -107,9 +109,9 @@ function computeTargets(
 ): ServiceTarget[] {
   return services.map((service) => {
     const target = resolveExternal(service, services, known.clusterDomain);
-    if ("name" in target) return { service, pods: [], fixed: known.addressesOf(target.name) };
+    if ("name" in target) return { service, backends: [], fixed: known.addressesOf(target.name) };
     const fixed = known.clusterIps[serviceName(target.service)] ?? [];
-    return { service, pods: pods.behind(target.service), fixed };
+    return { service, backends: pods.behind(target.service), fixed };
   });
 }
 
@@ -155,15 +157,15 @@ function computeServiceNames(targets: readonly ServiceTarget[], namespace: strin
     for (const name of names) known.add(name);
     byIp.set(ip, known);
   };
-  for (const { service, pods, fixed } of targets) {
+  for (const { service, backends, fixed } of targets) {
     const { name = "" } = service.metadata;
     const names = namesOf(name, namespaceOf(service), namespace, clusterDomain);
     for (const ip of fixed) add(ip, names);
-    for (const pod of pods) {
-      const { hostname, subdomain } = pod.spec;
-      const own = hostname !== undefined && subdomain === name ? names.map((full) => `${hostname}.${full}`) : [];
+    for (const backend of backends) {
+      const hostname = hostNameIn(service, backend);
+      const own = hostname === undefined ? [] : names.map((full) => `${hostname}.${full}`);
       const all = fixed.length > 0 ? own : [...names, ...own];
-      if (all.length > 0) for (const ip of ipsOf(pod)) add(ip, all);
+      if (all.length > 0) for (const ip of ipsOf(backend)) add(ip, all);
     }
   }
   return [...byIp].flatMap(([ip, names]) => toLines(ip, names));

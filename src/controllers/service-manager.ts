@@ -1,3 +1,4 @@
+import type { EndpointSlice, Endpoints } from "../base/api/endpoints.ts";
 import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
@@ -29,7 +30,7 @@ import {
   toStored,
 } from "../plan/service-addresses.ts";
 import { assignService, familyFields, numbersOf, type ServiceAssignment } from "../plan/service-assignment.ts";
-import { endpointsOf, ServicePods } from "../plan/service-endpoints.ts";
+import { endpointsOf, type ServiceBackend, ServicePods } from "../plan/service-endpoints.ts";
 import { computeServiceEnvironment } from "../plan/service-environment.ts";
 import type { RuledService } from "../plan/service-rules.ts";
 import { DNS_SERVICE } from "./dns-server.ts";
@@ -96,6 +97,7 @@ export class ServiceManager {
   /** Services whose addresses were allocated last, and that ask for no port of the machine, whose holders change. */
   #allocatedFor: readonly Service[] | undefined;
   #pods: readonly Pod[] = [];
+  #behind = new ServicePods([]);
   #seenRange: string | undefined;
   /** Derived objects; undefined until they are asked for. */
   #shown: WorkloadObject[] | undefined;
@@ -181,11 +183,11 @@ export class ServiceManager {
   derivedObjects(): WorkloadObject[] {
     const { nodeName, startedAt } = this.#deps;
     if (this.#shown) return this.#shown;
-    const pods = new ServicePods(this.#pods);
+    const pods = this.#behind;
     this.#shown = this.#endpoints
       .update(
         this.#services,
-        (service) => [service, ...pods.selectedBy(service)],
+        (service) => [service, ...pods.selectedBy(service), pods.endpointsOf(service)],
         (service) => toEndpointObjects(service, pods, { nodeName, startedAt, families: this.#familiesOf(service) }),
       )
       .flat();
@@ -207,26 +209,34 @@ export class ServiceManager {
   /**
    * Brings addresses, rules and hosts files in line.
    * @param pods all pods with their statuses, as the engine was seen
+   * @param endpoints that clients and manifests wrote
    */
-  update(submitted: readonly Service[], pods: readonly Pod[], rewrite: RewriteHosts): void {
+  update(
+    submitted: readonly Service[],
+    pods: readonly Pod[],
+    rewrite: RewriteHosts,
+    endpoints: readonly (Endpoints | EndpointSlice)[] = [],
+  ): void {
     const { proxy, hosts } = this.#deps;
     const services = this.#withOwn(submitted);
     this.#services = services;
     this.#pods = pods;
+    this.#behind = new ServicePods(pods, endpoints);
     this.#shown = undefined;
-    if (!proxy) return hosts.update(services, pods, rewrite);
+    if (!proxy) return hosts.update(services, pods, rewrite, {}, this.#behind);
     if (submitted !== this.#allocatedFor) {
       this.#allocate(services, pods, proxy);
       this.#allocatedFor = services.some(isPublished) ? undefined : submitted;
     }
     const { range } = this.#addresses;
-    const ruled = this.#toRuled(services, new ServicePods(pods));
+    const ruled = this.#toRuled(services, this.#behind);
     if (range !== this.#applied.range || !isSameList(ruled, this.#applied.services)) {
       this.#applied = { services: ruled, range };
       proxy.apply(ruled, range);
     }
     this.#shownProblem = proxy.problem;
-    hosts.update(services, pods, rewrite, proxy.problem === undefined ? this.#addresses.clusterIps : {});
+    const clusterIps = proxy.problem === undefined ? this.#addresses.clusterIps : {};
+    hosts.update(services, pods, rewrite, clusterIps, this.#behind);
   }
 
   /** With that of the DNS server, unless a manifest has one of this name. */
@@ -387,7 +397,7 @@ function toRuled(
   service: Service,
   clusterIp: string,
   published: readonly (readonly number[])[],
-  behind: readonly Pod[],
+  behind: readonly ServiceBackend[],
 ): RuledService {
   const { sessionAffinity, sessionAffinityConfig, externalIPs = [], ports = [] } = service.spec;
   const family = familyOf(clusterIp)!;

@@ -242,7 +242,7 @@ export class WorkloadManager {
       this.#deps.publish(state, this.#isComplete);
     }
     this.#hasFreedSlot = false;
-    if (wasSettled) services.update(this.#prepared.services, pods, rewriteHosts);
+    if (wasSettled) services.update(this.#prepared.services, pods, rewriteHosts, this.#prepared.endpoints);
     else if (this.isSettled && this.#prepared.services.length > 0) this.#requestSync();
     for (const listener of this.#listeners) listener();
   }

@@ -134,9 +134,9 @@ export function toDerivedObjects(state: DerivedFrom): WorkloadObject[] {
   if (desired.kind === "StatefulSet" || desired.kind === "DaemonSet") {
     return Object.values(record.revisions).map((revision) => toControllerRevision(state, revision));
   }
+  if (desired.kind !== "Job") return [];
   const { metadata, spec } = desired.object;
-  const isChild = metadata.ownerReferences?.some(({ kind }) => kind === "CronJob") ?? false;
-  if (desired.kind !== "Job" || !isChild) return [];
+  if (!metadata.ownerReferences?.some(({ kind }) => kind === "CronJob")) return [];
   const live = record.pods.filter(({ leaving }) => !leaving);
   const own = { ...metadata, uid: record.uid, creationTimestamp: record.createdAt };
   return [

@@ -178,6 +178,8 @@ export const objectUid = (nodeName: string, kind: string, namespace: string, nam
 /** API versions of the kinds that are not of apps/v1. */
 const API_VERSIONS: Readonly<Record<string, string>> = {
   ReplicationController: "v1",
+  Service: "v1",
+  Endpoints: "v1",
   Job: "batch/v1",
   CronJob: "batch/v1",
 };

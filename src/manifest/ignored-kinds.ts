@@ -25,8 +25,6 @@ const IGNORED_KINDS: Readonly<Record<string, string>> = {
   "core: ResourceQuota LimitRange": "set resources in the pods, and --system-reserved for the node",
   "scheduling.k8s.io: PriorityClass": "set spec.priority in the pod",
   "node.k8s.io: RuntimeClass": "runtimeClassName is the name of a runtime of the engine",
-  "core discovery.k8s.io: Endpoints EndpointSlice":
-    "for a fixed address set hostAliases in the pods, or write a Service of type ExternalName",
   "core: Node": "set --node-labels and --register-with-taints for this node",
   "core: PodTemplate": "write a Pod, or a Deployment or Job with this template",
   "core events.k8s.io coordination.k8s.io: Event Lease": "programs write it, and manifests need not hold it: remove it",

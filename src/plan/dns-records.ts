@@ -1,13 +1,12 @@
-import type { Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import { namespaceOf } from "../base/model/identity.ts";
-import { ipsOf, targetPortOf } from "./service-endpoints.ts";
+import { hostNameIn, ipsOf, type ServiceBackend, targetPortOf } from "./service-endpoints.ts";
 
-/** Where the name of a Service leads: to its cluster IP or the addresses of its external name, or else to its pods. */
+/** Where the name of a Service leads: to its cluster IP or the addresses of its external name, or else to what is behind it. */
 export interface ServiceTarget {
   service: Service;
   /** Those that clients are sent to. */
-  pods: readonly Pod[];
+  backends: readonly ServiceBackend[];
   fixed: readonly string[];
 }
 
@@ -29,7 +28,7 @@ const MAX_TEXT_BYTES = 450 * 1024;
 export function computeDnsRecords(targets: readonly ServiceTarget[], clusterDomain: string): DnsRecords {
   const hosts = new Set<string>();
   const config = new Set<string>();
-  for (const { service, pods, fixed } of targets) {
+  for (const { service, backends, fixed } of targets) {
     const { name = "" } = service.metadata;
     const domain = `${name}.${namespaceOf(service)}.svc.${clusterDomain}`;
     if (!isDnsText(domain)) continue;
@@ -38,10 +37,10 @@ export function computeDnsRecords(targets: readonly ServiceTarget[], clusterDoma
       config.add(`srv-host=_${port.name}._${port.protocol.toLowerCase()}.${domain},${target},${number}`);
     for (const ip of fixed) hosts.add(`${ip} ${domain}`);
     if (fixed.length > 0) for (const port of ports) serve(port, domain, port.port);
-    for (const pod of pods) {
-      const ips = ipsOf(pod);
-      const { hostname, subdomain } = pod.spec;
-      const ownName = hostname !== undefined && subdomain === name && isDnsText(hostname) ? hostname : undefined;
+    for (const backend of backends) {
+      const ips = ipsOf(backend);
+      const hostname = hostNameIn(service, backend);
+      const ownName = hostname !== undefined && isDnsText(hostname) ? hostname : undefined;
       if (fixed.length > 0 && ownName === undefined) continue;
       const own = `${ownName ?? (ips[0] ?? "").replace(/[.:]+/g, "-")}.${domain}`;
       // PTR records have the first of several names.
@@ -49,7 +48,7 @@ export function computeDnsRecords(targets: readonly ServiceTarget[], clusterDoma
       if (fixed.length > 0) continue;
       for (const ip of ips) hosts.add(`${ip} ${domain}`);
       for (const port of ports) {
-        const number = targetPortOf(port, pod);
+        const number = targetPortOf(port, backend);
         if (number !== undefined) serve(port, own, number);
       }
     }

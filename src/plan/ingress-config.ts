@@ -17,7 +17,7 @@ import {
   ownerOfLine,
   renderNginxConfig,
 } from "./nginx-config.ts";
-import { endpointsOf, type ServicePods } from "./service-endpoints.ts";
+import { endpointsOf, ipOf, type ServicePods } from "./service-endpoints.ts";
 
 /** Objects from which the configuration of the ingress server follows. */
 export interface IngressObjects {
@@ -250,7 +250,12 @@ class ConfigPlanner {
       this.#report(owner, "BackendNotFound", `${why}: requests are answered 503`);
       return undefined;
     }
-    const servers = endpointsOf(port, this.#objects.pods.behind(service), "IPv4").map((it) => `${it.ip}:${it.port}`);
+    const backends = this.#objects.pods.behind(service);
+    const others = backends.filter((backend) => ipOf(backend, "IPv4") === undefined);
+    const servers = [
+      ...endpointsOf(port, backends, "IPv4").map((it) => `${it.ip}:${it.port}`),
+      ...endpointsOf(port, others, "IPv6").map((it) => `[${it.ip}]:${it.port}`),
+    ];
     if (servers.length === 0) {
       this.#reportWaiting(owner, fullName);
       return undefined;

@@ -1,23 +1,73 @@
 import { hasCondition } from "../base/api/conditions.ts";
+import { type EndpointSlice, type Endpoints, SERVICE_NAME_LABEL } from "../base/api/endpoints.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
-import { namespaceOf } from "../base/model/identity.ts";
+import type { TypedObject } from "../base/model/desired-object.ts";
+import { namespaceOf, podFullName } from "../base/model/identity.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
-import { familyOf, type IpFamily } from "../base/text/ip-range.ts";
+import { canonicalIp, familyOf, type IpFamily } from "../base/text/ip-range.ts";
 
-/** A port of a pod behind a Service. */
+/** A port of a pod, or of a written address, behind a Service. */
 export interface ServiceEndpoint {
   ip: string;
   port: number;
+  /** It is no pod: it may not know the way to the addresses of clients. */
+  isOutside?: true;
 }
 
-export const ipsOf = ({ status }: Pod): string[] => (status?.podIPs ?? []).flatMap(({ ip }) => (ip ? [ip] : []));
+/** An address that Endpoints or an EndpointSlice of a client or manifest name. */
+interface WrittenEndpoint {
+  ips: readonly string[];
+  hostname: string | undefined;
+  ports: readonly { name?: string | undefined; protocol: string; port?: number | undefined }[];
+}
 
-/** Pods by their labels, to find those behind many Services. */
+/** The Endpoints and EndpointSlices among these objects. */
+export const writtenEndpoints = (objects: readonly TypedObject[] = []): (Endpoints | EndpointSlice)[] =>
+  objects.flatMap((it) => (it.kind === "Endpoints" || it.kind === "EndpointSlice" ? [it.object] : []));
+
+/** A pod or an address to which clients of a Service are sent. */
+export type ServiceBackend = Pod | WrittenEndpoint;
+
+export const ipsOf = (backend: ServiceBackend): readonly string[] =>
+  "ips" in backend ? backend.ips : (backend.status?.podIPs ?? []).flatMap(({ ip }) => (ip ? [ip] : []));
+
+/** The name of a backend below that of its Service; undefined where it has none. */
+export function hostNameIn({ metadata }: Service, backend: ServiceBackend): string | undefined {
+  if ("ips" in backend) return backend.hostname;
+  return backend.spec.subdomain === metadata.name ? backend.spec.hostname : undefined;
+}
+
+export const hasSelector = ({ spec: { selector = {} } }: Service): boolean => Object.keys(selector).length > 0;
+
+/** The addresses of such an object that are ready. Of several for one endpoint the first counts, as for kube-proxy. */
+const writtenIn = memoized((object: Endpoints | EndpointSlice): WrittenEndpoint[] => {
+  const toWritten = (ip: string | undefined, hostname: string | undefined, ports: WrittenEndpoint["ports"] = []) => {
+    const canonical = canonicalIp(ip ?? "");
+    return canonical === undefined ? [] : [{ ips: [canonical], hostname, ports }];
+  };
+  if ("addressType" in object) {
+    const ready = object.endpoints.filter(({ conditions }) => conditions?.ready !== false);
+    return ready.flatMap(({ addresses, hostname }) => toWritten(addresses[0], hostname, object.ports));
+  }
+  return (object.subsets ?? []).flatMap(({ addresses = [], ports }) =>
+    addresses.flatMap(({ ip, hostname }) => toWritten(ip, hostname, ports)),
+  );
+});
+
+/** Pods by their labels, to find those behind many Services, and the endpoints that clients and manifests write. */
 export class ServicePods {
   readonly #byLabel = new Map<string, Pod[]>();
+  readonly #endpoints = new Map<string, Endpoints>();
+  readonly #slices: ReadonlyMap<string, readonly EndpointSlice[]>;
 
-  constructor(pods: readonly Pod[]) {
+  constructor(pods: readonly Pod[], written: readonly (Endpoints | EndpointSlice)[] = []) {
+    const slices = written.filter((it) => "addressType" in it);
+    for (const it of written) if (!("addressType" in it)) this.#endpoints.set(podFullName(it.metadata), it);
+    this.#slices = Map.groupBy(slices, ({ metadata: { namespace, labels } }) =>
+      podFullName({ namespace, name: labels?.[SERVICE_NAME_LABEL] }),
+    );
     for (const pod of pods) {
       if (ipsOf(pod).length === 0 || pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") continue;
       for (const [name, value] of Object.entries(pod.metadata.labels ?? {})) {
@@ -44,31 +94,60 @@ export class ServicePods {
     );
   }
 
-  /** Pods that clients are sent to: those that are Ready, or all of them with publishNotReadyAddresses. */
-  behind(service: Service): Pod[] {
+  /** The Endpoints of its name that a client or manifest wrote: of a Service with a selector they have no effect. */
+  endpointsOf(service: Service): Endpoints | undefined {
+    return hasSelector(service) ? undefined : this.#endpoints.get(podFullName(service.metadata));
+  }
+
+  /**
+   * Pods that are Ready, or all of them with publishNotReadyAddresses, and written addresses: clients are sent to these.
+   * Source: kube-proxy reads every slice with the label; Endpoints of a Service without a selector are mirrored into one.
+   */
+  behind(service: Service): ServiceBackend[] {
     const { publishNotReadyAddresses } = service.spec;
-    return this.selectedBy(service).filter((pod) => publishNotReadyAddresses || hasCondition(pod.status, "Ready"));
+    const pods = this.selectedBy(service).filter(
+      (pod) => publishNotReadyAddresses || hasCondition(pod.status, "Ready"),
+    );
+    const endpoints = this.endpointsOf(service);
+    const slices = this.#slices.get(podFullName(service.metadata)) ?? [];
+    return [...pods, ...(endpoints ? writtenIn(endpoints) : []), ...slices.flatMap(writtenIn)];
   }
 }
 
 const toKey = (namespace: string, name: string, value: string) => `${namespace}\n${name}\n${value}`;
 
-/** Number of the port of a pod that a port of a Service leads to; undefined where the pod has none of the name. */
-export function targetPortOf({ port, targetPort, protocol }: ServicePort, { spec }: Pod): number | undefined {
+/**
+ * Number of the port that a port of a Service leads to: a pod's by `targetPort`, a written endpoint's by the name of the
+ * port itself. undefined where there is none of the name.
+ */
+export function targetPortOf(servicePort: ServicePort, backend: ServiceBackend): number | undefined {
+  const { name = "", port, targetPort, protocol } = servicePort;
+  if ("ips" in backend) return backend.ports.find((it) => (it.name ?? "") === name && it.protocol === protocol)?.port;
   // 0 and "" are the default.
   if (!targetPort) return port;
   if (typeof targetPort === "number") return targetPort;
-  const ports = containersOf(spec).flatMap(({ ports = [] }) => ports);
+  const ports = containersOf(backend.spec).flatMap(({ ports = [] }) => ports);
   return ports.find((it) => it.name === targetPort && it.protocol === protocol)?.containerPort;
 }
 
-/** The address of a pod in a family. */
-export const ipOf = (pod: Pod, family: IpFamily): string | undefined =>
-  ipsOf(pod).find((ip) => familyOf(ip) === family);
+/** The address of a backend in a family. */
+export const ipOf = (backend: ServiceBackend, family: IpFamily): string | undefined =>
+  ipsOf(backend).find((ip) => familyOf(ip) === family);
 
-/** Where the connections of a port of a Service go, in one family. @param pods those behind the Service */
-export const endpointsOf = (port: ServicePort, pods: readonly Pod[], family: IpFamily): ServiceEndpoint[] =>
-  pods.flatMap((pod) => {
-    const [number, ip] = [targetPortOf(port, pod), ipOf(pod, family)];
-    return number === undefined || ip === undefined ? [] : [{ ip, port: number }];
-  });
+/**
+ * Where the connections of a port of a Service go, in one family; each address once.
+ * @param backends those behind the Service
+ */
+export function endpointsOf(
+  port: ServicePort,
+  backends: readonly ServiceBackend[],
+  family: IpFamily,
+): ServiceEndpoint[] {
+  const found = new Map<string, ServiceEndpoint>();
+  for (const backend of backends) {
+    const [number, ip] = [targetPortOf(port, backend), ipOf(backend, family)];
+    if (number === undefined || ip === undefined || found.has(`${ip} ${number}`)) continue;
+    found.set(`${ip} ${number}`, { ip, port: number, ...("ips" in backend && { isOutside: true as const }) });
+  }
+  return [...found.values()];
+}

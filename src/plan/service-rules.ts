@@ -238,13 +238,14 @@ function addPortChains(
 ): void {
   const { affinitySeconds } = service;
   const tcp = `-p ${protocol.toLowerCase()}`;
-  const all = endpoints.map(({ ip, port }) => {
+  const all = endpoints.map(({ ip, port, isOutside }) => {
     const own = `${prefix}-SEP-${hex32(`${chain} ${ip}:${port}`).slice(0, CHAIN_DIGITS)}`;
     const bridge = unfilteredBridges.find((range) => isInRange(ip, range));
     const recent = affinitySeconds === undefined ? "" : `-m recent --name ${own} --set --rsource `;
     nat.set(own, [
-      // A pod that reaches itself, or another one of a bridge on which the answer would not be translated back.
-      `-s ${bridge?.text ?? alone(ip)} -j MARK --set-xmark ${MASQUERADE}`,
+      // A pod that reaches itself, or another one of a bridge on which the answer would not be translated back; and everybody
+      // who reaches another machine, which would answer past this one.
+      `${isOutside ? "" : `-s ${bridge?.text ?? alone(ip)} `}-j MARK --set-xmark ${MASQUERADE}`,
       `${tcp} ${recent}-j DNAT --to-destination ${ip.includes(":") ? `[${ip}]` : ip}:${port}`,
     ]);
     return own;

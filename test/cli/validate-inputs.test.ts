@@ -35,6 +35,13 @@ const deployment = (replicas: number) => ({
     template: { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "a", image: "b:1" }] } },
   },
 });
+const endpoints = (port: string) => ({
+  apiVersion: "v1",
+  kind: "Endpoints",
+  metadata: { name: "web" },
+  subsets: [{ addresses: [{ ip: "192.0.2.1" }], ports: [{ name: port, port: 5432 }] }],
+});
+const leadsNowhere = (why: string) => `spec has no selector, and ${why}: it leads nowhere`;
 const nothing = (labels: string) => [`spec.selector selects no pod of this input: ${labels}`];
 
 test.each([
@@ -43,6 +50,13 @@ test.each([
   { when: "is in another namespace", of: [service({ app: "web" }, "prod"), deployment(1)], want: [] },
   { when: "matches a workload without replicas", of: [service({ app: "web" }), deployment(0)], want: [] },
   { when: "is alone", of: [service({ app: "web" })], want: [] },
+  { when: "there is none, and no address", of: [service({})], want: [leadsNowhere("has no Endpoints in this input")] },
+  { when: "there is none, and Endpoints have the port", of: [service({}), endpoints("")], want: [] },
+  {
+    when: "there is none, and Endpoints have another port",
+    of: [service({}), endpoints("sql")],
+    want: [leadsNowhere('no endpoint has its port ""')],
+  },
 ])("a Service that selects none of the pods of the input: $when", ({ of, want }) =>
   expect(warningsOf(...of)).toEqual([...want]),
 );

@@ -98,6 +98,37 @@ test.each([
   expect(toObjects(spec, pod("a", "10.0.0.1", false))[1]!.endpoints).toMatchObject(want);
 });
 
+test("written Endpoints are mirrored into a slice of each family and set of ports", () => {
+  const service = aService("db", { selector: undefined, ports: [{ name: "sql", port: 5432 }] });
+  const ports = [{ name: "sql", port: 5432, protocol: "TCP" }];
+  const written = (labels = {}) => ({
+    metadata: { name: "db", namespace: "default", labels },
+    subsets: [
+      { addresses: [{ ip: "192.0.2.1", hostname: "a" }, { ip: "2001:db8::1" }], ports },
+      { notReadyAddresses: [{ ip: "192.0.2.2" }], ports },
+    ],
+  });
+  const of = (...all: ReturnType<typeof written>[]) =>
+    toEndpointObjects(service, new ServicePods([], all), { ...NODE, families: ["IPv4"] });
+  expect(of(written())).toMatchObject([
+    {
+      kind: "EndpointSlice",
+      metadata: {
+        labels: { "endpointslice.kubernetes.io/managed-by": "endpointslicemirroring-controller.k8s.io" },
+        ownerReferences: [{ kind: "Endpoints", name: "db" }],
+      },
+      addressType: "IPv4",
+      endpoints: [
+        { addresses: ["192.0.2.1"], hostname: "a", conditions: { ready: true } },
+        { addresses: ["192.0.2.2"], conditions: { ready: false } },
+      ],
+      ports,
+    },
+    { addressType: "IPv6", endpoints: [{ addresses: ["2001:db8::1"] }] },
+  ]);
+  expect(of(written({ "endpointslice.kubernetes.io/skip-mirror": "true" }))).toEqual([]);
+});
+
 test.each([
   ["without a selector", { selector: undefined }],
   ["of type ExternalName", { type: "ExternalName", externalName: "example.com" }],

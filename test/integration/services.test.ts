@@ -418,6 +418,53 @@ describeWithEngine("Services", () => {
     expect(free.status).toBe(201);
   }, 120_000);
 
+  test("a Service without a selector leads to the addresses that a manifest or a client writes", async () => {
+    const node = testNode();
+    const database = Bun.serve({ port: 0, hostname: "0.0.0.0", fetch: () => new Response("database\n") });
+    const port = database.port!;
+    const ofPort = (spec: object) => ({ selector: undefined, ports: [{ name: "http", port }], ...spec });
+    node.writeManifest("client.yaml", list(sleeper("client", { name: "client" }), service("db", ofPort({}))));
+    await node.start(["--port=0"]);
+    const client = await node.runningContainer("client");
+    const ask = async (name: string) =>
+      (await node.exec(client.Id, "sh", "-c", `timeout 3 wget -q -O - http://${name}:${port}/ 2>&1; true`)).trim();
+    expect(await ask("db")).toContain("refused");
+    const gateway = await node.exec(client.Id, "sh", "-c", "ip route | sed -n 's/^default via \\([^ ]*\\).*/\\1/p'");
+    const ports = [{ name: "http", port }];
+    const subsets = [{ addresses: [{ ip: gateway.trim() }], ports }];
+    node.writeManifest("endpoints.yaml", object("Endpoints", "db", { subsets }));
+    await node.until("the Endpoints of a file", async () => (await ask("db")) === "database");
+    expect((await node.run("explain service/db")).stdout).toContain("1 written addresses are behind it");
+    expect((await node.run("describe service db")).stdout).toContain(`Endpoints:         ${gateway.trim()}:${port}`);
+    expect((await node.run("get endpointslices")).stdout).toMatch(/^db-\w{5}\s+IPv4\s/m);
+    const slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    const slice = {
+      apiVersion: "discovery.k8s.io/v1",
+      kind: "EndpointSlice",
+      metadata: { name: "headless-1", labels: { "kubernetes.io/service-name": "headless" } },
+      addressType: "IPv4",
+      endpoints: [{ addresses: [gateway.trim()], hostname: "db-0" }],
+      ports,
+    };
+    expect((await askApi(node, "POST", slices, slice)).status).toBe(201);
+    const headless = service("headless", ofPort({ clusterIP: "None" }));
+    expect((await askApi(node, "POST", "/api/v1/namespaces/default/services", headless)).status).toBe(201);
+    for (const name of ["headless", "db-0.headless"]) {
+      await node.until(name, async () => (await ask(name)) === "database");
+    }
+    node.removeManifest("endpoints.yaml");
+    await node.until("no endpoint is left", async () => (await ask("db")).includes("refused"));
+    // As a controller of a cluster does, that of a selector takes the Endpoints over.
+    const api = "/api/v1/namespaces/default";
+    expect((await askApi(node, "POST", `${api}/endpoints`, { metadata: { name: "own" }, subsets })).status).toBe(201);
+    await askApi(node, "POST", `${api}/services`, service("own", ofPort({ selector: { app: "client" } })));
+    const own = async () => (await askApi(node, "GET", `${api}/endpoints/own`)).json;
+    await node.until("the controller's", async () => (await own()).metadata.ownerReferences?.[0].kind === "Service");
+    const refused = await askApi(node, "PUT", `${api}/endpoints/own`, { metadata: { name: "own" }, subsets });
+    expect(refused.json.message).toContain('endpoints "own" is made by Service "own": edit that');
+    await database.stop(true);
+  }, 120_000);
+
   test("both families: addresses, names, endpoints and node ports, which all go with the second range", async () => {
     const node = testNode();
     const part = () => Math.floor(Math.random() * 0xffff).toString(16);

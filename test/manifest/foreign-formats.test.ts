@@ -21,8 +21,6 @@ describe("objects without effect on one node", () => {
     ["autoscaling/v2", "HorizontalPodAutoscaler", "set replicas"],
     ["policy/v1", "PodDisruptionBudget", "set maxUnavailable"],
     ["policy/v1beta1", "PodSecurityPolicy", "set securityContext"],
-    ["v1", "Endpoints", "set hostAliases"],
-    ["discovery.k8s.io/v1", "EndpointSlice", "set hostAliases"],
     ["v1", "Node", "set --node-labels"],
     ["storage.k8s.io/v1", "StorageClass", "claims are Docker volumes"],
     ["apiextensions.k8s.io/v1", "CustomResourceDefinition", "write the Deployments or Pods"],

@@ -7,7 +7,7 @@ const HTTP = { name: "http", protocol: "TCP", port: 80, targetPort: "web" };
 
 function target(name: string, parts: Partial<ServiceTarget> = {}, ports: object[] = [HTTP]): ServiceTarget {
   const service = { metadata: { name, namespace: "shop" }, spec: { type: "ClusterIP", ports } };
-  return { service: service as ServiceTarget["service"], pods: [], fixed: [], ...parts };
+  return { service: service as ServiceTarget["service"], backends: [], fixed: [], ...parts };
 }
 
 const pod = (ips: string[], spec: Partial<Pod["spec"]> = {}): Pod => {
@@ -20,25 +20,27 @@ const DOMAIN = "shop.svc.cluster.local";
 test.each<[what: string, ServiceTarget, hosts: string[], config: string[]]>([
   [
     "a Service has its cluster IP, and its named ports",
-    target("db", { fixed: ["10.96.1.1"], pods: [pod(["10.0.0.1"])] }, [HTTP, { protocol: "UDP", port: 53 }]),
+    target("db", { fixed: ["10.96.1.1"], backends: [pod(["10.0.0.1"])] }, [HTTP, { protocol: "UDP", port: 53 }]),
     [`10.96.1.1 db.${DOMAIN}`],
     [`srv-host=_http._tcp.db.${DOMAIN},db.${DOMAIN},80`],
   ],
   [
     "a headless Service has the addresses of its pods, and their ports",
-    target("db", { pods: [pod(["10.0.0.1", "fd00::1"], { hostname: "db-0", subdomain: "db" })] }),
+    target("db", { backends: [pod(["10.0.0.1", "fd00::1"], { hostname: "db-0", subdomain: "db" })] }),
     [`10.0.0.1 db-0.db.${DOMAIN}`, `10.0.0.1 db.${DOMAIN}`, `fd00::1 db-0.db.${DOMAIN}`, `fd00::1 db.${DOMAIN}`],
     [`srv-host=_http._tcp.db.${DOMAIN},db-0.db.${DOMAIN},8000`],
   ],
   [
     "a pod without a host name is called by its address",
-    target("db", { pods: [pod(["10.0.0.1"], { hostname: "x", subdomain: "other" })] }),
+    target("db", { backends: [pod(["10.0.0.1"], { hostname: "x", subdomain: "other" })] }),
     [`10.0.0.1 10-0-0-1.db.${DOMAIN}`, `10.0.0.1 db.${DOMAIN}`],
     [`srv-host=_http._tcp.db.${DOMAIN},10-0-0-1.db.${DOMAIN},8000`],
   ],
   [
     "a pod without the port has no SRV record",
-    target("db", { pods: [pod(["10.0.0.1"], { hostname: "db-0", subdomain: "db" })] }, [{ ...HTTP, targetPort: "no" }]),
+    target("db", { backends: [pod(["10.0.0.1"], { hostname: "db-0", subdomain: "db" })] }, [
+      { ...HTTP, targetPort: "no" },
+    ]),
     [`10.0.0.1 db-0.db.${DOMAIN}`, `10.0.0.1 db.${DOMAIN}`],
     [],
   ],
@@ -59,7 +61,7 @@ test.each<[what: string, ServiceTarget, hosts: string[], config: string[]]>([
 
 test("the texts of many pods are bounded, and each has whole lines", () => {
   const pods = Array.from({ length: 9000 }, (_, index) => pod([`10.1.${index >> 8}.${index & 255}`]));
-  const { hosts, config } = computeDnsRecords([target("db", { pods })], "cluster.local");
+  const { hosts, config } = computeDnsRecords([target("db", { backends: pods })], "cluster.local");
   expect(hosts.length + config.length).toBeLessThan(1024 * 1024);
   expect(config).toMatch(/,8000\n$/);
 });

@@ -229,6 +229,16 @@ test.each(ROUTES)("%s", (_, ingresses, want) => {
   expect(routesOf(compute(ours).text)).toEqual(want);
 });
 
+test("requests go to a pod by IPv4, and to one that has none by IPv6", () => {
+  const [both, six] = [pod("web", "10.0.0.1"), pod("web", "fd00::2")];
+  both.status!.podIPs!.push({ ip: "fd00::1" });
+  const { text } = compute([web()], { pods: new ServicePods([both, six]) });
+  expect([...text.matchAll(/server (\S+) max_fails=0;/g)].map(([, server]) => server)).toEqual([
+    "10.0.0.1:8080",
+    "[fd00::2]:8080",
+  ]);
+});
+
 const PROBLEMS: [string, Ingress, string][] = [
   ["a Service that is missing", ingress("a", { "a.test": [["/", "Prefix", "none"]] }), 'no Service "default/none"'],
   [

@@ -1,7 +1,13 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import type { EndpointSlice, Endpoints } from "../../src/base/api/endpoints.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { Service, ServicePort } from "../../src/base/api/service.ts";
-import { endpointsOf, ServicePods } from "../../src/plan/service-endpoints.ts";
+import {
+  endpointsOf,
+  type ServiceBackend,
+  type ServiceEndpoint,
+  ServicePods,
+} from "../../src/plan/service-endpoints.ts";
 import { aPod } from "../support/builders.ts";
 
 interface PodCase {
@@ -36,7 +42,7 @@ const service = (spec: object = {}) =>
     spec: { selector: { app: "web", tier: "front" }, ...spec },
   }) as unknown as Service;
 
-const names = (found: readonly Pod[]) => found.map(({ metadata }) => metadata.name);
+const names = (found: readonly ServiceBackend[]) => (found as Pod[]).map(({ metadata }) => metadata.name);
 
 test.each([
   ["Ready pods with all labels of the selector", {}, ["a"]],
@@ -72,7 +78,7 @@ test.each([
   const udp = { name: "http", protocol: "UDP", containerPort: 53 };
   const pods = [
     pod({ name: "a", ports: [{ ...http, containerPort: 8000 }] }),
-    pod({ name: "b", ports: [{ ...http, containerPort: 9000 }, udp] }),
+    pod({ name: "b", ips: ["10.0.0.2"], ports: [{ ...http, containerPort: 9000 }, udp] }),
   ];
   const found = endpointsOf({ protocol: "TCP", ...port } as ServicePort, pods, "IPv4");
   expect(found.map((endpoint) => endpoint.port)).toEqual(want);
@@ -83,4 +89,54 @@ test("an endpoint has the address of its family, and a pod without one is none",
   const port = { port: 80, protocol: "TCP" } as ServicePort;
   expect(endpointsOf(port, pods, "IPv6")).toEqual([{ ip: "fd00::1", port: 80 }]);
   expect(endpointsOf(port, pods, "IPv4").map(({ ip }) => ip)).toEqual(["10.0.0.2", "10.0.0.3"]);
+});
+
+describe("written addresses", () => {
+  const metadata = { name: "web", namespace: "default" };
+  const ofSubsets = (...subsets: object[]) => ({ metadata, subsets }) as Endpoints;
+  const slice = (endpoints: object[], more: object = {}) =>
+    ({
+      metadata: { name: "web-1", namespace: "default", labels: { "kubernetes.io/service-name": "web" } },
+      addressType: "IPv4",
+      ports: [{ name: "sql", port: 5432, protocol: "TCP" }],
+      endpoints,
+      ...more,
+    }) as unknown as EndpointSlice;
+  const sql = [{ name: "sql", port: 5432, protocol: "TCP" }];
+  const HERE = { ip: "192.0.2.1", port: 5432, isOutside: true as const };
+
+  test.each<[string, object, (Endpoints | EndpointSlice)[], ServiceEndpoint[]]>([
+    ["those of the port's name", {}, [ofSubsets({ addresses: [{ ip: "192.0.2.1" }], ports: sql })], [HERE]],
+    [
+      "none of another name",
+      {},
+      [ofSubsets({ addresses: [{ ip: "192.0.2.1" }], ports: [{ ...sql[0], name: "x" }] })],
+      [],
+    ],
+    ["none that is not ready", {}, [ofSubsets({ notReadyAddresses: [{ ip: "192.0.2.1" }], ports: sql })], []],
+    ["those of slices, where they are ready", {}, [slice([{ addresses: ["192.0.2.1", "192.0.2.2"] }])], [HERE]],
+    [
+      "none of a slice that is not ready",
+      {},
+      [slice([{ addresses: ["192.0.2.1"], conditions: { ready: false } }])],
+      [],
+    ],
+    ["none of a name", {}, [slice([{ addresses: ["db.example.com"] }], { addressType: "FQDN" })], []],
+    [
+      "each once",
+      {},
+      [slice([{ addresses: ["192.0.2.1"] }]), ofSubsets({ addresses: [{ ip: "192.0.2.1" }], ports: sql })],
+      [HERE],
+    ],
+    [
+      "no Endpoints where there is a selector, as the controller replaces them",
+      { selector: { app: "db" } },
+      [ofSubsets({ addresses: [{ ip: "192.0.2.1" }], ports: sql })],
+      [],
+    ],
+    ["slices also with a selector", { selector: { app: "db" } }, [slice([{ addresses: ["192.0.2.1"] }])], [HERE]],
+  ])("%s", (_, spec, written, want) => {
+    const found = new ServicePods([], written).behind(service({ selector: undefined, ...spec }));
+    expect(endpointsOf({ name: "sql", port: 1, targetPort: 99, protocol: "TCP" }, found, "IPv4")).toEqual(want);
+  });
 });

@@ -110,6 +110,11 @@ test("on a bridge whose traffic passes no rules every client of it is masquerade
   ]);
 });
 
+test("every client of an address that is no pod is masqueraded: another machine answers past this one", () => {
+  const endpoints = [{ ip: "192.0.2.1", port: 5432, isOutside: true as const }];
+  expect(linesOf([service({ endpoints })], {}, /MARK/)).toEqual(["SEP1 -j MARK --set-xmark 0x4000/0x4000"]);
+});
+
 test("an external address is open to clients of other machines, as a published port is", () => {
   expect(linesOf([service({}, { externalIps: ["203.0.113.5"] })], {}, /external|^FORWARD -m/)).toEqual([
     'SERVICES -d 203.0.113.5/32 -p tcp -m comment --comment "default/web external" -m tcp --dport 80 -j MARK --set-xmark 0x1000/0x1000',

@@ -1,9 +1,9 @@
+import type { EndpointSlice } from "../../base/api/endpoints.ts";
 import type { Service } from "../../base/api/service.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { ApiObject } from "../object-store.ts";
-import { READ_VERBS } from "../resource-definition.ts";
-import { type Fields, formatLabels, manifestKind, type RefuseChange, specOf, text } from "./define-kind.ts";
+import { type Fields, fixed, formatLabels, manifestKind, type RefuseChange, specOf, text } from "./define-kind.ts";
 
 /** `<port>:<port of the node>/<protocol>` */
 function ports(object: ApiObject): string {
@@ -181,28 +181,31 @@ export const ENDPOINTS = manifestKind({
   plural: "endpoints",
   singular: "endpoints",
   shortNames: ["ep"],
-  verbs: READ_VERBS,
-  decode: undefined,
-  hasGeneration: false,
   columns: [text("Endpoints", formatEndpoints)],
-  description: "Endpoints are the addresses of the pods that a Service leads to.",
+  description: "Endpoints are the addresses that a Service leads to.",
 });
 
-type Slice = ApiObject & { addressType: string; ports: { port: number }[]; endpoints: { addresses: string[] }[] };
-const asSlice = (object: ApiObject) => object as unknown as Slice;
+const asSlice = (object: ApiObject) => object as unknown as EndpointSlice;
 
 export const ENDPOINT_SLICE = manifestKind({
   group: "discovery.k8s.io",
+  otherVersions: [
+    {
+      version: "v1beta1",
+      deprecation:
+        "discovery.k8s.io/v1beta1 EndpointSlice is deprecated in v1.21+, unavailable in v1.25+; use discovery.k8s.io/v1 EndpointSlice",
+    },
+  ],
   kind: "EndpointSlice",
-  verbs: READ_VERBS,
-  decode: undefined,
+  validateUpdate: (next, live) =>
+    asSlice(next).addressType === asSlice(live).addressType ? [] : [fixed("addressType")],
   columns: [
     text("AddressType", (it) => asSlice(it).addressType),
     text(
       "Ports",
       (it) =>
         asSlice(it)
-          .ports.map(({ port }) => port)
+          .ports?.map(({ port }) => port)
           .join(",") || "<unset>",
     ),
     text(

@@ -125,7 +125,7 @@ interface NodeObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   clock: Clock;
-  submitted: Pick<SubmittedObjects, "isOwn">;
+  submitted: Pick<SubmittedObjects, "isOwn" | "release">;
   /** A terminating pod of this API of which nothing is left. */
   onGone: (definition: ResourceDefinition, object: ApiObject) => void;
 }
@@ -322,7 +322,11 @@ export class NodeObjects implements ObjectRules {
       const { namespace = "default", name = "" } = object.metadata;
       const scope = definition.namespaced ? namespace : undefined;
       const live = store.get(resource, scope, name);
-      if (live && submitted.isOwn(definition, live)) return;
+      // Objects of controllers come first; as upstream, they take over the Endpoints of a Service that has a selector.
+      if (live && found.has(live)) return;
+      const isTaken = definition.kind === "Endpoints" && derived.includes(object as WorkloadObject);
+      if (live && submitted.isOwn(definition, live) && !isTaken) return;
+      if (live && isTaken) submitted.release(definition, live);
       if (scope !== undefined) this.#ensureNamespace(scope);
       const isSame = live && this.#origins.get(live) === object;
       const next = isSame ? undefined : toNext(live);

@@ -1,3 +1,4 @@
+import type { EndpointSlice, Endpoints } from "../api/endpoints.ts";
 import type { Ingress, IngressClass } from "../api/ingress.ts";
 import type { CronJob, Job } from "../api/job.ts";
 import type { ObjectMeta } from "../api/meta.ts";
@@ -14,6 +15,10 @@ import type {
 } from "../api/workload.ts";
 import type { ManifestLocation, SourceKind } from "./manifest-origin.ts";
 
+interface NoSpec {
+  spec?: never;
+}
+
 /** Kinds other than Pod, ConfigMap and Secret that a manifest can hold, with the type of their objects. */
 export interface ObjectOfKind {
   Deployment: Deployment;
@@ -24,6 +29,8 @@ export interface ObjectOfKind {
   Job: Job;
   CronJob: CronJob;
   Service: Service;
+  Endpoints: Endpoints & NoSpec;
+  EndpointSlice: EndpointSlice & NoSpec;
   Ingress: Ingress;
   IngressClass: IngressClass;
   PersistentVolumeClaim: PersistentVolumeClaim;
@@ -64,6 +71,8 @@ const HAS_PODS = {
   Job: true,
   CronJob: true,
   Service: false,
+  Endpoints: false,
+  EndpointSlice: false,
   Ingress: false,
   IngressClass: false,
   PersistentVolumeClaim: false,
@@ -79,7 +88,7 @@ export const isWorkload = (desired: DesiredObject): desired is DesiredWorkload =
 /** The template of the pods of an object, for a CronJob that of its Jobs; undefined for kinds without pods. */
 export function podTemplateOf({ kind, object }: TypedObject): PodTemplateSpec | undefined {
   if (kind === "CronJob") return object.spec.jobTemplate.spec.template;
-  return "template" in object.spec ? object.spec.template : undefined;
+  return object.spec && "template" in object.spec ? object.spec.template : undefined;
 }
 
 export type DesiredObject = { [K in ObjectKind]: DesiredObjectOf<K> }[ObjectKind];

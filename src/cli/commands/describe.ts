@@ -1,13 +1,17 @@
 import { formatLongTime } from "../../apiserver/printers/age.ts";
 import type { NodeObject } from "../../apiserver/printers/node-row.ts";
+import type { EndpointSlice, Endpoints } from "../../base/api/endpoints.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
+import type { Service } from "../../base/api/service.ts";
+import { ServicePods } from "../../plan/service-endpoints.ts";
 import { ApiClient, type ApiObject, type ApiResource } from "../client/api-client.ts";
 import { choosePods, podsOfObject } from "../client/choose-pod.ts";
 import { locateKubelet } from "../client/find-kubelet.ts";
 import { type KeptObjects, locationOfObject, locationOfPod, readKeptObjects } from "../client/kept-pods.ts";
 import { KubeletApi, openReader } from "../client/kubelet-api.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
+import { readWrittenEndpoints } from "../client/written-endpoints.ts";
 import { describeNode } from "../print/describe-node.ts";
 import { describeObject } from "../print/describe-object.ts";
 import { type DescribeTimes, describePod } from "../print/describe-pod.ts";
@@ -35,6 +39,7 @@ interface Found {
   events: readonly CoreEvent[];
   pods: readonly Pod[];
   replicaSets: readonly ApiObject[];
+  endpoints?: readonly (Endpoints | EndpointSlice)[];
 }
 
 /** `kubelet-ts describe`. Returns the exit code. */
@@ -102,13 +107,14 @@ async function findServed(request: CommandRequest): Promise<Found> {
     for (const object of await api.list(resource, namespace, query)) add(resource, object);
   }
   const itemsOf = async <T>(path: string) => (await api.json<{ items: T[] | null }>("GET", path)).items ?? [];
-  const [events, pods, replicaSets] = await Promise.all([
+  const [events, pods, replicaSets, endpoints] = await Promise.all([
     itemsOf<CoreEvent>("/api/v1/events"),
     itemsOf<Pod>("/api/v1/pods"),
     itemsOf<ApiObject>("/apis/apps/v1/replicasets"),
+    objects.some(({ kind }) => kind === "Service") ? readWrittenEndpoints(api) : [],
   ]);
   const time = ({ lastTimestamp }: CoreEvent) => Date.parse(lastTimestamp) || 0;
-  return { objects, problems, events: events.toSorted((a, b) => time(a) - time(b)), pods, replicaSets };
+  return { objects, problems, events: events.toSorted((a, b) => time(a) - time(b)), pods, replicaSets, endpoints };
 }
 
 /** @param namespace undefined: the only one that has an object of that name, else `default` */
@@ -126,7 +132,7 @@ async function findOne(api: ApiClient, resource: ApiResource, namespace: string 
 
 function describeOne(
   object: ApiObject,
-  { events, pods, replicaSets }: Found,
+  { events, pods, replicaSets, endpoints = [] }: Found,
   kept: KeptObjects | undefined,
   times: DescribeTimes,
 ): string {
@@ -147,6 +153,9 @@ function describeOne(
         (metadata.namespace === undefined || involvedObject.namespace === metadata.namespace),
     ),
     pods: hasSelector ? podsOfObject(object, inNamespace(pods)) : [],
+    ...(kind === "Service" && {
+      backends: new ServicePods(pods, endpoints).behind(object as unknown as Service),
+    }),
     replicaSets: inNamespace(replicaSets).filter((set) =>
       set.metadata.ownerReferences?.some(({ kind: of, name }) => of === kind && name === metadata.name),
     ),

@@ -24,6 +24,7 @@ import { engineClient } from "../client/engine-reader.ts";
 import { locateKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, openReader, type RefusedText } from "../client/kubelet-api.ts";
 import { kindNames, kindOf, loadServedKinds } from "../client/object-targets.ts";
+import { readWrittenEndpoints } from "../client/written-endpoints.ts";
 import { type DocumentedType, findField, renderFields, renderTree } from "../print/kind-fields.ts";
 import {
   CommandError,
@@ -162,6 +163,10 @@ const CONTEXTS: Readonly<Record<string, ReadContext>> = {
     const failed = failedRun(jobs)?.job;
     return { jobs, ...(failed && { ownedBy: failed as ApiObject }) };
   },
+  Service: async (api, object, pods) => {
+    const endpoints = new ServicePods(pods, await readWrittenEndpoints(api));
+    return { backends: endpoints.behind(object as unknown as Service) };
+  },
   Ingress: async (api, { metadata }, pods) => {
     const { computeIngressConfig } = await import("../../plan/ingress-config.ts");
     const list = async <T>(kind: string) => (await api.list(await api.findResource(kind), undefined)) as unknown as T[];
@@ -175,7 +180,7 @@ const CONTEXTS: Readonly<Record<string, ReadContext>> = {
       ingresses: ingresses.filter(({ status }) => status?.loadBalancer),
       services,
       secrets: new Map(secrets.map((secret) => [podFullName(secret.metadata), secret])),
-      pods: new ServicePods(pods),
+      pods: new ServicePods(pods, await readWrittenEndpoints(api)),
       ports: { http: 80, https: 443 },
     });
     const name = podFullName(metadata);

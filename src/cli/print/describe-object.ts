@@ -1,14 +1,13 @@
 import { formatAge } from "../../apiserver/printers/age.ts";
-import { hasCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Ingress, IngressBackend } from "../../base/api/ingress.ts";
 import type { CronJob, Job } from "../../base/api/job.ts";
 import type { LabelSelector, ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { formatSelector } from "../../base/api/selectors.ts";
-import type { Service } from "../../base/api/service.ts";
+import type { Service, ServicePort } from "../../base/api/service.ts";
 import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../base/api/workload.ts";
-import { containersOf } from "../../base/model/pod-containers.ts";
+import { endpointsOf, type ServiceBackend } from "../../plan/service-endpoints.ts";
 import type { ApiObject } from "../client/api-client.ts";
 import {
   type DescribeTimes,
@@ -28,6 +27,8 @@ interface ObjectSurroundings {
   events: readonly CoreEvent[];
   /** The pods that the object selects or owns. */
   pods: readonly Pod[];
+  /** Pods and addresses to which clients of a Service are sent. */
+  backends?: readonly ServiceBackend[] | undefined;
   /** ReplicaSets of a Deployment. */
   replicaSets?: readonly ApiObject[];
   /** `file:line` of its manifest, if it is known. */
@@ -247,7 +248,7 @@ function describeConditions(out: Description, { conditions = [] }: ObjectStatus)
 const MAX_ENDPOINTS = 3;
 
 /** Source: kubectl's `describeService`. */
-const describeService: Describe<Service> = (out, { metadata, spec }, _, { pods }) => {
+const describeService: Describe<Service> = (out, { metadata, spec }, _, { backends = [] }) => {
   describeLabels(out, metadata);
   out.field(0, "Selector", pairs(spec.selector, "=").join(",") || "<none>");
   out.field(0, "Type", spec.type);
@@ -257,25 +258,25 @@ const describeService: Describe<Service> = (out, { metadata, spec }, _, { pods }
   out.field(0, "IPs", spec.clusterIPs?.join(",") || "<none>");
   out.optional(0, "External IPs", spec.externalIPs?.join(","));
   out.optional(0, "External Name", spec.externalName);
-  for (const { name, port, protocol, targetPort = port, nodePort } of spec.ports ?? []) {
+  for (const each of spec.ports ?? []) {
+    const { name, port, protocol, targetPort = port, nodePort } = each;
     const shown = name || "<unset>";
     out.cells(0, ["Port:", shown, `${port}/${protocol}`]);
     out.field(0, "TargetPort", `${targetPort}/${protocol}`);
     if (nodePort) out.cells(0, ["NodePort:", shown, `${nodePort}/${protocol}`]);
-    out.field(0, "Endpoints", endpointsText(pods, targetPort));
+    out.field(0, "Endpoints", endpointsText(each, backends));
   }
   out.field(0, "Session Affinity", spec.sessionAffinity ?? "None");
   out.optional(0, "External Traffic Policy", spec.externalTrafficPolicy);
 };
 
-/** Addresses of the pods that are ready. Source: kubectl's `formatEndpoints`. */
-function endpointsText(pods: readonly Pod[], targetPort: number | string): string {
-  const addresses = pods.flatMap(({ spec, status }) => {
-    const ports = containersOf(spec).flatMap(({ ports: of = [] }) => of);
-    const port =
-      typeof targetPort === "number" ? targetPort : ports.find((it) => it.name === targetPort)?.containerPort;
-    return hasCondition(status, "Ready") && status?.podIP && port !== undefined ? `${status.podIP}:${port}` : [];
-  });
+/** Addresses that clients are sent to. Source: kubectl's `formatEndpoints`. */
+function endpointsText(port: ServicePort, backends: readonly ServiceBackend[]): string {
+  const addresses = (["IPv4", "IPv6"] as const).flatMap((family) =>
+    endpointsOf(port, backends, family).map(({ ip, port: number }) =>
+      family === "IPv4" ? `${ip}:${number}` : `[${ip}]:${number}`,
+    ),
+  );
   const more = addresses.length - MAX_ENDPOINTS;
   return `${addresses.slice(0, MAX_ENDPOINTS).join(",") || "<none>"}${more > 0 ? ` + ${more} more...` : ""}`;
 }

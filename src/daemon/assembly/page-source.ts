@@ -26,8 +26,8 @@ import type {
   WorkloadRow,
 } from "../../page/wire.ts";
 import { updateOwnerOf } from "../../plan/image-updates.ts";
-import { ServicePods } from "../../plan/service-endpoints.ts";
-import { explainObject } from "../../plan/status/explain-object.ts";
+import { ServicePods, writtenEndpoints } from "../../plan/service-endpoints.ts";
+import { explainObject, type ObjectContext } from "../../plan/status/explain-object.ts";
 import { type ExplainInput, explainPod } from "../../plan/status/explain-pod.ts";
 import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";
 import type { PageSource } from "../../server/page/page-feed.ts";
@@ -128,7 +128,7 @@ export class KubeletPage implements PageSource, PageDetails {
         spec,
         status,
         nextRun: nextRunOf(desired, status, context.clock.now()),
-        explanation: status && this.#explainObject(kind, { ...object, status }, [], jobs),
+        explanation: status && this.#explainObject(kind, { ...object, status }, [], { derived: jobs }),
       });
     });
   }
@@ -137,16 +137,17 @@ export class KubeletPage implements PageSource, PageDetails {
     const { reader } = this.#parts.workloads;
     const services = (this.#desired.objects ?? []).flatMap(({ kind, object }) => (kind === "Service" ? object : []));
     if (services.length === 0) return [];
-    const pods = new ServicePods(this.pods());
+    const pods = new ServicePods(this.pods(), writtenEndpoints(this.#desired.objects));
     return services.map((it) => {
-      const ready = new Set(pods.behind(it));
+      const backends = pods.behind(it);
+      const ready = new Set(backends);
       const selected = pods.selectedBy(it);
       const status = reader.statusOf("Service", it) ?? {};
       return toServiceRow(
         it,
         reader.specOf("Service", it) ?? {},
         selected.map((pod) => ({ name: pod.metadata.name ?? "", isReady: ready.has(pod) })),
-        this.#explainObject("Service", { ...it, status }, selected),
+        this.#explainObject("Service", { ...it, status }, selected, { backends }),
       );
     });
   }
@@ -242,17 +243,17 @@ export class KubeletPage implements PageSource, PageDetails {
     return explainPod({ pod, events, logs: new Map(), pods: this.#view.pods(), now: clock.now(), ...more });
   }
 
-  /** @param derived among them the Jobs of a CronJob */
+  /** @param context with `derived`, among them the Jobs of a CronJob */
   #explainObject(
     kind: string,
     object: { metadata: ObjectMeta; status: object },
     pods: readonly Pod[],
-    derived: readonly WorkloadObject[] = [],
+    { derived = [], ...more }: Pick<ObjectContext, "backends"> & { derived?: readonly WorkloadObject[] },
   ) {
     const { context, workloads } = this.#parts;
     const { uid } = workloads.reader.identityOf(kind, object.metadata);
     const jobs = derived.filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid));
-    return explainObject(kind, { kind, object, pods, events: context.recorder.list(uid as PodUID), jobs });
+    return explainObject(kind, { kind, object, pods, events: context.recorder.list(uid as PodUID), jobs, ...more });
   }
 
   #find({ metadata: { uid } }: Pod): DesiredPod | undefined {

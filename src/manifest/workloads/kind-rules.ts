@@ -1,4 +1,5 @@
 import type * as v from "valibot";
+import { EndpointSliceSchema, EndpointsSchema } from "../../base/api/endpoints.ts";
 import { IngressClassSchema, IngressSchema } from "../../base/api/ingress.ts";
 import { type CronJob, CronJobSchema, fillJobDefaults, type Job, JobSchema } from "../../base/api/job.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
@@ -34,7 +35,13 @@ import {
   validateIngressClass,
 } from "./validate-ingress.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
-import { findServiceNotes, validateService } from "./validate-service.ts";
+import {
+  findServiceNotes,
+  findSliceNotes,
+  validateEndpointSlice,
+  validateEndpoints,
+  validateService,
+} from "./validate-service.ts";
 import { findClaimNotes, findVolumeNotes, validateClaim, validatePersistentVolume } from "./validate-storage.ts";
 import {
   validateDaemonSet,
@@ -141,6 +148,13 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
     validate: validateService,
     findNotes: findServiceNotes,
     isRenamed: true,
+  },
+  Endpoints: { versions: ["v1"], schema: EndpointsSchema, validate: validateEndpoints },
+  EndpointSlice: {
+    versions: ["discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"],
+    schema: EndpointSliceSchema,
+    validate: validateEndpointSlice,
+    findNotes: findSliceNotes,
   },
   Ingress: {
     versions: ["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"],

@@ -1,7 +1,9 @@
+import { type EndpointSlice, type Endpoints, SERVICE_NAME_LABEL } from "../../base/api/endpoints.ts";
 import type { Service, ServicePort } from "../../base/api/service.ts";
 import type { Field, SupportNote } from "../field.ts";
 import { validateMetadata } from "../validate/metadata.ts";
 import {
+  checkDnsLabel,
   checkDnsSubdomain,
   checkIp,
   checkPort,
@@ -143,16 +145,100 @@ function validatePorts(ports: Field<readonly ServicePort[] | undefined>): void {
 
 /** Parts of a Service that have no effect, or another one than in a cluster. */
 export function findServiceNotes(service: Field<Service>): SupportNote[] {
-  const { type, selector, externalName = "", loadBalancerIP } = service.value.spec;
+  const { type, externalName = "", loadBalancerIP } = service.value.spec;
   const spec = service.field("spec");
   if (type === "ExternalName") {
     if (checkIp(externalName).length > 0) return [];
     return [spec.field("externalName").note("is an address: in a cluster the name would lead nowhere")];
   }
-  return [
-    ...(selector ? [] : [spec.note("has no selector, and so no pods: Endpoints objects are not read")]),
-    ...(loadBalancerIP
-      ? [spec.field("loadBalancerIP").note("has no effect here: the port is open on the machine's addresses")]
-      : []),
-  ];
+  return loadBalancerIP
+    ? [spec.field("loadBalancerIP").note("has no effect here: the port is open on the machine's addresses")]
+    : [];
+}
+
+/** Ports of Endpoints and EndpointSlices are named as those of their Service. */
+type EndpointPort = Pick<ServicePort, "name" | "appProtocol"> | NonNullable<EndpointSlice["ports"]>[number];
+
+function validateEndpointPorts(ports: Field<readonly EndpointPort[] | undefined>, isNameRequired: boolean): void {
+  const names = new Set<string>();
+  for (const item of ports.items() as Field<{
+    name?: string;
+    port?: number;
+    protocol: string;
+    appProtocol?: string;
+  }>[]) {
+    const { name = "" } = item.value;
+    if (name !== "") item.field("name").format(checkDnsLabel);
+    else if (isNameRequired && ports.items().length > 1) item.field("name").required();
+    if (names.has(name)) item.field("name").duplicate();
+    names.add(name);
+    item.field("port").format(checkPortNumber);
+    item.field("protocol").oneOf(["SCTP", "TCP", "UDP"]);
+    item.field("appProtocol").format(checkQualifiedName);
+  }
+}
+
+/** Addresses of this machine alone, or of one link, are no endpoints. Source: core validation `ValidateNonSpecialIP`. */
+const SPECIAL_IP = /^(?:0\.0\.0\.0$|127\.|169\.254\.|224\.0\.0\.|::$|::1$|fe[89ab]|ff[0-9a-f]?2:)/i;
+
+function checkEndpointIp(ip: string): string[] {
+  const problems = checkIp(ip);
+  return problems.length === 0 && SPECIAL_IP.test(ip)
+    ? ["may not be unspecified, of the loopback or of a link: name an address of the network"]
+    : problems;
+}
+
+/** Source: core validation `ValidateEndpointsSpecificAnnotations` and `validateEndpointSubsets`. */
+export function validateEndpoints(endpoints: Field<Endpoints>): void {
+  validateMetadata(endpoints.field("metadata"));
+  for (const subset of endpoints.field("subsets").items()) {
+    const { addresses = [], notReadyAddresses = [] } = subset.value;
+    if (addresses.length + notReadyAddresses.length === 0) subset.required("must have addresses or notReadyAddresses");
+    for (const list of ["addresses", "notReadyAddresses"] as const) {
+      for (const address of subset.field(list).items()) {
+        address.field("ip").requiredFormat(checkEndpointIp);
+        address.field("hostname").format(checkDnsLabel);
+      }
+    }
+    validateEndpointPorts(subset.field("ports"), true);
+  }
+}
+
+const MAX_ENDPOINTS = 1000;
+const MAX_SLICE_PORTS = 100;
+const MAX_ADDRESSES = 100;
+const FQDN = "FQDN";
+
+/** Source: discovery validation `ValidateEndpointSlice`. */
+export function validateEndpointSlice(slice: Field<EndpointSlice>): void {
+  validateMetadata(slice.field("metadata"));
+  const { addressType } = slice.value;
+  slice.field("addressType").requiredOneOf([FQDN, "IPv4", "IPv6"]);
+  const endpoints = slice.field("endpoints");
+  if (endpoints.items().length > MAX_ENDPOINTS) endpoints.tooLong(`${MAX_ENDPOINTS} items`);
+  for (const endpoint of endpoints.items()) {
+    const addresses = endpoint.field("addresses");
+    if (addresses.items().length === 0) addresses.required("must contain at least 1 address");
+    if (addresses.items().length > MAX_ADDRESSES) addresses.tooLong(`${MAX_ADDRESSES} items`);
+    for (const address of addresses.items()) {
+      if (addressType === FQDN) address.format(checkDnsSubdomain);
+      else address.format(checkEndpointIp);
+      const isOther = addressType !== FQDN && address.value.includes(":") !== (addressType === "IPv6");
+      if (isOther && checkIp(address.value).length === 0) address.invalid(`must be an ${addressType} address`);
+    }
+    endpoint.field("hostname").format(checkDnsLabel);
+  }
+  if (slice.field("ports").items().length > MAX_SLICE_PORTS) slice.field("ports").tooLong(`${MAX_SLICE_PORTS} items`);
+  validateEndpointPorts(slice.field("ports"), false);
+}
+
+/** Why no connection comes to the addresses of a slice here. */
+export function findSliceNotes(slice: Field<EndpointSlice>): SupportNote[] {
+  const { addressType, metadata } = slice.value;
+  if (addressType === FQDN) {
+    return [slice.field("addressType").note("names have no effect, as with kube-proxy: write the addresses")];
+  }
+  if (metadata.labels?.[SERVICE_NAME_LABEL] !== undefined) return [];
+  const missing = `has no label ${SERVICE_NAME_LABEL}, and so no Service leads to it: add it with the Service's name`;
+  return [slice.field("metadata").note(missing)];
 }

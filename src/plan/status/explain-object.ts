@@ -1,10 +1,12 @@
 import { hasCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
+import type { Service } from "../../base/api/service.ts";
 import type { PodTemplateSpec } from "../../base/api/workload.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { neverComes } from "../../base/text/cron-schedule.ts";
 import type { IngressProblem } from "../ingress-config.ts";
+import { type ServiceBackend, targetPortOf } from "../service-endpoints.ts";
 import type { Cause } from "./explain-container.ts";
 import { notInForce, renderCause, renderNotInForce } from "./explain-pod.ts";
 
@@ -19,6 +21,8 @@ interface ExplainedObject {
 export interface ObjectContext {
   /** The Jobs of a CronJob. */
   jobs?: readonly OwnedJob[];
+  /** Pods and addresses to which clients of a Service are sent. */
+  backends?: readonly ServiceBackend[];
   /** Parts of an Ingress that do not work. */
   problems?: readonly IngressProblem[];
 }
@@ -61,7 +65,7 @@ interface Spec {
   paused?: boolean;
   type?: string;
   selector?: object;
-  ports?: readonly { port?: number; targetPort?: number | string }[];
+  ports?: Service["spec"]["ports"];
   unschedulable?: boolean;
 }
 
@@ -202,9 +206,9 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
       causes,
     };
   },
-  Service: ({ type, selector, ports = [] }, _, pods) => {
+  Service: ({ type, selector, ports = [] }, _, pods, { backends = [] }) => {
     if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
-    if (selector === undefined) return { isReady: true, state: "it has no selector: its endpoints are set by others" };
+    if (selector === undefined) return explainWritten(ports, backends);
     const ready = pods.filter((pod) => hasCondition(pod.status, "Ready")).length;
     const causes =
       pods.length > 0
@@ -279,6 +283,23 @@ export function failedRun(jobs: readonly OwnedJob[]) {
   const { conditions = [] } = (last?.status ?? {}) as Status;
   const failure = conditions.find(({ type, status }) => type === "Failed" && status === "True");
   return last && failure && { job: last, failure };
+}
+
+/** A Service without a selector leads to written addresses. */
+function explainWritten(ports: Spec["ports"] = [], backends: readonly ServiceBackend[]): Judgment {
+  const state = `it has no selector: ${backends.length} written addresses are behind it`;
+  if (backends.length === 0) {
+    const fix = "write Endpoints of its name, or an EndpointSlice with the label kubernetes.io/service-name";
+    return { isReady: false, state, causes: [cause("it has no selector and no Endpoints: it leads nowhere", fix)] };
+  }
+  const causes = ports
+    .filter((port) => backends.every((backend) => targetPortOf(port, backend) === undefined))
+    .map(({ name = "", port, protocol }) => {
+      const called = name === "" ? "without a name" : `called "${name}"`;
+      const fix = "give the ports of the Endpoints and those of the Service the same names and protocols";
+      return cause(`its Endpoints have no ${protocol} port ${called}, as its port ${port} is`, fix);
+    });
+  return { isReady: causes.length === 0, state, causes };
 }
 
 /** Names of ports that no container of the pods has: nothing is reached there. */

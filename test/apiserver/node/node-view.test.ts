@@ -19,7 +19,7 @@ function aMirror(pods: readonly Pod[], { isOfWorkload = false, isOwn = false, fo
   } as unknown as NodeView;
   const definition = { group: "", plural: "pods", kind: "Pod", fate: "pods", namespaced: true } as ResourceDefinition;
   const registry = { all: () => [definition] } as never;
-  const submitted = { isOwn: () => isOwn };
+  const submitted = { isOwn: () => isOwn, release: () => {} };
   const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone: () => {} });
   objects.node = node;
   objects.sync();

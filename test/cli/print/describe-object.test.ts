@@ -3,6 +3,7 @@ import { formatLongTime } from "../../../src/apiserver/printers/age.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { ApiObject } from "../../../src/cli/client/api-client.ts";
 import { describeObject } from "../../../src/cli/print/describe-object.ts";
+import { ServicePods } from "../../../src/plan/service-endpoints.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
 const AROUND = {
@@ -24,8 +25,12 @@ const object = (kind: string, more: object): ApiObject => ({
 
 const ready = (name: string, podIP: string): Pod => ({
   ...aPod({ containers: [aContainer({ name: "a", ports: [{ name: "http", containerPort: 8080, protocol: "TCP" }] })] }),
-  metadata: { name, namespace: "default" },
-  status: { phase: "Running", podIP, conditions: [{ type: "Ready", status: "True" }] } as Pod["status"],
+  metadata: { name, namespace: "default", labels: { app: "web" } },
+  status: {
+    phase: "Running",
+    podIPs: [{ ip: podIP }],
+    conditions: [{ type: "Ready", status: "True" }],
+  } as Pod["status"],
 });
 
 test("a Service with the addresses of its pods that are ready", () => {
@@ -37,7 +42,12 @@ test("a Service with the addresses of its pods that are ready", () => {
     },
   });
   const waiting = { ...ready("b", "192.0.2.3"), status: { phase: "Pending" } } as Pod;
-  expect(describeObject(service, { ...AROUND, pods: [ready("a", "192.0.2.2"), waiting] })).toBe(`Name:              web
+  expect(
+    describeObject(service, {
+      ...AROUND,
+      backends: new ServicePods([ready("a", "192.0.2.2"), waiting]).behind(service as never),
+    }),
+  ).toBe(`Name:              web
 Namespace:         default
 Manifest:          /srv/web.yaml:3
 Labels:            <none>

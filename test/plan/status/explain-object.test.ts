@@ -87,6 +87,7 @@ test.each<[string, object, object, number, string]>([
     1,
     "is ready: 1 of its 1 pods are Ready\n\nno container of its pods declares port 8080, to which it leads\n  Fix: if nothing listens there, set targetPort to 80",
   ],
+  ["Service", { ports: [] }, {}, 0, "it has no selector and no Endpoints: it leads nowhere\n  Fix: write Endpoints"],
   ["Service", { type: "ExternalName" }, {}, 0, "is ready: it is a name for another host"],
   ["Ingress", {}, { loadBalancer: { ingress: [{ ip: "1.2.3.4" }] } }, 0, 'x "web" is ready: served at 1.2.3.4'],
   ["Ingress", {}, { loadBalancer: {} }, 0, 'x "web" is not ready: it is not served'],
