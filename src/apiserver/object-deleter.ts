@@ -45,6 +45,11 @@ interface ObjectDeleterDeps {
 
 const FOREGROUND = "foregroundDeletion";
 const ORPHAN = "orphan";
+
+/** Whether an object in deletion is about to release what it owns: until then its controller keeps it. */
+export const isOrphaning = ({ metadata }: Pick<ApiObject, "metadata">): boolean =>
+  metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(ORPHAN) === true;
+
 const DEFAULT_GRACE_SECONDS = 30;
 
 /** Deletes objects and what they own. */
@@ -55,6 +60,7 @@ export class ObjectDeleter {
   /** Uids of owners and namespaces whose deletion began here: all that they wait for is in the store. */
   readonly #begun = new Set<string>();
   #hasSettled = false;
+  #hasReleased = false;
 
   constructor(deps: ObjectDeleterDeps) {
     this.#deps = deps;
@@ -144,7 +150,9 @@ export class ObjectDeleter {
       return this.#contentsOf(metadata.name).length > 0 ? [...own, "kubernetes"] : own;
     }
     const dependents = metadata.uid === undefined ? [] : this.#dependentsOf(metadata.uid);
-    if (propagation === "Foreground" && dependents.length > 0) return [...own, FOREGROUND];
+    const isKnown = definition.fate !== "objects" || this.#deps.rules.isMadeKnown();
+    if (propagation === "Foreground" && (dependents.length > 0 || !isKnown)) return [...own, FOREGROUND];
+    if (propagation === "Orphan" && !isKnown) return [...own, ORPHAN];
     if (propagation === "Orphan" && metadata.uid !== undefined) {
       this.#orphanDependents(metadata.uid);
     }
@@ -171,7 +179,7 @@ export class ObjectDeleter {
     const deletionTimestamp = toApiTime(new Date(this.#deps.clock.now().getTime() + graceSeconds * 1000));
     const object: ApiObject = { ...live, metadata: { ...live.metadata, deletionTimestamp, ...changes } };
     if (definition.plural === "namespaces") object.status = { ...(live.status as object), phase: "Terminating" };
-    if (live.metadata.uid !== undefined) this.#begun.add(live.metadata.uid);
+    if (live.metadata.uid !== undefined && this.#deps.rules.isMadeKnown()) this.#begun.add(live.metadata.uid);
     return this.#deps.writer.put(definition, object);
   }
 
@@ -217,6 +225,24 @@ export class ObjectDeleter {
     this.#hasSettled = true;
     this.#settleOwners();
     for (const { metadata } of this.#endingNamespaces()) this.#settleNamespace(metadata.name);
+  }
+
+  /**
+   * Ends deletions that leave behind what the objects own, and that began before all of it was known. To be called when it is.
+   * Further calls do nothing.
+   * @param refresh puts what controllers made into the store
+   */
+  release(refresh: () => void): void {
+    if (this.#hasReleased) return;
+    this.#hasReleased = true;
+    const waiting = this.#all().filter(({ object }) => isOrphaning(object));
+    if (waiting.length > 0) refresh();
+    for (const { definition, object } of waiting) {
+      const { uid = "", finalizers = [] } = object.metadata;
+      this.#orphanDependents(uid);
+      const rest = finalizers.filter((it) => it !== ORPHAN);
+      this.#deps.writer.put(definition, { ...object, metadata: { ...object.metadata, finalizers: rest } });
+    }
   }
 
   /** Removes owners in foreground deletion whose last dependent is gone. @param uids absent: all */

@@ -67,6 +67,8 @@ export interface ObjectRules {
   writeNode(object: ApiObject): void;
   /** Whether an object of a kind with a protection is in use, so that its deletion has to wait. */
   isInUse(definition: ResourceDefinition, object: ApiObject): boolean;
+  /** Whether the store has what controllers made. After a start it has not until the engine was found. */
+  isMadeKnown(): boolean;
   /** Whether a controller made the object: it may be deleted, although it was not submitted. */
   isMadeByController(definition: ResourceDefinition, object: ApiObject): boolean;
   /** Deletes such an object; what takes its place is the controller's decision. */

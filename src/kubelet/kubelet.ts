@@ -166,6 +166,11 @@ export class Kubelet {
     this.#deps.revisions.setEphemeralContainers(uid, containers);
   }
 
+  /** It was told what to run. */
+  get hasDesired(): boolean {
+    return this.#submitted !== undefined;
+  }
+
   /** Every desired pod is known, and all containers were inspected. */
   get isComplete(): boolean {
     return this.#mayRemoveOrphans && this.isSynced;

@@ -427,6 +427,43 @@ describe("delete", () => {
     expect(deletedMade).toEqual([]);
   });
 
+  describe("before it is known what controllers made", () => {
+    /** A Deployment that was deleted then, and what brings its ReplicaSet into the store. */
+    async function anEarlyDeletion(propagationPolicy: string) {
+      const { store, node, deleter, post, get, remove } = anApiServer();
+      node.isMadeKnown = false;
+      const { uid } = (await post(DEPLOYMENT_PATH, { metadata: { name: "web" }, spec: {} })).json.metadata;
+      const { json } = await remove(`${DEPLOYMENT_PATH}/web`, { propagationPolicy });
+      const ownerReferences = [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", uid }];
+      const find = () =>
+        store.put("configmaps", { ...named("web-1", { namespace: "default", uid: "web-1", ownerReferences }) });
+      return { json, store, deleter, find, deployment: () => get(`${DEPLOYMENT_PATH}/web`) };
+    }
+
+    test("a deletion that leaves the pods waits, and then releases what it owned", async () => {
+      const { json, store, deleter, find, deployment } = await anEarlyDeletion("Orphan");
+      expect(json.metadata.finalizers).toEqual(["orphan"]);
+      expect((await deployment()).status).toBe(200);
+      deleter.release(find);
+      expect((await deployment()).status).toBe(404);
+      expect(store.get("configmaps", "default", "web-1")?.metadata.ownerReferences).toBeUndefined();
+    });
+
+    test("one in the foreground waits for what is found later", async () => {
+      const { json, store, deleter, find, deployment } = await anEarlyDeletion("Foreground");
+      expect(json.metadata.finalizers).toEqual(["foregroundDeletion"]);
+      find();
+      deleter.settle(() => {});
+      expect((await deployment()).status).toBe(200);
+      store.remove("configmaps", "default", "web-1");
+      expect((await deployment()).status).toBe(404);
+    });
+
+    test("one in the background does not wait", async () => {
+      expect((await (await anEarlyDeletion("Background")).deployment()).status).toBe(404);
+    });
+  });
+
   describe("that an earlier process began", () => {
     const deletionTimestamp = "2026-01-01T00:00:00Z";
 

@@ -97,11 +97,13 @@ export function anApiServer(
   const deletedMade: string[] = [];
   /** Claims and PersistentVolumes, as `namespace/name`. */
   const inUse = new Set<string>();
+  const node = { isMadeKnown: true };
   const rules: ObjectRules = {
     assign: options.assign ?? ((_, object) => object),
     refusalOf: (_, object) => foreign.get(keyOf(object)),
     writeNode: (node) => storage.save(registry.get("nodes")!, node),
     isInUse: (_, object) => inUse.has(keyOf(object)),
+    isMadeKnown: () => node.isMadeKnown,
     isMadeByController: (_, { metadata }) => made.has(metadata.name),
     deleteMade: ({ metadata }) => void deletedMade.push(metadata.name),
     removeUnclaimed: () => false,
@@ -188,6 +190,7 @@ export function anApiServer(
     endPod,
     made,
     deletedMade,
+    node,
     store,
     registry,
     writer,

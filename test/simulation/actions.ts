@@ -308,7 +308,18 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   "delete without the pods and apply": deed(3, (scene, random) => {
     const pod = scene.pickSubmitted(random);
-    if (pod) scene.rules.api.orphan(pod, random.between(0, 600_000));
+    if (pod) scene.rules.orphan(pod, random.between(0, 600_000));
+  }),
+  "delete without the pods after a start": fault(2, (scene, random) => {
+    const pod = scene.pickSubmitted(random);
+    if (!pod) return;
+    // The kubelet answers before the engine does.
+    scene.restartEngine(random, 60_000);
+    scene.killProcess(100);
+    scene.world.time.after(random.between(1_000, 20_000), () => {
+      const now = scene.wanted.get(pod.app);
+      if (now) scene.rules.orphan(now, random.between(0, 600_000));
+    });
   }),
   "write an old version": deed(2, (scene, random) => {
     const pod = scene.pickSubmitted(random);

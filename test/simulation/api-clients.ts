@@ -43,7 +43,7 @@ export class ApiClients {
   readonly #latest = new Map<string, number>();
   #wishes = 0;
   /** Deployments that were deleted without their pods and are made again, with the times in between. */
-  readonly #orphaned = new Map<string, { fromMs: number; untilMs: number }>();
+  readonly #orphaned = new Map<string, { uids: ReadonlySet<string>; fromMs: number; untilMs: number }>();
   /** Value of a ConfigMap that the API accepted last; undefined: whether a newer one was accepted is not known. */
   #config: string | undefined;
   #shownConfig: string | undefined;
@@ -70,6 +70,8 @@ export class ApiClients {
         const path = `${pathOf(object.kind, pod.app)}?fieldManager=person&force=true`;
         const answer = await this.#ask("PATCH", path, object, "application/apply-patch+yaml");
         if (answer?.status !== 200 && answer?.status !== 201) return false;
+        // A write to an object in deletion goes with it.
+        if (answer.body.metadata?.deletionTimestamp !== undefined) return false;
       }
       this.#touch(pod);
       return true;
@@ -81,7 +83,8 @@ export class ApiClients {
       const path = `${pathOf("Deployment", pod.app)}/scale?fieldManager=scaler`;
       const body = { spec: { replicas: pod.replicas } };
       const answer = await this.#ask("PATCH", path, body, "application/merge-patch+json");
-      if (answer?.status === 404) this.apply(pod);
+      const isBeingDeleted = this.#orphaned.get(pod.app)?.untilMs === Number.POSITIVE_INFINITY;
+      if (answer?.status === 404 || (answer?.status === 200 && isBeingDeleted)) this.apply(pod);
       else if (answer?.status !== 200) return false;
       this.#touch(pod);
       return true;
@@ -95,16 +98,18 @@ export class ApiClients {
     });
   }
 
-  /** Deletes a Deployment but not its pods, and makes it again: no pod is to notice. */
-  orphan(pod: WantedPod, afterMs: number): void {
+  /** Deletes a Deployment but not its pods, and makes it again: no pod is to notice. @param uids of its pods */
+  orphan(pod: WantedPod, uids: ReadonlySet<string>, afterMs: number): void {
     const { time } = this.#world;
-    this.#orphaned.set(pod.app, { fromMs: time.nowMs, untilMs: Number.POSITIVE_INFINITY });
+    this.#orphaned.set(pod.app, { uids, fromMs: time.nowMs, untilMs: Number.POSITIVE_INFINITY });
     this.#untilDone(pod.app, async () => {
-      if (!(await this.#delete("Deployment", pod.app, "Orphan"))) return false;
+      // It is there until it is known which pods it leaves behind.
+      const answer = await this.#ask("DELETE", pathOf("Deployment", pod.app), { propagationPolicy: "Orphan" });
+      if (answer?.status !== 404 && answer?.body.kind !== "Status") return false;
       time.after(afterMs, () => {
         const now = this.#wanted.get(pod.app);
         if (now) this.apply(now);
-        this.#orphaned.set(pod.app, { fromMs: pod.changedMs, untilMs: time.nowMs + ADOPTED_MS });
+        this.#orphaned.set(pod.app, { uids, fromMs: pod.changedMs, untilMs: time.nowMs + ADOPTED_MS });
       });
       return true;
     });
@@ -134,6 +139,11 @@ export class ApiClients {
   isOrphaned({ app, changedMs }: WantedPod): boolean {
     const orphaned = this.#orphaned.get(app);
     return orphaned !== undefined && this.#world.time.nowMs < orphaned.untilMs && changedMs <= orphaned.fromMs;
+  }
+
+  /** Whether a pod was left behind by such a deletion. */
+  isLeftBehind(pod: WantedPod, uid: string): boolean {
+    return this.isOrphaned(pod) && this.#orphaned.get(pod.app)?.uids.has(uid) === true;
   }
 
   /** Compares the pods that the API shows with those that it showed before. */

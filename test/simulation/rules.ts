@@ -58,6 +58,8 @@ export class Rules {
   readonly #backOff = new Map<string, { delayMs: number; startedMs: number; endedMs: number | undefined }>();
   /** Containers that are done for good: pod, container and version. */
   readonly #done = new Set<string>();
+  /** Grace periods by app, also of those without a manifest. No edit changes them. */
+  readonly #graceSeconds = new Map<string, number>();
   readonly jobs = new JobHistory();
   readonly services: ServiceRules;
   readonly api: ApiClients;
@@ -131,8 +133,29 @@ export class Rules {
     if (what === "kill" && by === "request") this.#checkKill(container, isSandbox);
     if (what === "end") this.#noteEnd(container, isSandbox, by);
     if (what === "remove") this.#forget(container);
+    if (what === "remove" && by === "request") this.#checkRemoval(container);
     // The count is on the container: who removes it removes the count, as with the kubelet.
     if (what === "remove" && by === "stranger") this.#restarts.delete(countKey(container));
+  }
+
+  /** The last container of a pod goes with the pod. */
+  #checkRemoval(container: ModelContainer): void {
+    const uid = container.labels[LABEL.podUid] ?? "";
+    const wanted = this.#podOf(container);
+    if (!wanted || !this.api.isLeftBehind(wanted, uid)) return;
+    const isLast = ![...this.#world.engine.containers.values()].some(({ labels }) => labels[LABEL.podUid] === uid);
+    if (isLast) throw new Violation("orphan", `${container.name} is removed with its Deployment`);
+  }
+
+  /** Deletes the Deployment of a pod but not its pods, and makes it again. Those of an older version may go meanwhile. */
+  orphan(pod: WantedPod, afterMs: number): void {
+    const { nowMs } = this.#world.time;
+    const isSettled = [pod.changedMs, this.scaledMs.get(pod.app) ?? 0].every((ms) => nowMs - ms > EDIT_SETTLES_MS);
+    const isCurrent = (it: ModelContainer) =>
+      pod.containers.some(({ name, version }) => name === it.labels[LABEL.container] && version === versionOf(it));
+    const own = [...this.#world.engine.containers.values()].filter((it) => appOf(it) === pod.app && isCurrent(it));
+    const uids = isSettled ? own.map(({ labels }) => labels[LABEL.podUid] ?? "") : [];
+    this.api.orphan(pod, new Set(uids), afterMs);
   }
 
   #forget({ id }: ModelContainer): void {
@@ -142,6 +165,8 @@ export class Rules {
 
   /** restartCount of a container of a pod never falls. */
   #checkCreate(container: ModelContainer): void {
+    const wanted = this.#podOf(container);
+    if (wanted) this.#graceSeconds.set(wanted.app, wanted.graceSeconds);
     const text = container.labels[LABEL.restarts];
     if (text === undefined || container.labels[LABEL.container] === "POD") return;
     const key = countKey(container);
@@ -298,10 +323,10 @@ export class Rules {
       if (wanted) this.#checkStop(container, false);
       throw new Violation("grace", `${name} is killed without having been asked to end`);
     }
-    if (!wanted || this.#world.time.nowMs - wanted.changedMs < EDIT_SETTLES_MS) return;
+    const graceSeconds = this.#graceSeconds.get(appOf(container) ?? "") ?? 0;
     const waitedMs = this.#world.time.wallMs - termMs;
-    if (waitedMs < wanted.graceSeconds * 1000 - 1) {
-      throw new Violation("grace", `${name} is killed after ${waitedMs} ms of its ${wanted.graceSeconds} s`);
+    if (waitedMs < graceSeconds * 1000 - 1) {
+      throw new Violation("grace", `${name} is killed after ${waitedMs} ms of its ${graceSeconds} s`);
     }
   }
 

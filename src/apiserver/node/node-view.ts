@@ -492,6 +492,10 @@ export class NodeObjects implements ObjectRules {
     );
   }
 
+  isMadeKnown(): boolean {
+    return this.node?.kubelet.hasDesired === true;
+  }
+
   isMadeByController({ fate }: ResourceDefinition, { metadata }: ApiObject): boolean {
     return fate === "pods" && this.node?.workloads.hasPod(metadata.uid ?? "") === true;
   }

@@ -15,6 +15,7 @@ import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
+import { isOrphaning } from "../object-deleter.ts";
 import { type ApiObject, keyOf, type ObjectStore } from "../object-store.ts";
 import type { ObjectStorage } from "../object-writer.ts";
 import {
@@ -185,7 +186,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
           ]),
       ),
       objects: ownOf("objects")
-        .filter((it) => !isEnding(it) || it.definition.isFedWhileEnding)
+        .filter((it) => !isEnding(it) || it.definition.isFedWhileEnding || isOrphaning(it.object))
         .map((it) => feed(it, (one) => this.#toDesiredObject(one))),
       configMaps: ownOf("configMaps").map(({ object }) => object as unknown as ConfigMap),
       secrets: ownOf("secrets").map(({ object }) => object as unknown as Secret),

@@ -132,3 +132,25 @@ test.each(files)(
     await submitted.stop();
   },
 );
+
+test.each<{ finalizers: string[]; fed: string[] }>([
+  { finalizers: ["orphan"], fed: ["web"] },
+  { finalizers: ["foregroundDeletion"], fed: [] },
+])("a Deployment in deletion with $finalizers is wanted: $fed", async ({ finalizers, fed }) => {
+  const { registry, directory, submitted } = aStart(tempDir());
+  const definition = registry.findKind("apps/v1", "Deployment")!;
+  const metadata = {
+    name: "web",
+    namespace: "default",
+    uid: "u",
+    deletionTimestamp: "2026-01-01T00:00:00Z",
+    finalizers,
+  };
+  const template = { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "c", image: "i" }] } };
+  const spec = { selector: { matchLabels: { app: "web" } }, template };
+  directory.save(definition, { apiVersion: "apps/v1", kind: "Deployment", metadata, spec } as never);
+  const sets: SourceSet[] = [];
+  submitted.start((set) => void sets.push(set));
+  expect(sets[0]?.objects?.map(({ object }) => object.metadata.name ?? "")).toEqual(fed);
+  await submitted.stop();
+});
