@@ -223,7 +223,7 @@ export class IngressManager {
     const waiting = status?.containerStatuses?.[0]?.state?.waiting?.reason;
     if (waiting && IMAGE_REASONS.has(waiting)) {
       const fix = `run "docker pull ${image}", or name another image of nginx with --ingress-image`;
-      return problem(`the ingress server has no image ${JSON.stringify(image)} (${waiting}): ${fix}`);
+      return problem(`the ingress server has no image ${JSON.stringify(image)}: ${fix}`);
     }
     if (status?.phase === "Failed") return problem(`the ingress server does not run: ${status.message ?? ""}`);
     const held = [ports.http, ports.https].flatMap((port) => {

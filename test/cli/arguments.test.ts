@@ -1,9 +1,12 @@
 import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { flagsOf, readArguments, writtenName } from "../../src/cli/arguments.ts";
 import { COMMANDS, findCommand } from "../../src/cli/command-line.ts";
 import { renderCommandHelp, renderHelp } from "../../src/cli/help.ts";
 import { findObject } from "../../src/cli/sub-command.ts";
 
+const ROOT = join(import.meta.dir, "../..");
 const GET = findCommand("get")!;
 const LOGS = findCommand("logs")!;
 
@@ -95,4 +98,19 @@ test.each(COMMANDS.map((command) => [command.name, command] as const))("%s --hel
   const shorts = flagsOf(command.args).flatMap(({ short }) => short ?? []);
   expect(new Set(shorts).size).toBe(shorts.length);
   for (const { def } of flagsOf(command.args)) expect(def.description ?? "negativeDescription" in def).toBeTruthy();
+});
+
+test("the commands that messages name take the flags that they name", () => {
+  const refused = [...new Bun.Glob("src/{plan,kubelet,controllers,manifest,docker}/**/*.ts").scanSync(ROOT)].flatMap(
+    (path) =>
+      [...readFileSync(join(ROOT, path), "utf8").matchAll(/kubelet-ts ([a-z]+)((?: [^\s"'`;,:)]+)*)/g)].flatMap(
+        ([said, name = "", rest = ""]) => {
+          const command = findCommand(name);
+          const flags = rest.split(" ").filter((word) => word.startsWith("-"));
+          const result = command && readArguments(name, command.args, flags);
+          return result && "problem" in result ? [`${path}: ${said}: ${result.problem}`] : [];
+        },
+      ),
+  );
+  expect(refused).toEqual([]);
 });

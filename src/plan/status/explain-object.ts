@@ -154,7 +154,7 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
           causes: [
             cause(
               "its nodeSelector or affinity does not match this node",
-              "give the node these labels with --node-labels, or change spec.template.spec.nodeSelector; kubelet-ts get node --show-labels",
+              "give the node these labels with --node-labels, or change spec.template.spec.nodeSelector; kubelet-ts describe node shows its labels",
             ),
           ],
         },
@@ -213,7 +213,12 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
     const causes =
       pods.length > 0
         ? missingPorts(ports, pods)
-        : [cause("its selector matches no pod", "compare spec.selector with: kubelet-ts get pods --show-labels")];
+        : [
+            cause(
+              "its selector matches no pod",
+              "compare spec.selector with the labels of the pods: kubelet-ts describe pods",
+            ),
+          ];
     const isWell = causes.length === 0;
     causes.push(...undeclaredPorts(ports, pods));
     if (pods.length > 0 && ready === 0)
