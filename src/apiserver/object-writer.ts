@@ -63,6 +63,11 @@ export interface ObjectRules {
    * @throws ApiError 422 when what the object asks for is taken
    */
   assign(definition: ResourceDefinition, object: ApiObject): ApiObject;
+  /**
+   * A pod of a workload with the labels and annotations of `next`, without its controller where that does not select it any
+   * more; undefined where it must not be written so.
+   */
+  relabelMade(definition: ResourceDefinition, live: ApiObject, next: ApiObject): ApiObject | undefined;
   /** Makes a write to the node a setting of it. */
   writeNode(object: ApiObject): void;
   /** Whether an object of a kind with a protection is in use, so that its deletion has to wait. */
@@ -205,7 +210,9 @@ export class ObjectWriter {
   ): ApiObject {
     const { name } = live.metadata;
     const refusal = this.#deps.rules.refusalOf(definition, live);
-    if (refusal !== undefined) throw forbidden(definition, name, refusal);
+    if (refusal !== undefined && !this.#deps.rules.isMadeByController(definition, live)) {
+      throw forbidden(definition, name, refusal);
+    }
     const { uid, resourceVersion } = input.metadata;
     if (resourceVersion && resourceVersion !== live.metadata.resourceVersion) throw conflict(definition, name, STALE);
     if (uid && uid !== live.metadata.uid) {
@@ -237,7 +244,12 @@ export class ObjectWriter {
       hasGeneration(definition, tracked) && !Bun.deepEquals(live.spec, tracked.spec)
         ? (live.metadata.generation ?? 1) + 1
         : live.metadata.generation;
-    const object = generation === undefined ? tracked : withMetadata(tracked, { generation });
+    let object = generation === undefined ? tracked : withMetadata(tracked, { generation });
+    if (refusal !== undefined) {
+      const relabeled = Bun.deepEquals(input.spec, live.spec) && this.#deps.rules.relabelMade(definition, live, object);
+      if (!relabeled) throw forbidden(definition, name, refusal);
+      object = relabeled;
+    }
     if (Bun.deepEquals(clean(object), clean(live))) return live;
     checkSize(object);
     return request.dryRun ? pruned(object) : this.put(definition, object);

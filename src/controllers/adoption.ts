@@ -1,44 +1,76 @@
 import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
-import type { LabelSelector } from "../base/api/meta.ts";
+import type { ObjectMeta } from "../base/api/meta.ts";
+import type { Pod } from "../base/api/pod.ts";
 import { matchesSelector } from "../base/api/selectors.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
 import { type DesiredWorkload, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
+import { canonicalJson } from "../base/text/canonical-json.ts";
 import { type ControllerWorld, Draft, podUid } from "./controller.ts";
-import { computeTemplateHash, type PodRecord, type RevisionRecord, type WorkloadRecord } from "./workload-records.ts";
+import {
+  COMPLETION_INDEX,
+  computeTemplateHash,
+  type PodRecord,
+  type RevisionRecord,
+  type WorkloadRecord,
+} from "./workload-records.ts";
 
 /** Incarnations of one pod of a StatefulSet that are distinguished; a pod has few. */
 const MAX_INCARNATIONS = 1000;
 
 /**
- * The record of a new workload that takes over the pods its selector matches and no controller owns, as those of
- * `kubectl delete --cascade=orphan`; undefined where there are none. Pods of manifests stay those of their text.
- * Pure. Source: `PodControllerRefManager`; Jobs have a selector of their own, and Deployments take ReplicaSets.
+ * The record of a workload after what the API says of pods. Those that its selector matches and no controller owns are its
+ * own, as those of `kubectl delete --cascade=orphan`; those that it does not match any more are released; labels and
+ * annotations that a client has changed stay. Pods of manifests stay those of their text. Pure. Source:
+ * `PodControllerRefManager`.
+ * @param known undefined for a new workload
+ * @returns `known` where nothing changes
  */
-export function adoptPods(
+export function claimPods(
   desired: DesiredWorkload,
+  known: WorkloadRecord | undefined,
   pods: readonly DesiredPod[],
   world: ControllerWorld,
 ): WorkloadRecord | undefined {
-  const selector = selectorOf(desired);
-  if (!selector) return undefined;
-  const adopted = pods.filter((pod) => isAdoptable(pod, desired, selector));
-  if (adopted.length === 0) return undefined;
-  const { metadata, spec } = desired.object as { metadata: object; spec: { template: PodTemplateSpec } };
-  const draft = new Draft(world, desired.kind, metadata, "", undefined);
-  for (const { pod } of adopted) {
+  const { metadata, spec } = desired.object as { metadata: ObjectMeta; spec: { template: PodTemplateSpec } };
+  const namespace = metadata.namespace ?? "default";
+  const ofApi = pods.filter(
+    ({ pod, source }) => source === "api" && (pod.metadata.namespace ?? "default") === namespace,
+  );
+  if (ofApi.length === 0) return known;
+  const draft = new Draft(world, desired.kind, metadata, known?.objectRevision ?? "", known);
+  const { record } = draft;
+  const own = new Map(record.pods.map((pod) => [pod.uid, pod]));
+  let isChanged = false;
+  for (const { pod } of ofApi) {
+    const { uid = "", name = "", creationTimestamp, labels = {}, annotations = {} } = pod.metadata;
+    const mine = own.get(uid);
+    const isSelected = selectsLabels(desired, record, labels);
+    const edited = { labels: { ...labels }, annotations: withoutSource(annotations) };
+    if (mine && !mine.leaving) {
+      if (isSelected && Bun.deepEquals(edited, mine.edited)) continue;
+      isChanged = true;
+      if (isSelected) mine.edited = edited;
+      else record.pods = record.pods.filter((it) => it !== mine);
+    }
+    const ordinal = desired.kind === "StatefulSet" ? ordinalOf(desired, name) : undefined;
+    if (mine || !isSelected || !isAdoptable(pod) || (desired.kind === "StatefulSet" && ordinal === undefined)) continue;
+    isChanged = true;
     const template = templateOf(desired, pod, spec.template);
-    const revision = draft.findRevision(template) ?? draft.addRevision(template, "as-owner");
-    const { uid = "", name = "", creationTimestamp } = pod.metadata;
-    const record: PodRecord = {
+    const revision =
+      record.revisions[labels[HASH_LABEL] ?? ""] ??
+      draft.findRevision(template) ??
+      draft.addRevision(template, "as-owner");
+    const adopted: PodRecord = {
       name,
       uid,
       revision: revision.hash,
       createdAt: creationTimestamp ?? draft.nowText,
+      edited,
+      ...(labels[COMPLETION_INDEX] !== undefined && { index: Number(labels[COMPLETION_INDEX]) }),
     };
-    const ordinal = desired.kind === "StatefulSet" ? ordinalOf(desired, name) : undefined;
     if (ordinal !== undefined) {
-      record.ordinal = ordinal;
+      adopted.ordinal = ordinal;
       const count = countIncarnations(
         uid,
         (incarnation) => podUid(world.nodeName, draft.namespace, name, incarnation),
@@ -46,36 +78,43 @@ export function adoptPods(
       );
       revision.incarnations = { ...revision.incarnations, [ordinal]: count };
     }
-    revision.replicas++;
-    draft.record.pods.push(record);
+    if (desired.kind !== "Deployment") revision.replicas++;
+    // One that waits for the name takes the place of none.
+    record.pods = [...record.pods.filter((it) => it.name !== name || it.leaving), adopted];
   }
-  return draft.record;
+  return isChanged ? record : known;
 }
 
-function selectorOf({ kind, object }: DesiredWorkload): LabelSelector | undefined {
+/** Whether pods with these labels are those of a workload: of a Deployment those of its ReplicaSets. */
+export function selectsLabels(
+  { kind, object }: DesiredWorkload,
+  { uid, revisions }: WorkloadRecord,
+  labels: Readonly<Record<string, string>>,
+): boolean {
   switch (kind) {
     case "ReplicaSet":
     case "StatefulSet":
     case "DaemonSet":
-      return object.spec.selector;
+      return matchesSelector(object.spec.selector ?? {}, labels);
+    case "Deployment":
+      return matchesSelector(object.spec.selector ?? {}, labels) && Object.hasOwn(revisions, labels[HASH_LABEL] ?? "");
     case "ReplicationController":
-      return { matchLabels: object.spec.selector ?? {} };
+      return matchesSelector({ matchLabels: object.spec.selector ?? {} }, labels);
+    case "Job":
+      return matchesSelector(object.spec.selector ?? { matchLabels: { "controller-uid": uid } }, labels);
+    case "CronJob":
+      return false;
     default:
-      return undefined;
+      return kind satisfies never;
   }
 }
 
-function isAdoptable({ pod, source }: DesiredPod, desired: DesiredWorkload, selector: LabelSelector): boolean {
-  const { metadata } = pod;
-  return (
-    source === "api" &&
-    metadata.deletionTimestamp === undefined &&
-    !metadata.ownerReferences?.some(({ controller }) => controller) &&
-    (metadata.namespace ?? "default") === (desired.object.metadata.namespace ?? "default") &&
-    matchesSelector(selector, metadata.labels) &&
-    (desired.kind !== "StatefulSet" || ordinalOf(desired, metadata.name ?? "") !== undefined)
-  );
-}
+const isAdoptable = ({ metadata }: Pod): boolean =>
+  metadata.deletionTimestamp === undefined && !metadata.ownerReferences?.some(({ controller }) => controller);
+
+/** Annotations without those that tell where a pod comes from. */
+const withoutSource = (annotations: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(annotations).filter(([name]) => !name.startsWith("kubernetes.io/config.")));
 
 /** The ordinal in `<name>-<ordinal>`. */
 function ordinalOf({ object }: DesiredWorkload, name: string): number | undefined {
@@ -91,11 +130,17 @@ function ordinalOf({ object }: DesiredWorkload, name: string): number | undefine
 function templateOf(desired: DesiredWorkload, pod: DesiredPod["pod"], template: PodTemplateSpec): PodTemplateSpec {
   const label = pod.metadata.labels?.["controller-revision-hash"];
   const hash = computeTemplateHash(template);
-  if (label === undefined || label === hash || label === `${desired.object.metadata.name}-${hash}`) return template;
-  const { labels = {}, annotations } = pod.metadata;
   const { nodeName: _nodeName, ...spec } = pod.spec;
+  // Kinds without this label do not replace pods of another template.
+  const isKept = desired.kind !== "StatefulSet" && desired.kind !== "DaemonSet" && !isSameSpec(spec, template.spec);
+  const isOfTemplate =
+    label === undefined ? !isKept : label === hash || label === `${desired.object.metadata.name}-${hash}`;
+  if (isOfTemplate) return template;
+  const { labels = {}, annotations } = pod.metadata;
   return { metadata: { labels, ...(annotations && { annotations }) }, spec } as PodTemplateSpec;
 }
+
+const isSameSpec = (a: object, b: object): boolean => canonicalJson(a) === canonicalJson(b);
 
 /** Incarnations up to the one with this uid: the next pod of the name gets another uid. */
 function countIncarnations(uid: string, uidOf: (incarnation: string) => string, hash: string): number {

@@ -11,6 +11,7 @@ import { reconcileDeployment, scaledValue } from "./deployment.ts";
 import { reconcileJob } from "./job.ts";
 import { reconcileStatefulSet } from "./stateful-set.ts";
 import {
+  COMPLETION_INDEX,
   type ControllerState,
   controllerReference,
   type PodRecord,
@@ -78,7 +79,8 @@ function reconcileReplicaSet(draft: Draft, { template, replicas }: (ReplicaSet |
 /** The next state of a DaemonSet: one pod, if it may run on this node. Source: `pkg/controller/daemon` of 1.20. */
 function reconcileDaemonSet(draft: Draft, spec: DaemonSet["spec"]): void {
   const update = draft.takeUpRevision(spec.template, "as-owner");
-  const live = draft.livePods();
+  // An adoption may make two of them: the older one stays.
+  const live = draft.livePods().sort((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt));
   const newest = live.find(({ revision }) => revision === update.hash);
   const others = live.filter((pod) => pod !== newest);
   if (!matchesNode(spec.template as Pod, draft.world.nodeName, draft.world.nodeLabels)) {
@@ -108,10 +110,13 @@ export function toDesiredPod(
 ): DesiredPod {
   const revision = record.revisions[pod.revision]!;
   const { metadata, spec } = revision.template;
-  const annotations = {
-    ...inheritedAnnotations(desired),
-    ...metadata.annotations,
-    ...(pod.index !== undefined && { [COMPLETION_INDEX]: String(pod.index) }),
+  const { labels, annotations } = pod.edited ?? {
+    labels: { ...metadata.labels, ...controllerLabels(desired, record, revision, pod) },
+    annotations: {
+      ...inheritedAnnotations(desired),
+      ...metadata.annotations,
+      ...(pod.index !== undefined && { [COMPLETION_INDEX]: String(pod.index) }),
+    },
   };
   const made: Pod = {
     metadata: {
@@ -120,7 +125,7 @@ export function toDesiredPod(
       namespace: desired.object.metadata.namespace ?? "default",
       uid: pod.uid,
       creationTimestamp: pod.createdAt,
-      labels: asMap({ ...metadata.labels, ...controllerLabels(desired, record, revision, pod) }),
+      labels: asMap(labels),
       ...(Object.keys(annotations).length > 0 && { annotations: asMap(annotations) }),
       ownerReferences: [
         desired.kind === "Deployment"
@@ -139,7 +144,9 @@ export function toDesiredPod(
     isFromTemplate: true as const,
   };
   const runsOnce = desired.kind === "Job" && { runsOnce: true as const };
-  return { pod: made, source, origin, ...known, revision: hex32(`${pod.revision}\n${pod.uid}`), ...runsOnce };
+  const changes = pod.edited ? `\n${JSON.stringify(pod.edited)}` : "";
+  const revisionText = hex32(`${pod.revision}\n${pod.uid}${changes}`);
+  return { pod: made, source, origin, ...known, revision: revisionText, ...runsOnce };
 }
 
 /** How images are updated may be written at the workload; it is not part of the template, so changing it replaces no pod. */
@@ -148,7 +155,7 @@ const inheritedAnnotations = ({ object }: DesiredWorkload): Labels =>
     Object.entries(object.metadata.annotations ?? {}).filter(([name]) => IMAGE_UPDATE_ANNOTATIONS.includes(name)),
   );
 
-const asMap = (map: Labels): Labels => Object.assign(Object.create(null), map);
+const asMap = (map: Readonly<Labels>): Labels => Object.assign(Object.create(null), map);
 
 /** Labels by which a controller knows the pods it made, and the revision they have. */
 function controllerLabels(
@@ -182,8 +189,6 @@ function controllerLabels(
       return {};
   }
 }
-
-const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
 
 /** The identity of a pod of a StatefulSet or an indexed Job: host name, claims, index. */
 function identityOf(desired: DesiredWorkload, spec: PodSpec, pod: PodRecord): Partial<PodSpec> {

@@ -5,7 +5,7 @@ import { compareFullNames, type PodUID, podFullName } from "../base/model/identi
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import { adoptPods, adoptReplicaSets, isWanted, sortReplicaSets, wantedWorkloads } from "./adoption.ts";
+import { adoptReplicaSets, claimPods, isWanted, selectsLabels, sortReplicaSets, wantedWorkloads } from "./adoption.ts";
 import { ClaimBinder, replacedClaims, resolveClaims } from "./claims.ts";
 import {
   type ControllerWorld,
@@ -148,6 +148,13 @@ export class WorkloadManager {
     return this.#entryOf(uid) !== undefined;
   }
 
+  /** Whether the workload that made this pod selects these labels; undefined where none has it, or it is being removed. */
+  selectsPod(uid: PodUID, labels: Readonly<Record<string, string>>): boolean | undefined {
+    const entry = this.#entryOf(uid);
+    const isLeaving = entry?.record.pods.some((pod) => pod.uid === uid && (pod.leaving || pod.isDeleted));
+    return entry && !isLeaving ? selectsLabels(entry.desired, entry.record, labels) : undefined;
+  }
+
   /**
    * Whether a workload has taken over this ReplicaSet or pod of a client. One that was orphaned a moment ago is not yet in
    * the state of the sources, and not taken over.
@@ -251,7 +258,17 @@ export class WorkloadManager {
   #syncWorkload(desired: DesiredWorkload, statuses: Statuses): boolean {
     const key = objectKey(desired.kind, desired.object.metadata);
     const entry = this.#records.entry(key);
-    return (!entry || this.#isDue(entry, desired, statuses)) && this.#reconcile(key, desired, entry, statuses);
+    const isDue = !entry || this.#isDue(entry, desired, statuses) || this.#hasClaims(desired, entry.record);
+    return isDue && this.#reconcile(key, desired, entry, statuses);
+  }
+
+  #hasClaims(desired: DesiredWorkload, record: WorkloadRecord): boolean {
+    return claimPods(desired, record, this.#prepared.pods, this.#world(this.#observer.reader())) !== record;
+  }
+
+  #world(pod: ControllerWorld["pod"]): ControllerWorld {
+    const { clock, nodeName, nodeLabels, maxPods } = this.#deps;
+    return { nodeName, nodeLabels, maxPods, now: clock.now(), nowMs: clock.monotonicMs(), pod };
   }
 
   /** The Jobs of a CronJob. What changes with them may let it start, or forget, another one. */
@@ -315,12 +332,11 @@ export class WorkloadManager {
 
   /** @returns whether the record is another one now */
   #reconcile(key: ObjectKey, desired: DesiredWorkload, entry: Entry | undefined, statuses: Statuses): boolean {
-    const { clock, nodeName, nodeLabels, maxPods } = this.#deps;
-    const nowMs = clock.monotonicMs();
-    const pod = this.#observer.reader(statuses);
-    const world: ControllerWorld = { nodeName, nodeLabels, maxPods, now: clock.now(), nowMs, pod };
+    const world = this.#world(this.#observer.reader(statuses));
+    const { nowMs } = world;
     const before = this.#records.get(key);
-    const known = before ?? this.#takeOver(desired, world);
+    const inherited = before ?? this.#adoptReplicaSets(desired, world);
+    const known = claimPods(desired, inherited, this.#prepared.pods, world);
     const { namespace } = desired.object.metadata;
     const jobOf = (name: string) => this.#records.get(objectKey("Job", { namespace, name }))?.job;
     const outcome = reconcileWorkload(desired, known, world, entry?.state, jobOf);
@@ -339,11 +355,11 @@ export class WorkloadManager {
     return !before || JSON.stringify(before) !== JSON.stringify(record);
   }
 
-  /** The record of a new workload that continues what others left behind; undefined where there is nothing. */
-  #takeOver(desired: DesiredWorkload, world: ControllerWorld): WorkloadRecord | undefined {
+  /** The record of a new Deployment that continues what another one left behind; undefined where there is nothing. */
+  #adoptReplicaSets(desired: DesiredWorkload, world: ControllerWorld): WorkloadRecord | undefined {
     const taken = adoptReplicaSets(desired, this.#prepared.workloads, this.#records.all(), world);
     for (const uid of taken?.uids ?? []) this.#takenOver.add(uid);
-    return taken?.record ?? adoptPods(desired, this.#prepared.pods, world);
+    return taken?.record;
   }
 
   #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
@@ -385,7 +401,7 @@ class WorkloadPods {
   readonly #records: WorkloadRecords;
   readonly #claims: ClaimBinder;
   readonly #observer: PodObserver;
-  readonly #pods = new Map<PodUID, DesiredPod>();
+  readonly #pods = new Map<PodUID, { edited: PodRecord["edited"]; made: DesiredPod }>();
   /** Grace periods of pods that clients deleted. */
   readonly #deletions = new Map<PodUID, PodDeletion>();
   /** UIDs of the last {@link merge}. */
@@ -410,7 +426,12 @@ class WorkloadPods {
    * @returns the state to run; undefined when it is that of the last call
    */
   merge(state: DesiredState, prepared: PreparedState, isNewState: boolean): DesiredState | undefined {
-    const made = this.#make();
+    const all = this.#make();
+    // A pod that a client has released keeps its name until it is deleted.
+    const allUids = new Set(all.map(({ pod }) => pod.metadata.uid));
+    const released = prepared.pods.filter(({ pod, source }) => source === "api" && !allUids.has(pod.metadata.uid));
+    const taken = new Set(released.map(({ pod }) => podFullName(pod.metadata)));
+    const made = taken.size === 0 ? all : all.filter(({ pod }) => !taken.has(podFullName(pod.metadata)));
     const merged = made.map(({ pod }) => pod.metadata.uid).join(" ");
     if (!isNewState && merged === this.#merged) return undefined;
     this.#merged = merged;
@@ -434,8 +455,10 @@ class WorkloadPods {
     for (const { desired, record } of this.#records.entries()) {
       for (const pod of record.pods) {
         if (pod.leaving || pod.isDeleted) continue;
-        const made = this.#pods.get(pod.uid) ?? toDesiredPod(desired, record, pod, this.#nodeName);
-        this.#pods.set(pod.uid, made);
+        const known = this.#pods.get(pod.uid);
+        const isSame = known !== undefined && known.edited === pod.edited;
+        const made = isSame ? known.made : toDesiredPod(desired, record, pod, this.#nodeName);
+        this.#pods.set(pod.uid, { edited: pod.edited, made });
         pods.push(made);
       }
     }

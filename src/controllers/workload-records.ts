@@ -30,7 +30,12 @@ export interface PodRecord {
   index?: number;
   /** How a Job's pod ended. */
   ended?: PodEnd;
+  /** All its labels and annotations, after a client has changed some. */
+  edited?: { labels: Readonly<Record<string, string>>; annotations: Readonly<Record<string, string>> };
 }
+
+/** Label and annotation of a pod of an indexed Job. */
+export const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
 
 /** How a pod of a Job ended. */
 interface PodEnd {

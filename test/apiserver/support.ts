@@ -101,6 +101,8 @@ export function anApiServer(
   const rules: ObjectRules = {
     assign: options.assign ?? ((_, object) => object),
     refusalOf: (_, object) => foreign.get(keyOf(object)),
+    relabelMade: (_, live, { metadata: { labels } }) =>
+      ({ ...live, metadata: { ...live.metadata, labels } }) as ApiObject,
     writeNode: (node) => storage.save(registry.get("nodes")!, node),
     isInUse: (_, object) => inUse.has(keyOf(object)),
     isMadeKnown: () => node.isMadeKnown,

@@ -472,6 +472,14 @@ export class NodeObjects implements ObjectRules {
     return { ...object, spec };
   }
 
+  relabelMade(_: ResourceDefinition, live: ApiObject, next: ApiObject): ApiObject | undefined {
+    const { labels, annotations, managedFields } = next.metadata;
+    const isSelected = this.node?.workloads.selectsPod(live.metadata.uid ?? "", labels ?? {});
+    if (isSelected === undefined) return undefined;
+    const ownerReferences = live.metadata.ownerReferences?.filter(({ controller }) => isSelected || !controller);
+    return { ...live, metadata: { ...live.metadata, labels, annotations, managedFields, ownerReferences } };
+  }
+
   writeNode(object: ApiObject): void {
     this.node?.setUnschedulable((object.spec as { unschedulable?: boolean }).unschedulable === true);
   }
