@@ -1,3 +1,5 @@
+import { nearestName } from "../base/text/nearest-name.ts";
+
 /** Path of a field, e.g. `spec.containers[0].name`. Cheap to extend: converted to text on demand. */
 export class FieldPath {
   readonly #parent: FieldPath | undefined;
@@ -41,6 +43,17 @@ export class FieldPath {
     else steps.push(...this.#step.split("."));
     return steps;
   }
+}
+
+/** Words of Docker's restart policies. */
+const DOCKER_WORDS: Readonly<Record<string, string>> = { no: "Never", "unless-stopped": "Always" };
+
+/** The value that was meant: `on-failure:3` is OnFailure. */
+function nearestValue(found: string, supported: readonly string[]): string | undefined {
+  const [word = ""] = found.split(":", 1);
+  const meant = Object.hasOwn(DOCKER_WORDS, word) ? DOCKER_WORDS[word]! : word;
+  const toBare = (text: string) => text.toLowerCase().replace(/[-_ ]/g, "");
+  return supported.find((name) => toBare(name) === toBare(meant)) ?? nearestName(meant, supported);
 }
 
 /** Upstream's error types. */
@@ -153,7 +166,9 @@ export class Field<T = unknown> {
 
   notSupported(supported: readonly string[]): void {
     const values = supported.map((name) => JSON.stringify(name)).join(", ");
-    this.#add("FieldValueNotSupported", `must be one of ${values} (found ${show(this.value)})`);
+    const meant = nearestValue(String(this.value), supported);
+    const advice = meant === undefined ? "" : `: write ${meant}`;
+    this.#add("FieldValueNotSupported", `must be one of ${values} (found ${show(this.value)})${advice}`);
   }
 
   forbidden(detail: string): void {

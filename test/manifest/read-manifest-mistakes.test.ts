@@ -39,6 +39,18 @@ const OF_CONTAINER: readonly Mistake[] = [
   ["resources: {limits: {cpu: ⟦50%}}", "resources.limits[cpu]", "50 % of a CPU is 500m"],
   ["securityContext: {runAsUser: ⟦nginx}", "securityContext.runAsUser", "docker run --rm IMAGE id NAME"],
   ["volumeMounts: [{name: ⟦“data”, mountPath: /d}]", "volumeMounts[0].name", "below spec.volumes"],
+  ['resources: {limits: {cpu: ⟦"0,5"}}', "resources.limits[cpu]", '(found the string "0,5"): write 0.5'],
+  ["resources: {⟦cpu: 1}", "resources.cpu", "Kubernetes has it in limits and requests"],
+  ["⟦limits: {cpu: 1}", "limits", "Kubernetes has resources.limits"],
+  ["⟦memory: 1Gi", "memory", "Kubernetes has resources.limits.memory"],
+  ["⟦env_file: .env", "env_file", "Kubernetes has envFrom, with a ConfigMap or Secret"],
+  ["readinessProbe: {⟦path: /, periodSeconds: 5}", "readinessProbe.path", "Kubernetes has it in httpGet"],
+  ["livenessProbe: {⟦command: [a]}", "livenessProbe.command", "Kubernetes has it in exec"],
+  ["env: [{name: A, valueFrom: {fieldRef: ⟦status.podIP}}]", "env[0].valueFrom.fieldRef", "{fieldPath: status.podIP}"],
+  ["env: [{name: A, valueFrom: {secretKeyRef: ⟦db}}]", "env[0].valueFrom.secretKeyRef", "write {name: db, key: KEY}"],
+  ["envFrom: [⟦{prefix: A}]", "envFrom", "must have configMapRef or secretRef"],
+  ["imagePullPolicy: ⟦if-not-present", "imagePullPolicy", '(found "if-not-present"): write IfNotPresent'],
+  ["⟦\u00a0tty: true", "\u00a0tty", "begins with a no-break space (U+00A0): write spaces"],
 ];
 
 /** Lines of a spec, and a field of it. */
@@ -48,8 +60,11 @@ const OF_SPEC: readonly Mistake[] = [
   [
     `  restartPolicy: ⟦always\n${APP}`,
     "restartPolicy",
-    'must be one of "Always", "OnFailure", "Never" (found "always")',
+    'must be one of "Always", "OnFailure", "Never" (found "always"): write Always',
   ],
+  [`  restartPolicy: ⟦unless-stopped\n${APP}`, "restartPolicy", '(found "unless-stopped"): write Always'],
+  [`  restartPolicy: ⟦"no"\n${APP}`, "restartPolicy", '(found "no"): write Never'],
+  [`  restartPolicy: ⟦on-failure:3\n${APP}`, "restartPolicy", '(found "on-failure:3"): write OnFailure'],
   [
     `${APP}  volumes: [{name: v, configMap: {name: c, defaultMode: ⟦644}}]\n`,
     "volumes[0].configMap.defaultMode",
@@ -111,6 +126,18 @@ const OF_TEXT: readonly Mistake[] = [
     "data[app]",
     'write it as one text, with "|" behind the key',
   ],
+  [
+    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{⟦containerPort: 80}]}\n",
+    "spec.ports[0].containerPort",
+    "Kubernetes has port",
+  ],
+  [
+    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [⟦{targetPort: 80}]}\n",
+    "spec.ports[0].port",
+    "is required: a number from 1 to 65535",
+  ],
+  [pod("⟦<<<<<<< HEAD\n  containers: []\n"), "", "a mark of a merge conflict: keep one side"],
+  [pod("  containers: [{name: a, image: b}]\n⟦=======\n"), "", "a mark of a merge conflict: keep one side"],
   ["apiVersion: v1\nkind: ⟦pod\n", "kind", 'did you mean "Pod"?'],
   [`${container("")}---\n${container("    tty: ⟦maybe\n")}`, "spec.containers[0].tty", "must be true or false"],
 ];

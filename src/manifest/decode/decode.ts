@@ -233,16 +233,20 @@ const adviceForData = (node: SourceNode): string =>
 /** Objects of which people write the main field alone, by the field that has the object, or a list of them. */
 const MAIN_FIELDS: Readonly<Record<string, string>> = {
   configMap: "{name: VALUE}",
+  configMapKeyRef: "{name: VALUE, key: KEY}",
   configMapRef: "{name: VALUE}",
   containers: "{name: NAME, image: VALUE}",
   env: '"- name: NAME" with "value: VALUE"',
   exec: "{command: [VALUE]}",
+  fieldRef: "{fieldPath: VALUE}",
   grpc: "{port: VALUE}",
   hostPath: "{path: VALUE}",
   httpGet: "{path: VALUE, port: PORT}",
   imagePullSecrets: "{name: VALUE}",
   persistentVolumeClaim: "{claimName: VALUE}",
+  resourceFieldRef: "{resource: VALUE}",
   secret: "{secretName: VALUE}",
+  secretKeyRef: "{name: VALUE, key: KEY}",
   secretRef: "{name: VALUE}",
   tcpSocket: "{port: VALUE}",
   volumeMounts: "{name: VOLUME, mountPath: PATH}, and the volume under volumes of the pod",
@@ -261,10 +265,12 @@ function adviceForObject(node: SourceNode, field: string): string {
   return form === undefined ? "" : `: write ${field === "env" ? form : form.replace("VALUE", shorten(text))}`;
 }
 
-/** `512mb` and `1 GiB` as other programs write them, and per cents of a CPU. */
+/** `512mb` and `1 GiB` as other programs write them, per cents of a CPU, and `0,5`. */
 function adviceForQuantity(text: string): string {
   const [, perCent] = /^(\d{1,6})\s*%$/.exec(text.trim()) ?? [];
   if (perCent !== undefined) return `: per cents are no amounts; ${perCent} % of a CPU is ${Number(perCent) * 10}m`;
+  const [, whole, part] = /^(\d+),(\d+)$/.exec(text.trim()) ?? [];
+  if (whole !== undefined) return `: write ${whole}.${part}`;
   const [, amount, unit, binary] = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?$/i.exec(text.trim()) ?? [];
   if (amount === undefined || unit === undefined) return "";
   const letter = unit.toLowerCase() === "k" && binary === "" ? "k" : unit.toUpperCase();
@@ -307,25 +313,50 @@ const CONTAINER_FIELDS: Readonly<Record<string, string>> = {
   cap_add: "securityContext.capabilities.add",
   cap_drop: "securityContext.capabilities.drop",
   container_name: "name",
+  cpu: "resources.limits.cpu",
   cpus: "resources.limits.cpu",
   depends_on: "the annotation kubelet-ts.io/depends-on of the pod",
   deploy: "resources, and replicas of a Deployment",
   devices: "a hostPath volume of type CharDevice",
   entrypoint: "command, where args is what Docker calls command",
+  env_file: "envFrom, with a ConfigMap or Secret",
   environment: 'env, a list of "- name: NAME" with "value: VALUE"',
   expose: "ports",
   healthcheck: "livenessProbe",
+  limits: "resources.limits",
   mem_limit: "resources.limits.memory",
+  memory: "resources.limits.memory",
   network_mode: "hostNetwork of the pod",
+  requests: "resources.requests",
   restart: "restartPolicy of the pod",
   user: "securityContext.runAsUser",
   volumes: 'volumeMounts, a list of "- name: VOLUME" with "mountPath: PATH"',
 };
 
-/** Names of fields of older versions of an Ingress, and the fields in their place. */
-const BACKEND_FIELDS: Readonly<Record<string, string>> = {
-  serviceName: "service: {name: NAME, port: {number: PORT}}",
-  servicePort: "service: {name: NAME, port: {number: PORT}}",
+const PROBE_FIELDS: Readonly<Record<string, string>> = {
+  command: "it in exec",
+  host: "it in httpGet and tcpSocket",
+  path: "it in httpGet",
+  port: "it in httpGet, tcpSocket and grpc",
+  scheme: "it in httpGet",
+};
+
+/** Fields that people write one level too high, or that older versions had, by the field that has the object; and where they are. */
+const FIELDS_OF: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  backend: {
+    serviceName: "service: {name: NAME, port: {number: PORT}}",
+    servicePort: "service: {name: NAME, port: {number: PORT}}",
+  },
+  livenessProbe: PROBE_FIELDS,
+  readinessProbe: PROBE_FIELDS,
+  resources: { cpu: "it in limits and requests", memory: "it in limits and requests" },
+  startupProbe: PROBE_FIELDS,
+};
+
+/** Fields of a container's ports, and those of a Service in their place. */
+const SERVICE_PORT_FIELDS: Readonly<Record<string, string>> = {
+  containerPort: "port, and targetPort where the container has another one",
+  hostPort: "nodePort, with type: NodePort",
 };
 
 /** Fields of workloads that people write in the spec of a pod. */
@@ -340,14 +371,18 @@ const WORKLOAD_FIELDS: Readonly<Record<string, string>> = {
  * @param path of the object that has the field
  */
 function describeForeignField(name: string, path: FieldPath, { names }: ObjectShape): string | undefined {
-  const isContainer = typeof path.steps().at(-1) === "number" && names.has("image") && names.has("command");
+  if (/^\s/.test(name)) return " because it begins with a no-break space (U+00A0): write spaces";
+  const owner = path.steps().at(-1)!;
+  const isContainer = typeof owner === "number" && names.has("image") && names.has("command");
   const fields = isContainer
     ? CONTAINER_FIELDS
-    : names.has("restartPolicy")
-      ? WORKLOAD_FIELDS
-      : path.steps().at(-1) === "backend"
-        ? BACKEND_FIELDS
-        : {};
+    : names.has("targetPort")
+      ? SERVICE_PORT_FIELDS
+      : Object.hasOwn(FIELDS_OF, owner)
+        ? FIELDS_OF[owner]!
+        : names.has("restartPolicy")
+          ? WORKLOAD_FIELDS
+          : {};
   const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
   return field === undefined ? undefined : `; Kubernetes has ${field}`;
 }

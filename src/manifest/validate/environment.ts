@@ -46,9 +46,9 @@ function validateValueFrom(variable: Field<EnvVar>): void {
   const sources = ENV_SOURCES.filter((name) => from.value?.[name]);
   const whole = from.with("");
   if (sources.length === 0) {
-    whole.invalid("must have one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef or fileKeyRef");
-  } else if (variable.value.value !== undefined) whole.invalid("must be absent when value is set");
-  else if (sources.length > 1) whole.invalid("must have only one source");
+    whole.absent("must have one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef or fileKeyRef");
+  } else if (variable.value.value !== undefined) whole.absent("must be absent when value is set");
+  else if (sources.length > 1) whole.absent("must have only one source");
 }
 
 export function validateEnvFrom(sources: Field<readonly EnvFromSource[] | undefined>): void {
@@ -61,8 +61,8 @@ export function validateEnvFrom(sources: Field<readonly EnvFromSource[] | undefi
       else name.format(checkDnsSubdomainPrefix);
     }
     const whole = source.with("").as(sources.path);
-    if (!configMapRef && !secretRef) whole.invalid("must have configMapRef or secretRef");
-    if (configMapRef && secretRef) whole.invalid("must have only one of configMapRef and secretRef");
+    if (!configMapRef && !secretRef) whole.absent("must have configMapRef or secretRef");
+    if (configMapRef && secretRef) whole.absent("must have only one of configMapRef and secretRef");
   }
 }
 

@@ -131,7 +131,8 @@ function validatePorts(ports: Field<readonly ServicePort[] | undefined>): void {
       name.invalid("must consist of lower case letters, digits or '-' (a DNS label)");
     } else if (names.has(name.value)) name.duplicate();
     else names.add(name.value);
-    item.field("port").format(checkPortNumber);
+    if (!item.value.port) item.field("port").absent("is required: a number from 1 to 65535");
+    else item.field("port").format(checkPortNumber);
     item.field("protocol").oneOf(["SCTP", "TCP", "UDP"]);
     item.field("appProtocol").format(checkQualifiedName);
     // 0 and "" are the default: the value of `port`.

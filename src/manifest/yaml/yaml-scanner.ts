@@ -248,6 +248,9 @@ export class YamlScanner extends YamlReader {
   #failForMissingColon(key: SimpleKey): never {
     const [line = ""] = this.text.slice(key.offset, key.offset + MAX_SIMPLE_KEY_LENGTH).split("\n", 1);
     if (line.includes("\u00a0")) this.fail("a no-break space (U+00A0) is in this line: write a space", key.offset);
+    if (/^(?:<{7}|={7}|>{7})(?:\s|$)/.test(line)) {
+      this.fail("this line is a mark of a merge conflict: keep one side, and remove the marks", key.offset);
+    }
     this.fail('this line is neither "key: value" nor "- item": a ":" followed by a space is missing', key.offset);
   }
 
@@ -338,7 +341,7 @@ export class YamlScanner extends YamlReader {
     if (last?.type === "scalar" && this.text.slice(last.start, last.end).includes("\n")) {
       this.fail('this line continues the one above it: check the indentation, and that a space follows each ":"');
     }
-    this.fail('a second ":" is not allowed here: quote the value, or begin a new line');
+    this.fail('a second ":" is not allowed here: quote the value, leave out the space, or begin a new line');
   }
 
   #isStillSimple(key: SimpleKey): boolean {
