@@ -179,14 +179,14 @@ const MAX_LINKS = 5;
 
 const ServiceTable = ({ services }: { services: readonly ServiceRow[] }) => (
   <section class="card workloads">
-    <h2>Services</h2>
+    <h2>Services and Ingresses</h2>
     <Table
       class="stacked"
       rows={services}
-      keyOf={({ namespace, name }) => `${namespace}/${name}`}
+      keyOf={({ type, namespace, name }) => `${type} ${namespace}/${name}`}
       columns={[
         {
-          title: "Service",
+          title: "Name",
           isHeading: true,
           cell: ({ namespace, name, type }) => (
             <>

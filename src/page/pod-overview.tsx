@@ -39,8 +39,8 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           <Fact name="IP" value={detail.row.ip} />
           {detail.services.map(({ name, type, address, ports }) => (
             <Fact
-              key={name}
-              name="Service"
+              key={`${type} ${name}`}
+              name={type === "Ingress" ? type : "Service"}
               value={`${name} (${[type, address, ports.join(", ")].filter(Boolean).join(", ")})`}
             />
           ))}

@@ -102,20 +102,20 @@ export interface WorkloadRow {
   nextRun: number;
 }
 
-/** A Service, and the pods that it leads to. */
+/** A Service or an Ingress, and the pods that it leads to. */
 export interface ServiceRow {
   namespace: string;
   name: string;
   type: string;
-  /** Cluster IP, name of an ExternalName, or "" while it has none. */
+  /** Cluster IP, or "" while it has none; name of an ExternalName; hosts of an Ingress. */
   address: string;
-  /** `80/TCP`, with the port of the node `80:30080/TCP`. */
+  /** `80/TCP`, with the port of the node `80:30080/TCP`; of an Ingress `TLS`. */
   ports: string[];
   /** `2/3 ready`. */
   status: string;
   isGood: boolean;
   explanation: Explanation[];
-  /** In the namespace of the Service. */
+  /** In its namespace. */
   pods: { name: string; isReady: boolean }[];
 }
 

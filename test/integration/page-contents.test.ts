@@ -28,6 +28,15 @@ const FULL = sleeper(
 const FRONT = object("Service", "front", {
   spec: { selector: { app: "full" }, ports: [{ port: 80, targetPort: 8080 }] },
 });
+/** Its class is served by nothing: it starts no server. */
+const INGRESS = object("Ingress", "shop", {
+  apiVersion: "networking.k8s.io/v1",
+  spec: {
+    ingressClassName: "other",
+    defaultBackend: { service: { name: "front", port: { number: 80 } } },
+    rules: [{ host: "shop.example" }],
+  },
+});
 const LONELY = object("Service", "lonely", { spec: { selector: { app: "none" }, ports: [{ port: 80 }] } });
 
 /** Writes markup to every place where the page shows words of a pod. */
@@ -170,13 +179,17 @@ describeWithEngine("what the page shows", () => {
     await context.close();
   });
 
-  test("Services: where they lead, and which ones lead to a pod", async () => {
+  test("Services and Ingresses: where they lead, and which ones lead to a pod", async () => {
     const own = testNode();
-    own.writeManifest("front.yaml", list(FULL, FRONT, LONELY));
+    own.writeManifest("front.yaml", list(FULL, FRONT, LONELY, INGRESS));
     await own.start();
     const context = await browser.newContext();
     const page = await openPage(context, own);
     await row(page, /^lonely.*ClusterIP \d[\d.]+ 80\/TCP 0\/0 ready .*selector.* -$/).waitFor();
+    await row(
+      page,
+      /^shop default, Ingress shop\.example nothing serves it .*its class has no server .* full-/,
+    ).waitFor();
     const front = row(page, /^front.*ClusterIP \d[\d.]+ 80\/TCP 1\/1 ready full-/);
     await front.waitFor();
     expect(await findAccessibilityProblems(page)).toEqual([]);

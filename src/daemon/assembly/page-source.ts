@@ -32,7 +32,7 @@ import { type ExplainInput, explainPod } from "../../plan/status/explain-pod.ts"
 import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";
 import type { PageSource } from "../../server/page/page-feed.ts";
 import type { PageDetails } from "../../server/page/page-routes.ts";
-import { toClusterState, toServiceRow, toWorkloadRow } from "../../server/page/page-rows.ts";
+import { toClusterState, toIngressRow, toServiceRow, toWorkloadRow } from "../../server/page/page-rows.ts";
 import {
   hideLogEnds,
   hideProbeOutput,
@@ -135,10 +135,12 @@ export class KubeletPage implements PageSource, PageDetails {
 
   services(): ServiceRow[] {
     const { reader } = this.#parts.workloads;
-    const services = (this.#desired.objects ?? []).flatMap(({ kind, object }) => (kind === "Service" ? object : []));
-    if (services.length === 0) return [];
+    const { objects = [] } = this.#desired;
+    const services = objects.flatMap(({ kind, object }) => (kind === "Service" ? object : []));
+    const ingresses = objects.flatMap(({ kind, object }) => (kind === "Ingress" ? object : []));
+    if (services.length + ingresses.length === 0) return [];
     const pods = new ServicePods(this.pods(), writtenEndpoints(this.#desired.objects));
-    return services.map((it) => {
+    const rows = services.map((it) => {
       const backends = pods.behind(it);
       const ready = new Set(backends);
       const selected = pods.selectedBy(it);
@@ -150,6 +152,11 @@ export class KubeletPage implements PageSource, PageDetails {
         this.#explainObject("Service", { ...it, status }, selected, { backends }),
       );
     });
+    const ingressRows = ingresses.map((it) => {
+      const status = reader.statusOf("Ingress", it) ?? {};
+      return toIngressRow(it, rows, this.#explainObject("Ingress", { ...it, status }, [], {}));
+    });
+    return [...rows, ...ingressRows];
   }
 
   async measure(): Promise<{ summary: Summary; node: NodeUsage }> {

@@ -1,3 +1,4 @@
+import type { Ingress } from "../../base/api/ingress.ts";
 import type { Service } from "../../base/api/service.ts";
 import type { ClusterConnection } from "../../base/model/cluster-connection.ts";
 import type { ClusterState, ServiceRow, WorkloadRow } from "../../page/wire.ts";
@@ -43,6 +44,28 @@ export function toServiceRow(
     isGood: explanation?.isReady ?? true,
     explanation: toExplanations(explanation),
     pods: pods.toSorted((a, b) => Number(b.isReady) - Number(a.isReady) || a.name.localeCompare(b.name)),
+  };
+}
+
+/** A line of the overview about an Ingress: it leads to the pods of its Services. Pure. */
+export function toIngressRow(
+  { metadata: { namespace = "default", name = "" }, spec: { rules = [], tls = [], defaultBackend } }: Ingress,
+  services: readonly ServiceRow[],
+  explanation: ObjectExplanation | undefined,
+): ServiceRow {
+  const paths = rules.flatMap(({ http }) => http?.paths ?? []);
+  const backends = new Set([defaultBackend, ...paths.map(({ backend }) => backend)].map((it) => it?.service?.name));
+  const pods = services.filter((it) => it.namespace === namespace && backends.has(it.name)).flatMap((it) => it.pods);
+  return {
+    namespace,
+    name,
+    type: "Ingress",
+    address: [...new Set(rules.map(({ host }) => host || "*"))].join(", ") || "*",
+    ports: tls.length > 0 ? ["TLS"] : [],
+    status: explanation?.state.replace(/^it is /, "") ?? "-",
+    isGood: explanation?.isReady ?? true,
+    explanation: toExplanations(explanation),
+    pods: [...new Map(pods.map((pod) => [pod.name, pod])).values()],
   };
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import { explainObject } from "../../../src/plan/status/explain-object.ts";
-import { toClusterState, toServiceRow, toWorkloadRow } from "../../../src/server/page/page-rows.ts";
+import { toClusterState, toIngressRow, toServiceRow, toWorkloadRow } from "../../../src/server/page/page-rows.ts";
 import { aService } from "../../controllers/workload-world.ts";
 import { aPod } from "../../support/builders.ts";
 
@@ -106,6 +106,34 @@ test.each<[string, object, object, object, object, (typeof READY)[]?]>([
   const service = aService("web", spec);
   const explanation = explain("Service", service.spec, status, selected);
   expect(toServiceRow(service, given, pods, explanation)).toMatchObject(want);
+});
+
+const backend = (name: string) => ({ backend: { service: { name } } });
+const rule = (host: string, ...names: string[]) => ({ host, http: { paths: names.map(backend) } });
+
+test.each<[string, object, object, object]>([
+  [
+    "leads to the pods of its Services, each once",
+    { rules: [rule("a.test", "web", "web"), rule("b.test", "none")], tls: [{ hosts: ["a.test"] }] },
+    { loadBalancer: { ingress: [{ ip: "192.0.2.2" }] } },
+    { address: "a.test, b.test", ports: ["TLS"], status: "served at 192.0.2.2", isGood: true, pods: [READY, OTHER] },
+  ],
+  [
+    "with a default backend alone serves every host",
+    { defaultBackend: backend("web").backend },
+    { loadBalancer: {} },
+    { address: "*", ports: [], status: "not served", isGood: false, pods: [READY, OTHER] },
+  ],
+  [
+    "of another class has the cause",
+    { rules: [rule("a.test", "other")] },
+    {},
+    { status: "nothing serves it", explanation: [{ problem: "its class has no server on this node" }], pods: [] },
+  ],
+])("an Ingress %s", (_, spec, status, want) => {
+  const services = [toServiceRow(aService("web"), {}, [OTHER, READY], undefined)];
+  const ingress = { metadata: { name: "a" }, spec };
+  expect(toIngressRow(ingress, services, explain("Ingress", spec, status))).toMatchObject({ type: "Ingress", ...want });
 });
 
 test("a CronJob shows its last and its next run; a suspended one has no next", () => {
