@@ -62,7 +62,7 @@ export function describeChanges({ changes, leftOut, problems }: CompareResult): 
 
 /** The effects of an apply, for the question before it. Pure. @param checked result of the dry run */
 export function describePlan(checked: ApplyResult, { changes, problems }: CompareResult): string {
-  const objects = describeApplied(checked, false);
+  const objects = describeApplied(checked, true);
   if (problems.length > 0) return `${objects}\n\nWhat restarts is not known: ${problems.join("\n")}`;
   const effects = changes.flatMap(({ subject, effects: own }) => own.map((effect) => `${subject}: ${effect}`));
   return effects.length === 0 ? objects : `${objects}\n\n${effects.join("\n")}`;

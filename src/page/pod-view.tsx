@@ -40,14 +40,15 @@ export function PodView({ state, view, now }: { state: PageState; view: PodPlace
 /** A pod that was removed, or never was here. A successor of the same name is shown when it comes. */
 function GonePod({ state, view, last }: { state: PageState; view: PodPlace; last: PodRow | undefined }) {
   const { namespace, name } = view;
-  const owner = last?.namespace === namespace && last.name === name ? last.owner : "";
+  const wasHere = last?.namespace === namespace && last.name === name;
+  const owner = wasHere ? last.owner : "";
   const others = [...state.pods.values()].filter((pod) => owner !== "" && pod.owner === owner);
   return (
     <section class="card">
       <h1>
         <bdi>{name}</bdi> <span class="namespace">{namespace}</span>
       </h1>
-      <p>{describeAbsence(mayMissPods(state), last !== undefined)}</p>
+      <p>{describeAbsence(mayMissPods(state), wasHere)}</p>
       {others.length > 0 && (
         <>
           <p>

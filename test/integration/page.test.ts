@@ -341,12 +341,12 @@ describeWithEngine("the page", () => {
       await page.getByRole("button", { name: "Delete" }).click();
       await check("a question", page.getByRole("dialog"));
       await page.keyboard.press("Escape");
+      await page.goto(`${origin}/#/pods/default/nothing`);
+      await check("no such pod", page.getByText("There is no such pod"));
       await follow(page, "Node");
       await check("node", page.getByRole("heading", { name: "Images" }));
       await follow(page, "Apply");
       await check("apply", page.getByRole("heading", { name: "Apply a manifest" }));
-      await page.goto(`${origin}/#/pods/default/nothing`);
-      await check("no such pod", page.getByText("There is no such pod"));
       await context.clearCookies();
       await page.goto(`${origin}/#/pods/default/nothing/logs`);
       await page.reload();

@@ -41,7 +41,7 @@ test("the question before an apply names objects and what restarts", () => {
   const checked = { objects: [object("pod/a", "created"), object("deployment.apps/b", "configured")], problems: [] };
   const changes = [POD_CHANGE, { subject: 'Deployment "default/b"', lines: ["- 1"], effects: [] }];
   expect(describePlan(checked, { changes, leftOut: 0, problems: [] })).toBe(
-    'pod/a created\ndeployment.apps/b configured\n\npod "default/a": the pod starts',
+    'pod/a created (server dry run)\ndeployment.apps/b configured (server dry run)\n\npod "default/a": the pod starts',
   );
   expect(describePlan(checked, { changes: [], leftOut: 0, problems: ["no engine"] })).toContain(
     "What restarts is not known: no engine",
