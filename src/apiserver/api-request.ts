@@ -5,6 +5,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
+import { ProtobufError } from "../base/text/protobuf.ts";
 import { parseStream, readDocument } from "../manifest/yaml/parse-stream.ts";
 import type { SourceNode } from "../manifest/yaml/source-node.ts";
 import { ANONYMOUS, MONITORING_GROUP, measurementsOf, type ShownCertificate } from "../server/client-identity.ts";
@@ -148,7 +149,7 @@ export async function readOptionalBody(request: ApiRequest): Promise<unknown> {
 const PROTOBUF = "application/vnd.kubernetes.protobuf";
 
 async function readProtobuf(bytes: Uint8Array): Promise<unknown> {
-  const { decodeProtobufObject, ProtobufError } = await import("./protobuf-object.ts");
+  const { decodeProtobufObject } = await import("./protobuf-object.ts");
   try {
     return decodeProtobufObject(bytes);
   } catch (error) {

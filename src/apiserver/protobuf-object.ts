@@ -1,4 +1,5 @@
 import { define } from "../base/text/json.ts";
+import { ProtobufError, protobufFields } from "../base/text/protobuf.ts";
 import descriptor from "./kubernetes.proto.txt" with { type: "text" };
 
 interface Field {
@@ -28,11 +29,6 @@ for (const [, message = "", body = ""] of descriptor.matchAll(/^message (\w+) \{
 
 const MAGIC = Buffer.from("k8s\0");
 
-/** A body that cannot be read; the message says what it holds. */
-export class ProtobufError extends Error {
-  override readonly name = "ProtobufError";
-}
-
 /**
  * An object of `application/vnd.kubernetes.protobuf` as JSON would have it. Only what kubectl itself writes is known: a
  * field that is not is an error, never left out. Source: apimachinery's `runtime.Unknown`.
@@ -53,12 +49,8 @@ export function decodeProtobufObject(bytes: Uint8Array): Record<string, unknown>
 
 function decode(buffer: Buffer, message: Message, path: string, skipsUnknown: boolean): Record<string, unknown> {
   const result: Record<string, unknown> = {};
-  const reader = new Reader(buffer);
-  while (!reader.isAtEnd) {
-    const tag = reader.varint();
-    const number = Number(tag >> 3n);
+  for (const { number, value } of protobufFields(buffer)) {
     const field = message.get(number);
-    const value = reader.value(Number(tag & 7n));
     if (!field) {
       // Go writes empty members of structs, too.
       if (skipsUnknown || isZero(value)) continue;
@@ -113,35 +105,3 @@ function requireBytes(value: bigint | Buffer, path: string): Buffer {
 }
 
 const isZero = (value: bigint | Buffer) => (typeof value === "bigint" ? value === 0n : value.length === 0);
-
-class Reader {
-  readonly #buffer: Buffer;
-  #at = 0;
-
-  constructor(buffer: Buffer) {
-    this.#buffer = buffer;
-  }
-
-  get isAtEnd(): boolean {
-    return this.#at >= this.#buffer.length;
-  }
-
-  varint(): bigint {
-    let value = 0n;
-    for (let shift = 0n; shift < 70n; shift += 7n) {
-      const byte = this.#buffer[this.#at++];
-      if (byte === undefined) throw new ProtobufError("the body ends in the middle of a number");
-      value |= BigInt(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    throw new ProtobufError("a number of the body is too long");
-  }
-
-  value(wireType: number): bigint | Buffer {
-    if (wireType === 0) return this.varint();
-    const length = wireType === 2 ? Number(this.varint()) : wireType === 1 ? 8 : wireType === 5 ? 4 : -1;
-    if (length < 0 || this.#at + length > this.#buffer.length) throw new ProtobufError("the body is cut short");
-    this.#at += length;
-    return this.#buffer.subarray(this.#at - length, this.#at);
-  }
-}

@@ -3,8 +3,9 @@ import { PATCH_TYPES, parseMediaTypes } from "../../src/apiserver/api-request.ts
 import { applyConfiguration } from "../../src/apiserver/managed-fields.ts";
 import { patchObject } from "../../src/apiserver/patch-object.ts";
 import { negotiateForm } from "../../src/apiserver/presentation.ts";
-import { decodeProtobufObject, ProtobufError } from "../../src/apiserver/protobuf-object.ts";
+import { decodeProtobufObject } from "../../src/apiserver/protobuf-object.ts";
 import { parseFieldSelector } from "../../src/base/api/selectors.ts";
+import { ProtobufError } from "../../src/base/text/protobuf.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";
 import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
 import { readDocument } from "../../src/manifest/yaml/parse-stream.ts";

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { isRecord } from "../../base/text/json.ts";
+import { protobufMessage, protobufText } from "../../base/text/protobuf.ts";
 import { type ApiRequest, type ApiResponse, json } from "../api-request.ts";
 import type { ServedResources } from "../discovery.ts";
 import { apiVersionOf, type ResourceDefinition } from "../resource-definition.ts";
@@ -203,21 +204,21 @@ const hashOf = (definitions: ServedResources["definitions"]) =>
  */
 export function encodeOpenApiV2({ info, paths, definitions }: OpenApiV2): Uint8Array {
   return Buffer.concat([
-    text(1, "2.0"),
-    message(2, [text(1, info.title), text(2, info.version)]),
-    message(
+    protobufText(1, "2.0"),
+    protobufMessage(2, [protobufText(1, info.title), protobufText(2, info.version)]),
+    protobufMessage(
       8,
       paths.map(({ path, operations }) =>
         named(
           2,
           path,
           Object.entries(operations).map(([method, operation]) =>
-            message(METHODS[method as Method], encodeOperation(operation)),
+            protobufMessage(METHODS[method as Method], encodeOperation(operation)),
           ),
         ),
       ),
     ),
-    message(
+    protobufMessage(
       9,
       Object.entries(definitions).map(([name, schema]) => named(1, name, encodeSchema(schema))),
     ),
@@ -228,12 +229,20 @@ const METHODS: Readonly<Record<Method, number>> = { get: 2, put: 3, post: 4, del
 
 function encodeOperation({ operationId, description, parameters, action, groupVersionKind }: Operation): Buffer[] {
   return [
-    text(3, description),
-    text(5, operationId),
+    protobufText(3, description),
+    protobufText(5, operationId),
     ...parameters.map((name) =>
-      message(8, [message(1, [message(2, [message(3, [text(2, "query"), text(4, name), text(6, "string")])])])]),
+      protobufMessage(8, [
+        protobufMessage(1, [
+          protobufMessage(2, [
+            protobufMessage(3, [protobufText(2, "query"), protobufText(4, name), protobufText(6, "string")]),
+          ]),
+        ]),
+      ]),
     ),
-    message(9, [message(1, [text(1, "200"), message(2, [message(1, [text(1, "OK")])])])]),
+    protobufMessage(9, [
+      protobufMessage(1, [protobufText(1, "200"), protobufMessage(2, [protobufMessage(1, [protobufText(1, "OK")])])]),
+    ]),
     extension(13, "x-kubernetes-action", action),
     extension(13, "x-kubernetes-group-version-kind", groupVersionKind),
   ];
@@ -245,41 +254,33 @@ function encodeSchema(schema: Schema): Buffer[] {
     .filter(([name]) => name.startsWith("x-"))
     .map(([name, value]) => extension(31, name, value));
   if (typeof $ref === "string") {
-    return [text(1, $ref), ...(typeof description === "string" ? [text(4, description)] : []), ...extensions];
+    return [
+      protobufText(1, $ref),
+      ...(typeof description === "string" ? [protobufText(4, description)] : []),
+      ...extensions,
+    ];
   }
   const parts: Buffer[] = [];
-  if (typeof format === "string") parts.push(text(2, format));
-  if (typeof description === "string") parts.push(text(4, description));
-  if (Array.isArray(required)) parts.push(...required.map((name) => text(19, String(name))));
-  if (Array.isArray(values)) parts.push(...values.map((value) => message(20, [text(2, JSON.stringify(value))])));
-  if (isRecord(additionalProperties)) parts.push(message(21, [message(1, encodeSchema(additionalProperties))]));
-  if (typeof type === "string") parts.push(message(22, [text(1, type)]));
-  if (isRecord(items)) parts.push(message(23, [message(1, encodeSchema(items))]));
+  if (typeof format === "string") parts.push(protobufText(2, format));
+  if (typeof description === "string") parts.push(protobufText(4, description));
+  if (Array.isArray(required)) parts.push(...required.map((name) => protobufText(19, String(name))));
+  if (Array.isArray(values))
+    parts.push(...values.map((value) => protobufMessage(20, [protobufText(2, JSON.stringify(value))])));
+  if (isRecord(additionalProperties))
+    parts.push(protobufMessage(21, [protobufMessage(1, encodeSchema(additionalProperties))]));
+  if (typeof type === "string") parts.push(protobufMessage(22, [protobufText(1, type)]));
+  if (isRecord(items)) parts.push(protobufMessage(23, [protobufMessage(1, encodeSchema(items))]));
   if (isRecord(properties)) {
     const members = Object.entries(properties).map(([name, member]) => named(1, name, encodeSchema(member as Schema)));
-    parts.push(message(25, members));
+    parts.push(protobufMessage(25, members));
   }
   return [...parts, ...extensions];
 }
 
 /** A NamedAny; JSON is YAML. */
-const extension = (field: number, name: string, value: unknown) => named(field, name, [text(2, JSON.stringify(value))]);
+const extension = (field: number, name: string, value: unknown) =>
+  named(field, name, [protobufText(2, JSON.stringify(value))]);
 
 /** A pair of name and value, as gnostic writes maps. */
 const named = (field: number, name: string, value: readonly Buffer[]) =>
-  message(field, [text(1, name), message(2, value)]);
-
-const text = (field: number, value: string) => lengthDelimited(field, Buffer.from(value));
-
-const message = (field: number, parts: readonly Buffer[]) => lengthDelimited(field, Buffer.concat(parts));
-
-const lengthDelimited = (field: number, value: Buffer) =>
-  Buffer.concat([varint((field << 3) | 2), varint(value.length), value]);
-
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  for (let rest = value; ; rest = Math.floor(rest / 128)) {
-    if (rest < 128) return Buffer.from([...bytes, rest]);
-    bytes.push((rest % 128) | 0x80);
-  }
-}
+  protobufMessage(field, [protobufText(1, name), protobufMessage(2, value)]);

@@ -5,6 +5,7 @@ import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
 import type { ProbeOutcome, ProbeTarget } from "../../base/model/prober.ts";
 import { formatDuration } from "../../base/text/duration.ts";
 import { messageOf } from "../../base/text/error-message.ts";
+import { ProtobufError, protobufFields, protobufText } from "../../base/text/protobuf.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";
 import { DeadlineError, DialError, dial, joinHostPort, resolvePort } from "./dial.ts";
 
@@ -186,23 +187,11 @@ const CODE_OF_HTTP_STATUS: Readonly<Record<number, GrpcCode>> = {
 
 /** `HealthCheckRequest{service}` as one gRPC frame: no compression, length, then protobuf field 1, a string. */
 export function encodeHealthCheckRequest(service: string): Buffer {
-  const name = Buffer.from(service, "utf8");
-  const message = name.length === 0 ? name : Buffer.concat([Buffer.from([0x0a, ...varint(name.length)]), name]);
+  const message = service === "" ? Buffer.alloc(0) : protobufText(1, service);
   const frame = Buffer.alloc(5 + message.length);
   frame.writeUInt32BE(message.length, 1);
   message.copy(frame, 5);
   return frame;
-}
-
-function varint(value: number): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  while (rest > 0x7f) {
-    bytes.push((rest & 0x7f) | 0x80);
-    rest = Math.floor(rest / 128);
-  }
-  bytes.push(rest);
-  return bytes;
 }
 
 /**
@@ -214,33 +203,14 @@ export function decodeHealthCheckResponse(frame: Buffer): string | undefined {
   if (frame.length < 5 || frame[0] !== 0) return undefined;
   const message = frame.subarray(5, 5 + frame.readUInt32BE(1));
   if (message.length !== frame.readUInt32BE(1)) return undefined;
-  let status = 0;
-  let at = 0;
-  const readVarint = (): number | undefined => {
-    let value = 0;
-    for (let shift = 0; shift < 64; shift += 7) {
-      const byte = message[at++];
-      if (byte === undefined) return undefined;
-      value += (byte & 0x7f) * 2 ** shift;
-      if (byte < 0x80) return value;
+  try {
+    let status = 0;
+    for (const { number, value } of protobufFields(message)) {
+      if (number === 1 && typeof value === "bigint") status = Number(value);
     }
+    return SERVING_STATUS[status] ?? String(status);
+  } catch (error) {
+    if (!(error instanceof ProtobufError)) throw error;
     return undefined;
-  };
-  while (at < message.length) {
-    const tag = readVarint();
-    if (tag === undefined) return undefined;
-    const wireType = tag & 7;
-    if (wireType === 0) {
-      const value = readVarint();
-      if (value === undefined) return undefined;
-      if (tag >>> 3 === 1) status = value;
-    } else if (wireType === 2) {
-      const length = readVarint();
-      if (length === undefined) return undefined;
-      at += length;
-    } else if (wireType === 1) at += 8;
-    else if (wireType === 5) at += 4;
-    else return undefined;
   }
-  return at > message.length ? undefined : (SERVING_STATUS[status] ?? String(status));
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { emptyDirOptionsOf } from "../../base/api/annotations.ts";
 import type { Container, ImageVolumeSource, NFSVolumeSource, Pod, Volume, VolumeMount } from "../../base/api/pod.ts";
 import type { Secret } from "../../base/api/secret.ts";
+import type { ClusterVolumeName, VolumeSourceName } from "../../base/api/volume.ts";
 import { readOutput } from "../../base/files/bounded-stream.ts";
 import { claimVolumeOf } from "../../base/model/claim-volume.ts";
 import type { Clock } from "../../base/model/clock.ts";
@@ -101,30 +102,9 @@ interface VolumePlugin<Source> {
 }
 
 /** Types without a plugin: manifests with them are refused, since their storage needs a driver of a cluster, or is gone. */
-type RefusedVolumeType =
-  | "awsElasticBlockStore"
-  | "azureDisk"
-  | "azureFile"
-  | "cephfs"
-  | "cinder"
-  | "csi"
-  | "ephemeral"
-  | "fc"
-  | "flexVolume"
-  | "flocker"
-  | "gcePersistentDisk"
-  | "gitRepo"
-  | "glusterfs"
-  | "iscsi"
-  | "photonPersistentDisk"
-  | "portworxVolume"
-  | "quobyte"
-  | "rbd"
-  | "scaleIO"
-  | "storageos"
-  | "vsphereVolume";
+type RefusedVolumeType = ClusterVolumeName | "ephemeral" | "gitRepo";
 
-type VolumeType = Exclude<keyof Volume, "name" | RefusedVolumeType>;
+type VolumeType = Exclude<VolumeSourceName, RefusedVolumeType>;
 
 /** Every other type of volume. A field that is new in the API's `Volume` does not compile until it has an entry here. */
 const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Volume[T]>> } = {
