@@ -1,3 +1,4 @@
+import { linesOf, StreamTooLongError } from "../../base/files/bounded-stream.ts";
 import { readNodeName } from "../../base/host/node-info.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
@@ -6,7 +7,7 @@ import type { ObjectResult, Strictness } from "../../manifest/object-reading.ts"
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { hasClusterIp } from "../../plan/service-addresses.ts";
 import { readInputs } from "../client/manifest-inputs.ts";
-import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 import { checkInputs, type NodeRules } from "../validate-inputs.ts";
 
 interface ValidateOptions {
@@ -82,14 +83,22 @@ async function resolve({
   return { options: { strictness, nodeName, allowPrivileged }, rules, warnings };
 }
 
-/** Checks one manifest per JSON line of standard input. */
+/** A manifest of 10 MiB of which JSON escapes each byte. */
+const MAX_LINE_CHARACTERS = 64 * 1024 * 1024;
+
+/** Checks one manifest per JSON line of standard input; only `\n` ends a line, as in JSON. */
 async function runBatch(options: ValidateOptions, io: CommandIo): Promise<number> {
   let allOk = true;
-  for await (const line of linesOf(io.input())) {
-    if (line.trim() === "") continue;
-    const { id, results, ok } = checkLine(line, options);
-    allOk &&= ok;
-    io.stdout(`${JSON.stringify({ id, results })}\n`);
+  try {
+    for await (const line of linesOf(io.input(), MAX_LINE_CHARACTERS)) {
+      if (line.trim() === "") continue;
+      const { id, results, ok } = checkLine(line, options);
+      allOk &&= ok;
+      io.stdout(`${JSON.stringify({ id, results })}\n`);
+    }
+  } catch (error) {
+    if (!(error instanceof StreamTooLongError)) throw error;
+    throw new CommandError(`standard input: ${error.message}`);
   }
   return allOk ? 0 : 2;
 }
@@ -112,21 +121,6 @@ function failedLine(id: unknown, message: string): { id: unknown; results: objec
   const error = { code: "syntax", field: "", message, line: 1, column: 1 };
   const result = { file: "-", document: 1, kind: "", name: "", namespace: "", valid: false, ok: false };
   return { id, results: [{ ...result, errors: [error], warnings: [] }], ok: false };
-}
-
-/** Splits at `\n` only: JSON strings may contain other line separators. */
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of chunks) {
-    const [first = "", ...others] = decoder.decode(chunk, { stream: true }).split("\n");
-    rest += first;
-    for (const line of others) {
-      yield rest;
-      rest = line;
-    }
-  }
-  if (rest !== "") yield rest;
 }
 
 /** One object of `validate -o json`; docs/validate.md documents the fields. */

@@ -34,12 +34,10 @@ async function run(argv: readonly string[], input = "", isTerminal = false) {
   const io = capturedIo();
   io.isTerminal = isTerminal;
   // In small pieces, so that lines are cut.
-  const pieces =
-    Buffer.from(input)
-      .toString("latin1")
-      .match(/.{1,7}/gs) ?? [];
+  const bytes = Buffer.from(input);
+  const size = Math.max(7, Math.ceil(bytes.length / 10_000));
   io.input = async function* () {
-    for (const piece of pieces) yield Buffer.from(piece, "latin1");
+    for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
   };
   const words = argv.map((word) => word.replace(/(?<=^|=)@(.*)$/, (_, name: string) => join(dir, name)));
   const code = await runSubCommand(findCommand("validate")!, words, io);
@@ -171,6 +169,11 @@ test("batch: a line in, a line out, in order", async () => {
     [3, false],
     [null, false],
   ]);
+});
+
+test("batch: a line longer than any manifest is not kept", async () => {
+  const { code, stderr } = await run(["--batch"], " ".repeat(65 * 1024 * 1024));
+  expect([code, stderr]).toEqual([1, expect.stringContaining("a line is longer than 67108864 characters")]);
 });
 
 test.each([
