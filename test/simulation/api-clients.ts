@@ -142,8 +142,10 @@ export class ApiClients {
   }
 
   /** Whether a pod was left behind by such a deletion. */
-  isLeftBehind(pod: WantedPod, uid: string): boolean {
-    return this.isOrphaned(pod) && this.#orphaned.get(pod.app)?.uids.has(uid) === true;
+  isLeftBehind(uid: string): boolean {
+    return [...this.#wanted.values()].some(
+      (pod) => this.isOrphaned(pod) && this.#orphaned.get(pod.app)?.uids.has(uid) === true,
+    );
   }
 
   /** Compares the pods that the API shows with those that it showed before. */

@@ -141,8 +141,7 @@ export class Rules {
   /** The last container of a pod goes with the pod. */
   #checkRemoval(container: ModelContainer): void {
     const uid = container.labels[LABEL.podUid] ?? "";
-    const wanted = this.#podOf(container);
-    if (!wanted || !this.api.isLeftBehind(wanted, uid)) return;
+    if (!this.api.isLeftBehind(uid)) return;
     const isLast = ![...this.#world.engine.containers.values()].some(({ labels }) => labels[LABEL.podUid] === uid);
     if (isLast) throw new Violation("orphan", `${container.name} is removed with its Deployment`);
   }

@@ -324,9 +324,10 @@ export class NodeObjects implements ObjectRules {
       const live = store.get(resource, scope, name);
       // Objects of controllers come first; as upstream, they take over the Endpoints of a Service that has a selector.
       if (live && found.has(live)) return;
-      const isTaken = definition.kind === "Endpoints" && derived.includes(object as WorkloadObject);
-      if (live && submitted.isOwn(definition, live) && !isTaken) return;
-      if (live && isTaken) submitted.release(definition, live);
+      if (live && submitted.isOwn(definition, live)) {
+        if (definition.kind !== "Endpoints" || !derived.includes(object as WorkloadObject)) return;
+        submitted.release(definition, live);
+      }
       if (scope !== undefined) this.#ensureNamespace(scope);
       const isSame = live && this.#origins.get(live) === object;
       const next = isSame ? undefined : toNext(live);

@@ -27,6 +27,29 @@ function aMirror(pods: readonly Pod[], { isOfWorkload = false, isOwn = false, fo
   return { store, sync: () => objects.sync(), refusalOf };
 }
 
+test("Endpoints of a client are taken over by those of the controller, once", () => {
+  const { store, registry } = anApiServer();
+  const endpoints = { apiVersion: "v1", kind: "Endpoints", metadata: { name: "web", namespace: "default", uid: "e" } };
+  const own = new Set<unknown>([store.put("endpoints", endpoints)]);
+  const released: string[] = [];
+  const submitted = {
+    isOwn: (_: ResourceDefinition, object: object) => own.has(object),
+    release: (_: ResourceDefinition, object: { metadata: { name: string } }) => {
+      own.delete(object);
+      released.push(object.metadata.name);
+    },
+  };
+  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone: () => {} });
+  const reader = { statusOf: () => undefined, annotationsOf: () => undefined, specOf: () => undefined };
+  objects.node = {
+    kubelet: { pods: () => [] },
+    desired: { configMaps: new Map(), secrets: new Map() },
+    workloads: { reader: { ...reader, derivedObjects: () => [{ ...endpoints, subsets: [] }] } },
+  } as unknown as NodeView;
+  for (const _ of [1, 2, 3]) objects.sync();
+  expect(released).toEqual(["web"]);
+});
+
 const annotations = { "kubernetes.io/config.hash": "h1" };
 const aStatic = aPod({}, { name: "web", namespace: "default", uid: "u1", annotations });
 
