@@ -56,7 +56,7 @@ const FILENAME_FLAG =
 
 /**
  * Finds the sub-command of a command line, which may be behind flags. Without one, every bare word must be a manifest
- * that exists: a misspelt command must never start a kubelet, which removes the pods it was not given.
+ * that exists: a misspelled command must never start a kubelet, which removes the pods it was not given.
  * @param exists whether a file or directory of that name exists
  */
 export function readCommandLine(argv: readonly string[], exists: (path: string) => boolean): Invocation {
@@ -86,7 +86,7 @@ export function readCommandLine(argv: readonly string[], exists: (path: string) 
     : isImage(missing)
       ? imageInsteadOfManifest(missing)
       : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later`;
-  // A misspelt flag may be the reason why the word is taken for a manifest or a command. Flags after a word that was meant
+  // A misspelled flag may be the reason why the word is taken for a manifest or a command. Flags after a word that was meant
   // as a command are those of the command.
   const { errors } = parseCommandLine(isPlainWord(missing) ? argv.slice(0, argv.indexOf(missing)) : argv);
   return { kind: "refused", message: [...errors, problem].join("\nkubelet-ts: ") };

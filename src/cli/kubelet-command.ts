@@ -76,7 +76,7 @@ function restart(argv: readonly string[], variables: Environment, logger: Logger
 /** Without any manifest the desired state would be empty, which removes every pod of the node. */
 function findErrors({ options, origins, positionals, errors }: ResolvedOptions): readonly string[] {
   const places = [...positionals, ...options.podManifestPaths, ...options.manifestUrls];
-  // A misspelt flag may be the one that names the manifests: its error is enough.
+  // A misspelled flag may be the one that names the manifests: its error is enough.
   // Pods may also be submitted to the local API, where that was asked for.
   const hasApi = origins.localApiPort !== "default" && options.localApiPort !== 0 && !options.runOnce;
   const hasSource = hasApi || options.kubeconfig !== "";

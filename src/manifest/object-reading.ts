@@ -255,7 +255,7 @@ export class ObjectReading {
   }
 }
 
-/** Words of Secrets, also when the kind is misspelt or the text is not YAML. */
+/** Words of Secrets, also when the kind is misspelled or the text is not YAML. */
 const SECRET_WORDS = /secret|stringdata|passw|token/i;
 
 /** Whether lines of an object may be printed. */

@@ -107,7 +107,7 @@ export async function serveSpdyPortForward(channel: ByteChannel, options: Forwar
     const type = stream.headers.get("streamtype");
     if (type !== "error" && type !== "data") return stream.end();
     const port = stream.headers.get("port") ?? "";
-    // Old clients number no requests: a pair has neighbouring ids.
+    // Old clients number no requests: a pair has neighboring ids.
     const request = stream.headers.get("requestid") ?? String(type === "error" ? stream.id : stream.id - 2);
     const pair = pairs.get(request) ?? {};
     pair[type] = stream;

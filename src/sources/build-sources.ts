@@ -43,8 +43,8 @@ interface BuildFeedDeps {
 }
 
 /**
- * The feed of all configured sources: arguments, then paths, then URLs, each once; then, unless this is a run
- * once, what the root directory keeps of `--runonce` and of sources that are not configured any more.
+ * The feed of all configured sources: arguments, then paths, then URLs, each once; then, without
+ * `--runonce`, what the root directory keeps of earlier runs with it and of sources that are not configured any more.
  */
 export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
   const { options, manifests, reader, checkpoints, clock, logger } = deps;

@@ -158,7 +158,7 @@ export class FileSource implements FeedSource {
   }
 
   #emitIfNew(): void {
-    // Nothing is known of a source that was never read, and a set is complete: pods that it leaves out are removed.
+    // A source that was never read has no set to emit: a set is complete, so the pods that it leaves out are removed.
     if (this.#reads.failure !== undefined && this.#records.isEmpty) return;
     if (this.#emitted === undefined && this.#records.isUnsettled) return;
     const state = `${this.#records.revision} ${this.#reads.failure ?? ""}`;

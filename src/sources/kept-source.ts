@@ -22,7 +22,7 @@ const without = (objects: Objects, keys: ReadonlySet<RunnableKey>): Objects => (
   objects: (objects.objects ?? []).filter(({ kind, object }) => !keys.has(objectKey(kind, object.metadata))),
 });
 
-/** Whether pods come of it. */
+/** Whether it has a pod, or an object that makes pods. */
 const hasPods = ({ pods, objects = [] }: Objects): boolean => pods.length > 0 || objects.some(isWorkload);
 
 /**

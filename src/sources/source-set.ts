@@ -26,7 +26,7 @@ export interface SourceSet extends Objects {
    */
   isComplete: boolean;
   findings: readonly Finding[];
-  /** How pods that are no longer in the set are deleted; only an API knows. */
+  /** How pods that are no longer in the set are deleted; only an API says it. */
   deletions?: ReadonlyMap<PodUID, PodDeletion>;
   /** Pods that run by an older text, with the reason: the newest one is bad, or the source cannot be read. */
   stale: ReadonlyMap<PodFullName, string>;

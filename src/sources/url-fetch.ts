@@ -108,7 +108,7 @@ async function follow(
       throw new UrlFetchError(`is redirected from https to plain http (${maskUrl(next.href)})`);
     }
     if (first.socket && next.origin !== first.url.origin) throw new UrlFetchError("is redirected away from its socket");
-    // Not again after another host, which chose the redirect back.
+    // It stays false when another host redirects back to the first one: that host chose the way.
     isTrusted &&= next.origin === first.url.origin;
     url = next;
   }
@@ -134,7 +134,7 @@ async function request(
     }
     const named = new Set<string>();
     for (const { name, value } of deps.options.manifestUrlHeaders) {
-      // The first of a name replaces ours, further ones are added to it.
+      // The first header of a name replaces our own; others of that name are added to it.
       if (named.has(name.toLowerCase())) headers.append(name, value);
       else headers.set(name, value);
       named.add(name.toLowerCase());

@@ -140,7 +140,7 @@ export class UrlSource implements FeedSource {
         const hash = createHash("sha256").update(response.bytes).digest("hex");
         if (hash !== this.#hash) this.#textFailure = this.#take(await read(response.bytes, this.name));
         this.#hash = hash;
-        // Set only now: a later response may be left out if this one was taken.
+        // Not before the text was read: with these validators the server leaves out a text that has not changed.
         this.#validators = response.validators;
         failure = this.#textFailure;
       } else {

@@ -134,7 +134,7 @@ export class Logind {
       readOutput(child.stderr),
       child.exited,
     ]);
-    // `systemctl is-system-running` answers and fails.
+    // `systemctl is-system-running` prints a state and exits with an error code, too.
     if (exitCode !== 0 && stdout === "") throw new Error(`${command[0]}: ${stderr.trim() || `ended with ${exitCode}`}`);
     return { stdout };
   }

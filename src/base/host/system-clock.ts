@@ -9,7 +9,7 @@ export class SystemClock implements Clock {
   onTimer: ((lagMs: number) => void) | undefined;
   #pending = 0;
 
-  /** Timers that have neither fired nor been cancelled. */
+  /** Timers that have neither fired nor been canceled. */
   get pendingTimers(): number {
     return this.#pending;
   }

@@ -3,7 +3,7 @@ import { writeSync } from "node:fs";
 /** The pipe was closed at its other end (`| head -1`): this is not an error. */
 export class BrokenPipeError extends Error {}
 
-/** How a process ends that the shell says was ended by SIGPIPE. */
+/** The exit code by which a shell reports a process that SIGPIPE has ended. */
 export const BROKEN_PIPE_EXIT = 141;
 
 /** Writes everything before it returns: a pipe takes only part of a large buffer. @throws BrokenPipeError */
@@ -26,7 +26,7 @@ export function writeStderr(text: string): void {
   try {
     process.stderr.write(text);
   } catch {
-    // Lost.
+    // The text is lost.
   }
 }
 

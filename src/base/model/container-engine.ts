@@ -55,7 +55,7 @@ export interface OtherContainer {
   hasOwnNetwork: boolean;
 }
 
-/** One line of the labelled list: enough to decide whether inspect would have a new result. */
+/** One line of the labeled list: enough to decide whether inspect would have a new result. */
 export interface Listed {
   id: ContainerId;
   podUid: PodUID;

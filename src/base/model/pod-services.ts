@@ -3,7 +3,7 @@ import type { ImagePinRef, ObjectIndex } from "./desired-pod.ts";
 import type { PodUID } from "./identity.ts";
 import type { ContainerId, ContainerLimits, ContainerSnapshot } from "./pod-snapshot.ts";
 
-/** A pod as its worker has things done to it: the spec of one revision and the objects it may refer to. */
+/** A pod as a step of its worker gets it: the spec of one revision and the objects that it may refer to. */
 export interface PodRequest {
   pod: Pod;
   objects: ObjectIndex;
@@ -46,7 +46,7 @@ export interface KillContainerRequest {
   graceSeconds: number;
 }
 
-/** Everything a pod worker has done: each call is one step, may be repeated, and ends early when `signal` aborts. */
+/** The steps of a pod worker: each call is one of them, may be repeated, and ends early when `signal` aborts. */
 export interface PodServices {
   /** Volumes, pod cgroup, sandbox with its network and files. @returns the id of the running sandbox. @throws PodStepError */
   createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId>;

@@ -1,9 +1,9 @@
 /**
- * The candidate nearest to a misspelt name, or undefined when none is close: at most one edit per three letters (insert,
- * delete, replace, swap of neighbours), at least two from four letters on. Ignores case; the first of equals wins.
+ * The candidate nearest to a misspelled name, or undefined when none is close: at most one edit per three letters (insert,
+ * delete, replace, swap of neighbors), at least two from four letters on. Ignores case; the first of equals wins.
  */
 export function nearestName(written: string, candidates: Iterable<string>): string | undefined {
-  // The comparison takes quadratic time; longer words are hardly misspelt names.
+  // The comparison takes quadratic time; longer words are hardly misspelled names.
   if (written.length > 64) return undefined;
   const word = written.toLowerCase();
   let best: string | undefined;

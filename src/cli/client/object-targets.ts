@@ -101,7 +101,7 @@ export async function selectObjects(
     if (isSelected) throw new UsageError("give names, --all or --selector, not both");
     if (isOn("all-namespaces")) throw new UsageError("an object is named in one namespace: give -n, not -A");
     const targets = named.map((target) => ({ ...target, namespace }));
-    // `delete srv web`: a misspelt kind must not leave a pod "web" to be deleted.
+    // `delete srv web`: a misspelled kind must not leave a pod "web" to be deleted.
     const [first, ...others] = targets;
     if (assumed !== undefined && others.length > 0 && !(await api.findObject(first!.resource, namespace, first!.name)))
       throw new UsageError(`${assumed}; nothing was changed`);

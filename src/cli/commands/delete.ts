@@ -42,7 +42,7 @@ interface Wanted {
   isSelected: boolean;
   /** As written, without a kind. */
   names: string[];
-  /** The first word may be a misspelt kind. */
+  /** The first word may be a misspelled kind. */
   isKindAssumed: boolean;
   inputs: { file: string; bytes: Uint8Array }[];
   graceSeconds: number | undefined;
@@ -199,7 +199,7 @@ function chooseEnginePods(pods: readonly EnginePod[], rootDir: string, wanted: W
     isSelected || names.length > 0
       ? choosePods(request, [...listed.values()], names)
       : { chosen: [], problems: [] as string[] };
-  // `delete srv web`: a misspelt kind must not remove the pod "web".
+  // `delete srv web`: a misspelled kind must not remove the pod "web".
   if (missing.length > 0 && isKindAssumed && names.length > 1)
     return { chosen: [], missing: [...missing, "nothing was removed"] };
   const full = new Set(named.map(({ metadata }) => podFullName(metadata)));

@@ -404,7 +404,7 @@ const FIELDS = [
 ];
 
 /**
- * A misspelt field would select nothing and sort nothing.
+ * A misspelled field would select nothing and sort nothing.
  * @param objects all of them, selected or not
  * @returns the message for the user
  */

@@ -66,7 +66,7 @@ async function waitForOne(
   }
 }
 
-/** A misspelt condition never comes. */
+/** A misspelled condition never comes. */
 function hintOf(text: string, object: ApiObject | undefined): string {
   const type = /^condition=([^=]+)/.exec(text)?.[1];
   const types = conditionsOf(object).map((condition) => condition.type);

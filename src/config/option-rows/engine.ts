@@ -28,7 +28,7 @@ export const ENGINE_OPTIONS = options("Engine and images", {
     description: "Timeout of requests to the engine, except pulls and waits.",
   }),
   imagePullProgressDeadlineMs: option("image-pull-progress-deadline", OURS, duration(1), 60_000, {
-    description: "Time without progress after which a pull is cancelled.",
+    description: "Time without progress after which a pull is canceled.",
   }),
   serializeImagePulls: option("serialize-image-pulls", UPSTREAM, boolean, true, {
     description: "Pull one image at a time.",

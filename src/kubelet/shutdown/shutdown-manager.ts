@@ -19,7 +19,7 @@ export interface ShutdownHost {
    */
   hold(maxSeconds: number, signal: AbortSignal): Promise<ShutdownHold>;
   /**
-   * Reports when the machine is about to shut down (true), and when that was cancelled (false).
+   * Reports when the machine is about to shut down (true), and when that was canceled (false).
    * @returns a promise that rejects when nothing more can be learnt, or when the signal aborts
    */
   watch(onChange: (isGoingDown: boolean) => void, signal: AbortSignal): Promise<never>;
@@ -87,7 +87,7 @@ export class ShutdownManager {
     if (await this.#deps.host.isStopping()) await this.endPods();
   }
 
-  /** Resolves when the pods have ended, or their time has elapsed, or the shutdown was cancelled. */
+  /** Resolves when the pods have ended, or their time has elapsed, or the shutdown was canceled. */
   endPods(): Promise<void> {
     if (!this.#ending) {
       const over = new AbortController();

@@ -99,7 +99,7 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
   ),
   ignored(
     "spec.securityContext.seLinuxChangePolicy",
-    "volumes of the pod's own are relabelled file by file where the engine runs with SELinux (Recursive)",
+    "volumes of the pod's own are relabeled file by file where the engine runs with SELinux (Recursive)",
     quiet,
   ),
   partly("spec.securityContext.seLinuxOptions", onlyWithSelinux),

@@ -70,7 +70,7 @@ function findForeignAnnotations(annotations: Annotations): SupportNote[] {
   return [first[1].note(`has no effect here${more}: ${instead}`)];
 }
 
-/** Annotations of kubelet-ts that are misspelt or malformed. */
+/** Annotations of kubelet-ts that are misspelled or malformed. */
 function findOwnAnnotations(annotations: Annotations, spec: PodSpec): SupportNote[] {
   const names = POD_ANNOTATIONS.map(({ name }) => name);
   return annotations.entries().flatMap(([key, annotation]) => {
