@@ -85,7 +85,10 @@ function reportRefusals(results: readonly ObjectResult[], duplicates: ReadonlySe
   const candidates = candidatesOf(results.filter((result) => !duplicates.has(result)));
   for (const [index, refusal] of findNodeRefusals(candidates, rules).entries()) {
     if (!refusal) continue;
-    add(candidates[index]!.result, refusal.isWarning ? "ignored" : "unsupported", refusal.path, refusal.message);
+    const { result } = candidates[index]!;
+    // A warning on the same field says less.
+    result.findings = result.findings.filter(({ field }) => field !== refusal.path.toString());
+    add(result, refusal.isWarning ? "ignored" : "unsupported", refusal.path, refusal.message);
   }
 }
 
@@ -403,8 +406,9 @@ function findOwnRefusal(pod: Pod, path: FieldPath, rules: NodeRules): NodeRefusa
     return { path: index < 0 ? at : at.index(index).child("name"), message };
   }
   const network = findNetworkMistake(pod);
-  if (network)
-    return { path: path.child("metadata").child("annotations"), message: `${network.field}: ${network.why}` };
+  if (network) {
+    return { path: path.child("metadata").child("annotations").key(network.annotation), message: network.why };
+  }
   if (rules.allowPrivileged) return undefined;
   for (const list of ["initContainers", "containers"] as const) {
     for (const [index, container] of (spec[list] ?? []).entries()) {

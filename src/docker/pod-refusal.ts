@@ -45,7 +45,7 @@ export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefu
     return unsupported("spec.runtimeClassName", why);
   }
   const network = findNetworkMistake(pod);
-  if (network) return unsupported(network.field, network.why);
+  if (network) return unsupported(`metadata.annotations["${network.annotation}"]`, network.why);
   for (const container of containersOf(spec)) {
     const refusal = findContainerRefusal(container, pod, engine, settings.allowPrivileged);
     if (refusal) return refusal;

@@ -22,7 +22,7 @@ import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./iden
 import { describeIgnoredKind } from "./ignored-kinds.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext, resolveHostPaths } from "./object-reading.ts";
 import { adaptPodmanPod, isEngineName, renameObject, restartAlways } from "./podman-pod.ts";
-import { findPodNotes } from "./support/pod-notes.ts";
+import { findMisplacedAnnotations, findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import { validatePod } from "./validate/pod.ts";
 import { isObjectKind, needsSelector, OBJECT_KINDS, rulesOf, templateOf, versionsOf } from "./workloads/kind-rules.ts";
@@ -256,6 +256,7 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
     if (reading.acceptsPodman) notes.push(...addSelector(kind, field, template), ...adaptPodmanPod(template));
     if (reading.acceptsPodman && needsSelector(kind)) notes.push(...restartAlways(template));
     notes.push(...resolveHostPaths(template, reading.directory), ...findPodNotes(template, reading.isLenient));
+    notes.push(...findMisplacedAnnotations(field.field("metadata").field("annotations"), template));
   }
   notes.push(...(rules.findNotes?.(field) ?? []));
   rules.validate(field, { allowPrivileged: options.allowPrivileged });

@@ -15,12 +15,12 @@ export const computeUserNetworks = ({ spec, metadata }: Pod): string[] =>
 export const asksForEngineNetwork = ({ spec, metadata }: Pod): boolean =>
   spec.hostNetwork === true || Boolean(metadata.annotations?.[NETWORK_ANNOTATION]);
 
-/** The first error in the two annotations: the field and the reason. */
-export function findNetworkMistake(pod: Pod): { field: string; why: string } | undefined {
+/** The first error in the two annotations: which one, and the reason. */
+export function findNetworkMistake(pod: Pod): { annotation: string; why: string } | undefined {
   const { spec, metadata } = pod;
   const network = metadata.annotations?.[NETWORK_ANNOTATION];
   const ip = metadata.annotations?.[IP_ANNOTATION];
-  const mistake = (annotation: string, why: string) => ({ field: `metadata.annotations["${annotation}"]`, why });
+  const mistake = (annotation: string, why: string) => ({ annotation, why });
   if (network && spec.hostNetwork) {
     return mistake(
       NETWORK_ANNOTATION,

@@ -82,6 +82,21 @@ describe("a port of the machine that a Service publishes", () => {
   });
 });
 
+test("a malformed network of a pod is told once, at the annotation of the template", () => {
+  const annotations = { "kubelet-ts.io/network": "my net!" };
+  const web = deployment(1);
+  const { template } = web.spec;
+  const misplaced = "has no effect here: write it below spec.template.metadata.annotations";
+  const format = "my net!: must be the name of a Docker network, or several: front,back";
+  const inTemplate = { ...template, metadata: { ...template.metadata, annotations } };
+  expect(warningsOf({ ...web, spec: { ...web.spec, template: inTemplate } })).toEqual([
+    `spec.template.metadata.annotations[kubelet-ts.io/network] ${format}`,
+  ]);
+  expect(warningsOf({ ...web, metadata: { name: "web", annotations } } as object)).toEqual([
+    `metadata.annotations[kubelet-ts.io/network] ${misplaced}`,
+  ]);
+});
+
 describe("an image name that no engine can read", () => {
   test.each([
     ["nginx :1.22", "invalid reference format"],

@@ -237,7 +237,7 @@ export class ComposeVolumes {
     const options = isRecord(declared) && isRecord(declared.driver_opts) ? declared.driver_opts : {};
     if (driver === "local" && Object.keys(options).length === 0) this.#context.claims.add(claimName);
     else {
-      const source = driver === "local" ? this.#localSourceOf(options, `volumes.${name}`) : undefined;
+      const source = driver === "local" ? this.#localSourceOf(options, name, claimName) : undefined;
       if (source) return source;
       const flags = [`--driver ${driver}`, ...Object.keys(options).map((key) => `--opt ${key}=…`), claimName];
       const message = `create it first, or it is an empty local volume: docker volume create ${flags.join(" ")}`;
@@ -247,8 +247,9 @@ export class ComposeVolumes {
   }
 
   /** A volume that Docker's local driver mounts with these options; undefined for what a pod cannot mount. */
-  #localSourceOf(options: JsonMap, at: string): object | undefined {
+  #localSourceOf(options: JsonMap, name: string, claimName: string): object | undefined {
     const { notes } = this.#context;
+    const at = `volumes.${name}`;
     const [type = "", device = ""] = [textOf(options.type), textOf(options.device)];
     const words = (textOf(options.o) ?? "").split(",").filter((word) => word !== "" && word !== "rw");
     if (words.some((word) => /^r?bind$/.test(word)) && device !== "") {
@@ -270,12 +271,30 @@ export class ComposeVolumes {
     const [, host = "", path = ""] = /^([^/]*):(\/.*)$/.exec(device) ?? [];
     const server = words.find((word) => word.startsWith("addr="))?.slice("addr=".length) ?? host;
     if (server === "" || path === "") return undefined;
-    const others = words.filter((word) => !/^(?:addr=.*|ro|(?:nfs)?vers=4(?:\.1)?)$/.test(word));
-    if (others.length > 0) {
-      notes.add(at, `o=${others.join(",")} is not carried over: a PersistentVolume of nfs has mountOptions`);
-    }
-    return { nfs: { server, path, ...(words.includes("ro") && { readOnly: true }) } };
+    const mountOptions = words.filter((word) => !/^(?:addr=.*|ro)$/.test(word));
+    const nfs = { server, path, ...(words.includes("ro") && { readOnly: true }) };
+    // The only options of a volume of a pod.
+    if (mountOptions.every((word) => /^(?:nfs)?vers=4(?:\.1)?$/.test(word))) return { nfs };
+    this.documents.push(...toBoundVolume(claimName, { nfs, mountOptions }));
+    return { persistentVolumeClaim: { claimName: toDnsLabel(claimName) } };
   }
+}
+
+/** A PersistentVolume, and the claim that is bound to it. Their size is required and has no effect. */
+function toBoundVolume(claimName: string, source: object): object[] {
+  const name = toDnsLabel(claimName);
+  const shared = { storageClassName: "", accessModes: ["ReadWriteMany"] };
+  const capacity = { storage: "1Gi" };
+  const volume = { ...shared, capacity, persistentVolumeReclaimPolicy: "Retain", ...source };
+  return [
+    { apiVersion: "v1", kind: "PersistentVolume", metadata: { name }, spec: volume },
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name },
+      spec: { ...shared, volumeName: name, resources: { requests: capacity } },
+    },
+  ];
 }
 
 /** A number as YAML has it, or a text of octal digits. */

@@ -67,7 +67,9 @@ export function importCompose(input: ComposeInput): Imported {
   const shared = { services, volumes, configs, secrets, claims, networks, podNames, notes };
   const context = { ...input, project, ...shared };
   noteKeys({ ...content, services }, notes);
-  const manifests = groups.flatMap((members) => toPodOfServices(members as [string], context));
+  const written = groups.flatMap((members) => toPodOfServices(members as [string], context));
+  // Services that share a PersistentVolume write the same one.
+  const manifests = [...new Map(written.map((object) => [JSON.stringify(object), object])).values()];
   const first = [...networks].map(([key, name]) => networkNote(name, declared[key]));
   const { isIncomplete } = notes;
   return { manifests, notes: [...first, ...volumeNotes(claims), ...notes.lines], isIncomplete };

@@ -1,4 +1,9 @@
-import { ANNOTATION_PREFIX, POD_ANNOTATIONS, requiredFormat } from "../../base/api/annotations.ts";
+import {
+  ANNOTATION_PREFIX,
+  IMAGE_UPDATE_ANNOTATIONS,
+  POD_ANNOTATIONS,
+  requiredFormat,
+} from "../../base/api/annotations.ts";
 import type { Container, Pod, PodSpec, ResourceRequirements, Volume } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
@@ -87,6 +92,15 @@ function findOwnAnnotations(annotations: Annotations, spec: PodSpec): SupportNot
         ? `the annotations are ${names.join(", ")}`
         : `did you mean "${ANNOTATION_PREFIX}${nearest}"?`;
     return annotation.note(`there is no such annotation; ${hint}`);
+  });
+}
+
+/** Annotations of pods at their workload, which only those of image updates may be. @param template of the pods */
+export function findMisplacedAnnotations(annotations: Annotations, template: Field<Pod>): SupportNote[] {
+  const place = template.path.child("metadata").child("annotations");
+  return annotations.entries().flatMap(([name, annotation]) => {
+    const isOfPods = POD_ANNOTATIONS.some((known) => known.name === name) && !IMAGE_UPDATE_ANNOTATIONS.includes(name);
+    return isOfPods ? [annotation.note(`has no effect here: write it below ${place}`)] : [];
   });
 }
 

@@ -42,10 +42,7 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     "services.guacamole.ports[0]: has no published port, which Docker would choose: set hostPort to publish it",
   ],
   jenkins: [`services.docker.${PRIVILEGED}`, `services.jenkins.${LOGGING}`],
-  "media-nfs": [
-    `services.jellyfin.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,
-    `volumes.nas: o=nolock,soft ${LOSS}: a PersistentVolume of nfs has mountOptions`,
-  ],
+  "media-nfs": [`services.jellyfin.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`],
   ollama: [
     "services.ollama.gpus: all GPUs are asked for: one is written, set nvidia.com/gpu to their number",
     `services.open-webui.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,

@@ -239,17 +239,29 @@ test.each<[declared: Json, source: object, note: string]>([
     { emptyDir: { medium: "Memory", sizeLimit: "64Mi" } },
     "each pod has a volume in memory of its own",
   ],
-  [
-    local("nfs", "addr=nas,soft,timeo=30", ":/export"),
-    exported,
-    "o=soft,timeo=30 is not carried over: a PersistentVolume of nfs has mountOptions",
-  ],
 ])("a volume of %j is what it mounts", (declared, source, note) => {
   const file = { ...(service({ volumes: ["v:/v"] }) as object), volumes: { v: declared } } as Json;
   const { manifests, notes, read } = convert(file);
   expect(read.findings).toEqual([]);
   expect(podOf(manifests)!.spec.volumes[0]).toEqual({ name: "v", ...source });
   expect(notes).toEqual(note ? [`volumes.v: ${note}`] : []);
+});
+
+test("an NFS volume with other options is a PersistentVolume with them, once for all services", () => {
+  const file = {
+    services: { a: { image: "x", volumes: ["v:/v"] }, b: { image: "x", volumes: ["v:/w:ro"] } },
+    volumes: { v: local("nfs", "addr=10.0.0.2,nolock,soft,ro,nfsvers=3", ":/export") },
+  };
+  const { manifests, notes, read } = convert(file);
+  expect(read.findings).toEqual([]);
+  expect(notes.filter((line) => line.includes("o="))).toEqual([]);
+  const kinds = manifests.map(({ kind }) => kind);
+  expect(kinds).toEqual(["PersistentVolume", "PersistentVolumeClaim", "Pod", "Pod"]);
+  expect((manifests[0] as { spec?: object }).spec).toMatchObject({
+    nfs: { server: "10.0.0.2", path: "/export", readOnly: true },
+    mountOptions: ["nolock", "soft", "nfsvers=3"],
+  });
+  expect(podOf(manifests, "a")!.spec.volumes).toEqual([{ name: "v", persistentVolumeClaim: { claimName: "shop-v" } }]);
 });
 
 test("services with a profile are left out, unless COMPOSE_PROFILES has it", () => {
