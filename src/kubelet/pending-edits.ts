@@ -84,10 +84,9 @@ export class PendingEdits {
   earlierOf(desired: DesiredPod, worker: PodWorker | undefined, snapshot: PodSnapshot): DesiredPod | undefined {
     const { uid } = snapshot;
     if (!mayWait(desired) || worker?.isRemoving) return undefined;
-    const isUp = this.#edits.has(uid) || snapshot.containers.some(isRunning);
-    const earlier = isUp ? (this.#edits.get(uid)?.earlier ?? worker?.revision)?.desired : undefined;
-    const known = earlier ?? (isUp ? this.#deps.records.earlierManifests.get(uid) : undefined);
-    return known?.revision === desired.revision ? undefined : known;
+    const known = this.#edits.get(uid)?.earlier ?? (worker && hasRun(worker, snapshot) ? worker.revision : undefined);
+    const earlier = known?.desired ?? this.#deps.records.earlierManifests.get(uid);
+    return earlier?.revision === desired.revision ? undefined : earlier;
   }
 
   /** The revision that a pod keeps, whose edit the node refuses. @param before that of {@link earlierOf} */
@@ -128,11 +127,13 @@ export class PendingEdits {
     next: PodRevision,
     toRevision: (kept: DesiredPod) => PodRevision,
   ): PodRevision | undefined {
+    const { snapshot, revision } = worker;
     const known = this.#edits.get(worker.ref.uid)?.earlier;
-    if (known || worker.isRemoving || !worker.snapshot.containers.some(isRunning)) return known;
-    if (worker.revision) return worker.revision;
+    if (known || worker.isRemoving) return known;
     const stored = this.#deps.records.earlierManifests.get(worker.ref.uid);
-    return toRunningRevision(stored ? toRevision(stored) : next, worker.snapshot);
+    if (stored && !revision) return toRunningRevision(toRevision(stored), snapshot);
+    if (revision) return hasRun(worker, snapshot) ? revision : undefined;
+    return snapshot.containers.some(isRunning) ? toRunningRevision(next, snapshot) : undefined;
   }
 
   #begin({ ref: { uid } }: PodWorker, key: string, earlier: PodRevision): PendingEdit {
@@ -200,6 +201,10 @@ export class PendingEdits {
 
 /** A cluster's pods and those of Jobs follow upstream: no file edits them. */
 const mayWait = ({ isBound, runsOnce }: DesiredPod): boolean => !isBound && !runsOnce;
+
+/** A pod that has never run, or that has ended, has nothing to lose by an edit. */
+const hasRun = ({ status }: PodWorker, { containers }: PodSnapshot): boolean =>
+  status?.phase !== "Succeeded" && status?.phase !== "Failed" && containers.some(({ startedAt }) => startedAt);
 
 /** Names of the containers that the edit stops or, with a new sandbox, of all that it starts. Pure. */
 function findReplaced({ hashes: before }: PodRevision, { pod, hashes }: PodRevision): string[] {

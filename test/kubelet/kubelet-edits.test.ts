@@ -209,13 +209,33 @@ describe("an edit that cannot start costs no running pod", () => {
     runs("2");
   });
 
-  test("a pod that crashed meanwhile starts again by its earlier manifest", async () => {
+  test.each(["before", "after"])(
+    "a pod that crashed %s the edit starts again by its earlier manifest",
+    async (when) => {
+      await world.started(web("1"));
+      if (when === "before") await world.exit("web", "app", 1, 1);
+      fails(1000);
+      world.submit(web("2"));
+      await world.clock.advance(1_000);
+      if (when === "after") await world.exit("web", "app", 1, 15_000);
+      runs("1");
+    },
+  );
+
+  test("a pod that a power cut ended starts again by its earlier manifest, also in a new process", async () => {
     await world.started(web("1"));
     fails(1000);
     world.submit(web("2"));
     await world.clock.advance(1_000);
-    await world.exit("web", "app", 1, 15_000);
+    world.kubelet.stop();
+    world.engine.exit(world.engine.idOf("web-node1", "app"), 137);
+    world.engine.exit(world.engine.idOf("web-node1", "POD"), 137);
+    world.renew();
+    world.kubelet.start();
+    world.submit(web("2"));
+    await world.clock.advance(30_000);
     runs("1");
+    expect(pendingEdit()).toStartWith("the edit waits");
   });
 
   test("the node refuses it", async () => {
@@ -259,10 +279,9 @@ describe("an edit that cannot start costs no running pod", () => {
     expect(world.earlierManifests).toEqual([]);
   });
 
-  test("a container that does not run has nothing to lose", async () => {
+  test("a pod that has never run has nothing to lose", async () => {
+    world.engine.failures.set("start app", { error: new PodStepError("RunContainerError", "no"), times: 1000 });
     await world.started(web("1"));
-    await world.exit("web", "app", 1, 1);
-    await world.exit("web", "app", 1, 1);
     fails(1000);
     world.submit(web("2"));
     await world.clock.advance(1);

@@ -1,6 +1,6 @@
 import { isLasting, makePod, toManifest, type WantedPod } from "./desired.ts";
 import type { EngineModel, ModelContainer } from "./engine-model.ts";
-import { changed, fileOf, type Rules } from "./rules.ts";
+import { changed, fileOf, LABEL, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { MANIFESTS, ROOT_DIR, type World } from "./world.ts";
 
@@ -9,6 +9,15 @@ export const LONGEST_FAULT_MS = 40 * 60_000;
 const FIRST_NODE_PORT = 30_000;
 /** systemd's RestartSec. */
 const RESTART_MS = 5_000;
+
+/** A pod of its own whose containers all run now. */
+function isUp({ engine, isRunning }: World, { app, replicas, job, containers }: WantedPod): boolean {
+  const names = [...engine.containers.values()].flatMap(({ status, labels }) =>
+    status === "running" && labels[LABEL.podName]?.startsWith(`${app}-`) ? (labels[LABEL.container] ?? []) : [],
+  );
+  const isPlain = replicas === undefined && !job && containers.every(isLasting);
+  return isRunning && isPlain && containers.every(({ name }) => names.includes(name));
+}
 
 /** People, programs and machines act on the world here. Each action has a chance of its own, so that leaving one out changes no other. */
 export class Scene {
@@ -112,6 +121,21 @@ export class Scene {
       if (!this.wanted.has(app)) disk.remove(path);
     }
     this.broken.clear();
+  }
+
+  /** A person writes a text that must change nothing, and mends it later. */
+  breakFile({ app }: WantedPod, text: string, random: SeededRandom): void {
+    const { disk, time } = this.world;
+    if (!disk.exists(MANIFESTS)) return;
+    this.world.note(`a person breaks ${fileOf(app)}`);
+    this.broken.add(app);
+    disk.write(fileOf(app), text);
+    time.after(random.between(1_000, LONGEST_FAULT_MS), () => {
+      const now = this.wanted.get(app);
+      if (!now || !this.broken.has(app) || !disk.exists(MANIFESTS)) return;
+      this.broken.delete(app);
+      disk.replace(fileOf(app), toManifest(now));
+    });
   }
 
   pickPod(random: SeededRandom): WantedPod | undefined {
@@ -337,16 +361,18 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       "\u0000\u0001 not text",
       text.replace('"v1"', '"v2"'),
     ];
-    scene.world.note(`a person breaks ${fileOf(pod.app)}`);
-    if (!scene.world.disk.exists(MANIFESTS)) return;
-    scene.broken.add(pod.app);
-    scene.world.disk.write(fileOf(pod.app), random.pick(slips));
-    scene.world.time.after(random.between(1_000, LONGEST_FAULT_MS), () => {
-      const now = scene.wanted.get(pod.app);
-      if (!now || !scene.broken.has(pod.app) || !scene.world.disk.exists(MANIFESTS)) return;
-      scene.broken.delete(pod.app);
-      scene.world.disk.replace(fileOf(pod.app), toManifest(now));
-    });
+    scene.breakFile(pod, random.pick(slips), random);
+  }),
+  "make an edit that cannot start": deed(6, (scene, random) => {
+    const pod = scene.inFiles().find((one) => isUp(scene.world, one));
+    if (!pod) return;
+    const text = toManifest(pod);
+    const edits = [
+      text.replace(/"image": "app\d:1"/, '"image": "missing:1"'),
+      text.replace('"env": [', '"envFrom": [{"secretRef": {"name": "missing"}}], "env": ['),
+      text.replace('"restartPolicy"', '"nodeSelector": {"disk": "missing"}, "restartPolicy"'),
+    ];
+    scene.breakFile(pod, random.pick(edits), random);
   }),
   "move the manifests away": fault(2, (scene, random) => {
     const { disk } = scene.world;

@@ -5,7 +5,7 @@ import { JobHistory, runOf } from "./job-rules.ts";
 import { ServiceRules } from "./service-rules.ts";
 import { DAY_MS, MANIFESTS, ROOT_DIR, type World } from "./world.ts";
 
-const LABEL = {
+export const LABEL = {
   node: "kubelet-ts.io/node",
   podName: "io.kubernetes.pod.name",
   podUid: "io.kubernetes.pod.uid",

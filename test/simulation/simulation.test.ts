@@ -25,6 +25,7 @@ const LIMIT_MS = 300_000;
 const FORMER_FAILURES = [
   { seed: 5004, days: DAYS, pods: 6 },
   { seed: 6003, days: DAYS, pods: 6 },
+  { seed: 901, days: 9, pods: 6 },
 ];
 
 for (const { seed, days, pods } of [...SEEDS.map((seed) => ({ seed, days: DAYS, pods: 6 })), ...FORMER_FAILURES]) {

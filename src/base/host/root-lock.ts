@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { readBoundedText, readTextIfExists } from "../files/bounded-read.ts";
+import { unlessCode } from "../text/error-message.ts";
 import { tryFlock } from "./flock.ts";
 
 /** A process that uses a root directory, as its lock file describes it. No secrets. */
@@ -41,7 +42,7 @@ const MAX_TABLE_BYTES = 64 * 1024 * 1024;
 
 /**
  * Makes sure that only one process uses a root directory, by an flock on `<root-dir>/kubelet-ts.lock`, or on the
- * directory where that is read-only.
+ * directory where that is read-only and has no such file.
  * @returns undefined when another process has it
  * @throws Error when the file cannot be opened, or belongs to another user
  */
@@ -83,8 +84,10 @@ function openLockFile(path: string, rootDir: string): { descriptor: number; isWr
     return { descriptor: openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600), isWritable: true };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EROFS") throw error;
-    return { descriptor: openSync(rootDir, O_RDONLY | O_DIRECTORY), isWritable: false };
   }
+  // The disk may have become read-only while another process holds the lock.
+  const held = unlessCode(["ENOENT"], () => openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  return { descriptor: held ?? openSync(rootDir, O_RDONLY | O_DIRECTORY), isWritable: false };
 }
 
 /** The process that uses a root directory; undefined when none does; "unreadable" when this user may not know. */
