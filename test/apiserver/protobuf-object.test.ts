@@ -20,6 +20,11 @@ test("a namespace as kubectl 1.32 sends it", () => {
   });
 });
 
+test("a SelfSubjectReview as kubectl auth whoami 1.32 sends it: with an empty user", () => {
+  const raw = join(field(1, field(1, "")), field(2, field(1, join(field(1, ""), field(2, "")))));
+  expect(decodeProtobufObject(envelope("SelfSubjectReview", raw))).toMatchObject({ kind: "SelfSubjectReview" });
+});
+
 test("maps of text and of bytes", () => {
   const raw = join(
     field(1, field(1, "c")),

@@ -110,7 +110,14 @@ export class LocalApi implements ObjectAccess {
     this.readOptions = { nodeName: node.name, allowPrivileged: options.allowPrivileged };
     const { store, registry, readOptions } = this;
     this.#directory = new ManifestDirectory({ rootDir, registry, readOptions, logger });
-    const submitted = new SubmittedObjects({ store, registry, directory: this.#directory, clock, logger });
+    const submitted = new SubmittedObjects({
+      store,
+      registry,
+      directory: this.#directory,
+      nodeName: node.name,
+      clock,
+      logger,
+    });
     this.submitted = submitted;
     const onGone = (definition: ResourceDefinition, object: ApiObject) => void this.#finish(definition, object);
     const nodeObjects = new NodeObjects({ store, registry, clock, submitted, onGone });

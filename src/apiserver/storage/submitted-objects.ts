@@ -33,6 +33,7 @@ interface SubmittedObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   directory: ManifestDirectory;
+  nodeName: string;
   clock: Clock;
   logger: Logger;
 }
@@ -202,8 +203,10 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   }
 
   #toDesiredPod({ definition, object }: StoredObject): DesiredPod {
-    const { directory } = this.#deps;
-    const pod = withoutServerFields(object) as unknown as Pod;
+    const { directory, nodeName } = this.#deps;
+    const written = withoutServerFields(object) as unknown as Pod;
+    // The store shows a pod that a cordon holds without its node.
+    const pod: Pod = { ...written, spec: { ...written.spec, nodeName } };
     const path = directory.pathOf(definition, object.metadata);
     const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE_ANNOTATION]: "api" };
     return {

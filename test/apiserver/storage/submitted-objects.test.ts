@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
-import { ObjectStore, RevisionClock } from "../../../src/apiserver/object-store.ts";
+import { type ApiObject, ObjectStore, RevisionClock } from "../../../src/apiserver/object-store.ts";
 import { resourceId } from "../../../src/apiserver/resource-definition.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { SubmittedObjects } from "../../../src/apiserver/storage/submitted-objects.ts";
@@ -10,6 +10,7 @@ import type { DesiredPod } from "../../../src/base/model/desired-pod.ts";
 import { readPlainObjects } from "../../../src/manifest/plain-objects.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 import type { SourceSet } from "../../../src/sources/source-set.ts";
+import { aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
@@ -23,7 +24,7 @@ function aStart(rootDir: string, clock = new FakeClock()) {
   const logger = new RecordingLogger();
   const store = new ObjectStore(new RevisionClock(memoryMark()));
   const directory = new ManifestDirectory({ rootDir, registry, readOptions: READ_OPTIONS, logger });
-  const submitted = new SubmittedObjects({ store, registry, directory, clock, logger });
+  const submitted = new SubmittedObjects({ store, registry, directory, nodeName: "node1", clock, logger });
   return { clock, directory, registry, store, submitted };
 }
 
@@ -52,6 +53,22 @@ class BusyClock extends FakeClock {
     return super.monotonicMs() + this.busyMs;
   }
 }
+
+test("a pod that is shown without its node, because a cordon holds it, is wanted on this node all the time", async () => {
+  const { clock, registry, submitted, store } = aStart(tempDir());
+  const { metadata, spec } = aPod({ nodeName: "node1" }, { name: "web", namespace: "default", uid: "u" });
+  const pod = { apiVersion: "v1", kind: "Pod", metadata, spec } as unknown as ApiObject;
+  submitted.save(registry.get("pods")!, pod);
+  store.put("pods", pod);
+  const wanted: DesiredPod[] = [];
+  submitted.start(({ pods }) => void wanted.push(...pods));
+  const { nodeName: _node, ...unassigned } = spec;
+  store.put("pods", { ...pod, spec: unassigned });
+  await clock.advance(0);
+  const seen = wanted.map((one) => `${one.pod.spec.nodeName} ${one.revision}`);
+  expect(seen).toEqual([`node1 ${wanted[0]?.revision}`, seen[0]!]);
+  await submitted.stop();
+});
 
 test("a set that takes long is made at once after a rest, and then in a tenth of the time", async () => {
   const clock = new BusyClock();
