@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { runProgram } from "../../src/base/host/run-program.ts";
 import { computeRootHash } from "../../src/docker/labels.ts";
 import { chainPrefix } from "../../src/kubelet/kernel-rules.ts";
-import { describeWithEngine, testNode } from "../support/engine.ts";
+import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
 import { list, object, podSpec, shell, sleeper, workload } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
@@ -464,6 +464,38 @@ describeWithEngine("Services", () => {
     expect(refused.json.message).toContain('endpoints "own" is made by Service "own": edit that');
     await database.stop(true);
   }, 120_000);
+
+  test("an engine that writes its own rules is restarted while all rules are flushed: the address works again", async () => {
+    const engine = await privateEngine({ hasNetwork: true });
+    await engine.provideImages("busybox:test");
+    const node = testNode({ socketPath: engine.socketPath });
+    node.writeManifest("web.yaml", list(servers("web", 2), service("web")));
+    node.writeManifest("client.yaml", sleeper("client", { name: "client" }));
+    const kubelet = node.spawn(node.flags(), { prefix: engine.enter });
+    const inside = (...argv: string[]) => program(...engine.enter, ...argv);
+    const ask = async () => {
+      const client = await node.runningContainer("client");
+      return await node.exec(client.Id, "sh", "-c", "timeout 3 wget -q -O - http://web/");
+    };
+    const answers = () => node.until("the Service to answer", async () => (await ask()).startsWith("web-"));
+    await answers();
+    expect(await inside("iptables-save")).toContain("-j DOCKER-USER");
+    await engine.stop();
+    for (const table of ["nat", "filter"]) {
+      await inside("iptables", "-t", table, "-F");
+      await inside("iptables", "-t", table, "-X");
+    }
+    await engine.start();
+    await answers();
+    for (const table of ["nat", "filter"]) await inside("iptables", "-t", table, "-F");
+    await answers();
+    const jumps = (await inside("iptables-save", "-t", "filter"))
+      .split("\n")
+      .filter((line) => line.startsWith("-A FORWARD"));
+    expect(jumps[0]).toContain(prefixOf(node));
+    await kubelet.stop();
+    await node.cleanUp();
+  });
 
   test("both families: addresses, names, endpoints and node ports, which all go with the second range", async () => {
     const node = testNode();

@@ -18,7 +18,7 @@ import { until } from "./until.ts";
 
 /**
  * A dockerd in addition to the machine's: own socket, data, bridge and processes. It leaves the packet filter alone, so its
- * containers reach the host and each other but not the world. Needs root.
+ * containers reach the host and each other but not the world; unless it has a network of its own. Needs root.
  */
 export class PrivateEngine {
   /** Short on purpose: the path of a Unix socket has 108 bytes. */
@@ -32,13 +32,25 @@ export class PrivateEngine {
   #child: Subprocess | undefined;
 
   readonly #flags: readonly string[];
+  /** Runs the rest of its arguments in the network of the engine. */
+  readonly enter: readonly string[];
 
   /**
    * @param dataMiB the size of the file system for its images and containers, in memory; absent: the machine's own
    * @param flags of dockerd, in addition to those that make it a private one
+   * @param hasNetwork it has a network namespace of its own, with the packet filter that Docker writes there
    */
-  constructor({ dataMiB, flags = [] }: { dataMiB?: number; flags?: readonly string[] } = {}) {
-    this.#flags = flags;
+  constructor({
+    dataMiB,
+    flags = [],
+    hasNetwork = false,
+  }: { dataMiB?: number; flags?: readonly string[]; hasNetwork?: boolean } = {}) {
+    this.#flags = hasNetwork ? flags : ["--iptables=false", "--ip6tables=false", ...flags];
+    this.enter = hasNetwork ? ["nsenter", `--net=/run/netns/${this.#bridge}`] : [];
+    if (hasNetwork) {
+      runOrThrow("ip", "netns", "add", this.#bridge);
+      runOrThrow(...this.enter, "ip", "link", "set", "lo", "up");
+    }
     mkdirSync(this.dataRoot);
     if (dataMiB !== undefined) runOrThrow("mount", "-t", "tmpfs", "-o", `size=${dataMiB}m`, "tmpfs", this.dataRoot);
     // For cleaning up after a run that was killed.
@@ -61,6 +73,7 @@ export class PrivateEngine {
     try {
       this.#child = Bun.spawn({
         cmd: [
+          ...this.enter,
           "dockerd",
           `--config-file=${config}`,
           `--host=unix://${this.socketPath}`,
@@ -68,8 +81,6 @@ export class PrivateEngine {
           `--exec-root=${join(this.directory, "exec")}`,
           `--pidfile=${join(this.directory, "dockerd.pid")}`,
           `--bridge=${this.#bridge}`,
-          "--iptables=false",
-          "--ip6tables=false",
           ...this.#flags,
         ],
         env: { PATH: `${process.env.PATH ?? ""}:/usr/sbin:/sbin` },
@@ -135,7 +146,8 @@ export class PrivateEngine {
     if (this.#child) await this.#removeContainers();
     await this.stop();
     unmountBelow(this.directory);
-    Bun.spawnSync(["ip", "link", "delete", this.#bridge], { stderr: "ignore" });
+    Bun.spawnSync([...this.enter, "ip", "link", "delete", this.#bridge], { stderr: "ignore" });
+    if (this.enter.length > 0) Bun.spawnSync(["ip", "netns", "delete", this.#bridge], { stderr: "ignore" });
     rmSync(this.directory, { recursive: true, force: true });
     this.#child = undefined;
   }
@@ -164,10 +176,11 @@ export class PrivateEngine {
   }
 
   #createBridge(): void {
-    if (Bun.spawnSync(["ip", "link", "show", this.#bridge]).exitCode === 0) return;
-    runOrThrow("ip", "link", "add", "name", this.#bridge, "type", "bridge");
-    runOrThrow("ip", "address", "add", `${this.#subnet}.1/24`, "dev", this.#bridge);
-    runOrThrow("ip", "link", "set", this.#bridge, "up");
+    const ip = (...words: string[]) => [...this.enter, "ip", ...words];
+    if (Bun.spawnSync(ip("link", "show", this.#bridge)).exitCode === 0) return;
+    runOrThrow(...ip("link", "add", "name", this.#bridge, "type", "bridge"));
+    runOrThrow(...ip("address", "add", `${this.#subnet}.1/24`, "dev", this.#bridge));
+    runOrThrow(...ip("link", "set", this.#bridge, "up"));
   }
 }
 
