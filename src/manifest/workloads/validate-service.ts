@@ -1,5 +1,6 @@
 import { type EndpointSlice, type Endpoints, SERVICE_NAME_LABEL } from "../../base/api/endpoints.ts";
 import type { Service, ServicePort } from "../../base/api/service.ts";
+import { canonicalIp } from "../../base/text/ip-range.ts";
 import type { Field, SupportNote } from "../field.ts";
 import { validateMetadata } from "../validate/metadata.ts";
 import {
@@ -160,7 +161,7 @@ export function findServiceNotes(service: Field<Service>): SupportNote[] {
 /** Ports of Endpoints and EndpointSlices are named as those of their Service. */
 type EndpointPort = Pick<ServicePort, "name" | "appProtocol"> | NonNullable<EndpointSlice["ports"]>[number];
 
-function validateEndpointPorts(ports: Field<readonly EndpointPort[] | undefined>, isNameRequired: boolean): void {
+function validateEndpointPorts(ports: Field<readonly EndpointPort[] | undefined>, isSlice: boolean): void {
   const names = new Set<string>();
   for (const item of ports.items() as Field<{
     name?: string;
@@ -170,8 +171,8 @@ function validateEndpointPorts(ports: Field<readonly EndpointPort[] | undefined>
   }>[]) {
     const { name = "" } = item.value;
     if (name !== "") item.field("name").format(checkDnsLabel);
-    else if (isNameRequired && ports.items().length > 1) item.field("name").required();
-    if (names.has(name)) item.field("name").duplicate();
+    else if (!isSlice && ports.items().length > 1) item.field("name").required();
+    if (isSlice && names.has(name)) item.field("name").duplicate();
     names.add(name);
     item.field("port").format(checkPortNumber);
     item.field("protocol").oneOf(["SCTP", "TCP", "UDP"]);
@@ -184,7 +185,7 @@ const SPECIAL_IP = /^(?:0\.0\.0\.0$|127\.|169\.254\.|224\.0\.0\.|::$|::1$|fe[89a
 
 function checkEndpointIp(ip: string): string[] {
   const problems = checkIp(ip);
-  return problems.length === 0 && SPECIAL_IP.test(ip)
+  return problems.length === 0 && SPECIAL_IP.test(canonicalIp(ip) ?? "")
     ? ["may not be unspecified, of the loopback or of a link: name an address of the network"]
     : problems;
 }
@@ -199,15 +200,17 @@ export function validateEndpoints(endpoints: Field<Endpoints>): void {
       for (const address of subset.field(list).items()) {
         address.field("ip").requiredFormat(checkEndpointIp);
         address.field("hostname").format(checkDnsLabel);
+        address.field("nodeName").format(checkDnsSubdomain);
       }
     }
-    validateEndpointPorts(subset.field("ports"), true);
+    validateEndpointPorts(subset.field("ports"), false);
   }
 }
 
 const MAX_ENDPOINTS = 1000;
 const MAX_SLICE_PORTS = 100;
 const MAX_ADDRESSES = 100;
+const MAX_TOPOLOGY = 16;
 const FQDN = "FQDN";
 
 /** Source: discovery validation `ValidateEndpointSlice`. */
@@ -228,9 +231,13 @@ export function validateEndpointSlice(slice: Field<EndpointSlice>): void {
       if (isOther && checkIp(address.value).length === 0) address.invalid(`must be an ${addressType} address`);
     }
     endpoint.field("hostname").format(checkDnsLabel);
+    endpoint.field("nodeName").format(checkDnsSubdomain);
+    const topology = endpoint.field("topology");
+    validateLabels(topology);
+    if (topology.entries().length > MAX_TOPOLOGY) topology.tooLong(`${MAX_TOPOLOGY} entries`);
   }
   if (slice.field("ports").items().length > MAX_SLICE_PORTS) slice.field("ports").tooLong(`${MAX_SLICE_PORTS} items`);
-  validateEndpointPorts(slice.field("ports"), false);
+  validateEndpointPorts(slice.field("ports"), true);
 }
 
 /** Why no connection comes to the addresses of a slice here. */

@@ -137,3 +137,36 @@ test.each([
   const found = findings.find((finding) => finding.field === field);
   expect(found).toMatchObject({ severity: "warning", message: expect.stringContaining(says) });
 });
+
+const subset = (address: object, ...ports: object[]) => ({ subsets: [{ addresses: [address], ports }] });
+const slice = (address: string, addressType = "IPv4", more: object = {}) => ({
+  addressType,
+  endpoints: [{ addresses: [address] }],
+  ...more,
+});
+// The verdicts are those of kube-apiserver 1.20.2.
+test.each<[string, object, string | undefined]>([
+  ["Endpoints", subset({ ip: "192.0.2.1", hostname: "a" }, { port: 1 }), undefined],
+  ["Endpoints", { subsets: [{ notReadyAddresses: [{ ip: "192.0.2.1" }] }] }, undefined],
+  ["Endpoints", { subsets: [{ ports: [{ port: 1 }] }] }, "subsets[0]"],
+  ["Endpoints", subset({}), "subsets[0].addresses[0].ip"],
+  ["Endpoints", subset({ ip: "127.1.2.3" }), "subsets[0].addresses[0].ip"],
+  ["Endpoints", subset({ ip: "0:0:0:0:0:0:0:1" }), "subsets[0].addresses[0].ip"],
+  ["Endpoints", subset({ ip: "FE80:0::1" }), "subsets[0].addresses[0].ip"],
+  ["Endpoints", subset({ ip: "224.0.1.9" }), undefined],
+  ["Endpoints", subset({ ip: "192.0.2.1", hostname: "a.b" }), "subsets[0].addresses[0].hostname"],
+  ["Endpoints", subset({ ip: "192.0.2.1", nodeName: "N_1" }), "subsets[0].addresses[0].nodeName"],
+  ["Endpoints", subset({ ip: "192.0.2.1" }, { name: "a", port: 1 }, { port: 2 }), "subsets[0].ports[1].name"],
+  ["Endpoints", subset({ ip: "192.0.2.1" }, { port: 1, protocol: "tcp" }), "subsets[0].ports[0].protocol"],
+  ["Endpoints", subset({ ip: "192.0.2.1" }, { port: 65536 }), "subsets[0].ports[0].port"],
+  ["EndpointSlice", slice("192.0.2.1"), undefined],
+  ["EndpointSlice", slice("2001:db8::1"), "endpoints[0].addresses[0]"],
+  ["EndpointSlice", slice("a.b", "FQDN"), undefined],
+  ["EndpointSlice", slice("192.0.2.1", "IP"), "addressType"],
+  ["EndpointSlice", slice("192.0.2.1", "IPv4", { endpoints: [{ addresses: [] }] }), "endpoints[0].addresses"],
+  ["EndpointSlice", slice("192.0.2.1", "IPv4", { ports: [{ port: 1 }, { port: 2 }] }), "ports[1].name"],
+])("%s: %j is refused for %p", (kind, fields, field) => {
+  const apiVersion = kind === "Endpoints" ? "v1" : "discovery.k8s.io/v1";
+  const { findings } = read({ apiVersion, kind, metadata: { name: "x" }, ...fields });
+  expect(findings.filter(({ severity }) => severity === "error").map((it) => it.field)).toEqual(field ? [field] : []);
+});
