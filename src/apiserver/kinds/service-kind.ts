@@ -32,6 +32,9 @@ function externalIp(object: ApiObject): string {
 }
 
 const isPublished = ({ type }: Fields) => type === "NodePort" || type === "LoadBalancer";
+/** Source: `NeedsHealthCheck`. */
+const hasHealthCheck = ({ type, externalTrafficPolicy }: Fields) =>
+  type === "LoadBalancer" && externalTrafficPolicy === "Local";
 const isSingle = ({ ipFamilyPolicy = "SingleStack" }: Fields) => ipFamilyPolicy === "SingleStack";
 const isExternalName = ({ type }: Fields) => type === "ExternalName";
 /** Source: core/v1 `DefaultClientIPServiceAffinitySeconds`. */
@@ -66,7 +69,7 @@ const showServiceDefaults = memoized((service: ApiObject) => {
 
 /** Fields of an address, which an ExternalName has not; of a published port, which a ClusterIP has not. */
 const OF_ADDRESS = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"];
-const OF_PUBLISHED = ["externalTrafficPolicy", "healthCheckNodePort"];
+const OF_PUBLISHED = ["externalTrafficPolicy"];
 const OF_LOAD_BALANCER = ["allocateLoadBalancerNodePorts", "loadBalancerClass"];
 
 const portsOf = (spec: Fields): Fields[] => (Array.isArray(spec.ports) ? spec.ports.filter(isRecord) : []);
@@ -104,6 +107,7 @@ function keepAllocated(next: ApiObject, live: ApiObject): ApiObject {
     }
   }
   if (before.type === "LoadBalancer" && after.type !== "LoadBalancer") drop(OF_LOAD_BALANCER);
+  if (hasHealthCheck(before) && !hasHealthCheck(after)) drop(["healthCheckNodePort"]);
   return { ...next, spec };
 }
 

@@ -1,6 +1,7 @@
 import { type ConversionConfig, toJsonSchema } from "@valibot/to-json-schema";
 import * as configMap from "../../base/api/config-map.ts";
 import * as container from "../../base/api/container.ts";
+import { EndpointSliceSchema, EndpointsSchema } from "../../base/api/endpoints.ts";
 import * as ingress from "../../base/api/ingress.ts";
 import * as job from "../../base/api/job.ts";
 import * as meta from "../../base/api/meta.ts";
@@ -28,11 +29,13 @@ const CORE = {
   ...podStatus,
   ...secret,
   ...volume,
+  EndpointsSchema,
 };
 const PACKAGES: readonly (readonly [prefix: string, module: Readonly<Record<string, unknown>>])[] = [
   [META, meta],
   ["io.k8s.api.apps.v1", workload],
   ["io.k8s.api.batch.v1", job],
+  ["io.k8s.api.discovery.v1", { EndpointSliceSchema }],
   ["io.k8s.api.networking.v1", ingress],
   ["io.k8s.api.core.v1", CORE],
 ];

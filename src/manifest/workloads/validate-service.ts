@@ -147,16 +147,23 @@ function validatePorts(ports: Field<readonly ServicePort[] | undefined>): void {
 
 /** Parts of a Service that have no effect, or another one than in a cluster. */
 export function findServiceNotes(service: Field<Service>): SupportNote[] {
-  const { type, externalName = "", loadBalancerIP } = service.value.spec;
+  const { type, externalName = "" } = service.value.spec;
   const spec = service.field("spec");
   if (type === "ExternalName") {
     if (checkIp(externalName).length > 0) return [];
     return [spec.field("externalName").note("is an address: in a cluster the name would lead nowhere")];
   }
-  return loadBalancerIP
-    ? [spec.field("loadBalancerIP").note("has no effect here: the port is open on the machine's addresses")]
-    : [];
+  return Object.entries(WITHOUT_EFFECT).flatMap(([name, why]) => {
+    const field = spec.field(name as keyof typeof WITHOUT_EFFECT);
+    return field.value ? [field.note(`has no effect here: ${why}`)] : [];
+  });
 }
+
+const WITHOUT_EFFECT = {
+  loadBalancerIP: "the port is open on the machine's addresses",
+  loadBalancerClass: "the port is open on the machine's addresses",
+  healthCheckNodePort: "no balancer asks whether this node has pods of the Service, and nothing answers there",
+} as const satisfies Partial<Record<keyof Service["spec"], string>>;
 
 /** Ports of Endpoints and EndpointSlices are named as those of their Service. */
 type EndpointPort = Pick<ServicePort, "name" | "appProtocol"> | NonNullable<EndpointSlice["ports"]>[number];

@@ -124,6 +124,17 @@ describe("a Service that is changed", () => {
     expect(json.spec.clusterIP).toBe(spec.clusterIP);
   });
 
+  test.each([{ externalTrafficPolicy: "Cluster" }, { type: "NodePort" }, { type: "ClusterIP" }])(
+    "loses its health check with %j, in a write of what was read",
+    async (changes) => {
+      const health = { type: "LoadBalancer", externalTrafficPolicy: "Local", healthCheckNodePort: 31999 };
+      const { api } = await created(health);
+      const read = (await api.get(`${PATH}/web`)).json;
+      const { status, json } = await api.put(`${PATH}/web`, { ...read, spec: { ...read.spec, ...changes } });
+      expect([status, json.spec.healthCheckNodePort]).toEqual([200, undefined]);
+    },
+  );
+
   test("switches session affinity off in a write of what was read", async () => {
     const { api } = await created({ sessionAffinity: "ClientIP" });
     const read = (await api.get(`${PATH}/web`)).json;
