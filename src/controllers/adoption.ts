@@ -73,7 +73,7 @@ export function claimPods(
       adopted.ordinal = ordinal;
       const count = countIncarnations(
         uid,
-        (incarnation) => podUid(world.nodeName, draft.namespace, name, incarnation),
+        (incarnation) => podUid(world.node.name, draft.namespace, name, incarnation),
         revision.hash,
       );
       revision.incarnations = { ...revision.incarnations, [ordinal]: count };

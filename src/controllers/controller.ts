@@ -3,7 +3,9 @@ import type { Pod, PodStatus } from "../base/api/pod.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { PodUID } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
 import { toApiTime } from "../base/text/api-time.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import {
@@ -47,16 +49,37 @@ export interface WorkloadEvent {
   replicaSet?: { name: string; uid: string };
 }
 
+/** The node, as controllers know it. */
+export interface ControllerNode {
+  name: string;
+  /** Address of the machine, under which Services of type LoadBalancer and Ingresses are reached. */
+  ip: string;
+  labels: Readonly<Record<string, string>>;
+  /** Pods that it admits at the same time. */
+  maxPods: number;
+  /** Labels that templates ask for count as in a cluster. */
+  comparesAllLabels: boolean;
+  /** Digest of the root directory, by which two nodes on one machine differ. */
+  rootHash: string;
+  /** Start of this process, as the API writes times. */
+  startedAt: string;
+}
+
+/** Everything that each controller stands on. Named after that of kube-controller-manager. */
+export interface ControllerContext {
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder & { objectGone(uid: string): void };
+  node: ControllerNode;
+}
+
 /** The world as a controller sees it. */
 export interface ControllerWorld {
-  nodeName: string;
+  node: Pick<ControllerNode, "name" | "labels" | "maxPods">;
   /** Wall clock; for time stamps and schedules. */
   now: Date;
   /** Monotonic clock; for durations. */
   nowMs: number;
-  nodeLabels: Readonly<Record<string, string>>;
-  /** Pods that the node admits at the same time. */
-  maxPods: number;
   /** Facts of a pod by uid. A pod that is not known yet is Pending. */
   pod: (uid: string) => PodFacts;
 }
@@ -95,7 +118,7 @@ export class Draft {
 
   #newRecord(kind: string): WorkloadRecord {
     return {
-      uid: this.#meta.uid ?? objectUid(this.world.nodeName, kind, this.namespace, this.name),
+      uid: this.#meta.uid ?? objectUid(this.world.node.name, kind, this.namespace, this.name),
       createdAt: this.nowText,
       generation: 0,
       objectRevision: "",
@@ -176,7 +199,7 @@ export class Draft {
     const revision: RevisionRecord = {
       hash,
       name,
-      uid: named === "by-hash" ? objectUid(this.world.nodeName, "ReplicaSet", this.namespace, name) : this.record.uid,
+      uid: named === "by-hash" ? objectUid(this.world.node.name, "ReplicaSet", this.namespace, name) : this.record.uid,
       revision: (this.revisions().at(-1)?.revision ?? 0) + 1,
       template,
       createdAt: this.nowText,
@@ -224,7 +247,7 @@ export class Draft {
    * are a number in the status, so that `replicas: 1000000000` costs no more than a full node.
    */
   fitting(wanted: number, live = this.livePods().length): number {
-    return Math.max(0, Math.min(wanted, this.world.maxPods - live, MAX_MADE_AT_ONCE - this.#madePods));
+    return Math.max(0, Math.min(wanted, this.world.node.maxPods - live, MAX_MADE_AT_ONCE - this.#madePods));
   }
 
   /** This reconciliation has made enough pods; the next one, which follows soon, makes more. */
@@ -253,7 +276,7 @@ export class Draft {
   addPod(name: string, revision: RevisionRecord, incarnation = ""): PodRecord {
     const pod: PodRecord = {
       name,
-      uid: podUid(this.world.nodeName, this.namespace, name, incarnation),
+      uid: podUid(this.world.node.name, this.namespace, name, incarnation),
       revision: revision.hash,
       createdAt: this.nowText,
     };

@@ -1,6 +1,6 @@
 import type { ConfigMap } from "../base/api/config-map.ts";
 import type { Service } from "../base/api/service.ts";
-import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
 import { compareFullNames, podFullName } from "../base/model/identity.ts";
 import type { DnsRecords } from "../plan/dns-records.ts";
 
@@ -89,7 +89,7 @@ export const dnsPodManifest = (image: string, clusterDomain: string): object => 
 interface DnsServerDeps {
   pod: DesiredPod;
   /** Gets every state, with the server and its records in it. */
-  publish: (state: DesiredState, isComplete: boolean) => void;
+  next: DesiredStateStage;
 }
 
 /** The names of Services for programs that ask a DNS server: puts a pod with dnsmasq and its records into the state. */
@@ -118,13 +118,14 @@ export class DnsServer {
   #publish(): void {
     if (!this.#last) return;
     const [state, isComplete] = this.#last;
-    const { pod, publish } = this.#deps;
+    const { pod, next } = this.#deps;
     // A server that runs has records already, and is not removed.
-    if (!this.#records) return publish(state, false);
+    if (!this.#records) return next.setDesired(state, false);
     const pods = [...state.pods, pod];
     pods.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
     const { hosts, config } = this.#records;
     const records: ConfigMap = { metadata: RECORDS, data: { hosts, config } };
-    publish({ ...state, pods, configMaps: new Map(state.configMaps).set(podFullName(RECORDS), records) }, isComplete);
+    const configMaps = new Map(state.configMaps).set(podFullName(RECORDS), records);
+    next.setDesired({ ...state, pods, configMaps }, isComplete);
   }
 }

@@ -3,29 +3,21 @@ import type { Ingress } from "../base/api/ingress.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Secret } from "../base/api/secret.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
-import type { Clock } from "../base/model/clock.ts";
 import type { DesiredObjectOf } from "../base/model/desired-object.ts";
-import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
 import { compareFullNames, podFullName } from "../base/model/identity.ts";
-import type { Logger } from "../base/model/logger.ts";
-import type { EventRecorder } from "../base/model/pod-event.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import { computeIngressConfig, findRefused, type IngressConfig, isServedHere } from "../plan/ingress-config.ts";
 import type { IngressPorts } from "../plan/nginx-config.ts";
 import { ServicePods, writtenEndpoints } from "../plan/service-endpoints.ts";
-import type { ObservedPods } from "./controller.ts";
+import type { ControllerContext, ObservedPods } from "./controller.ts";
 import { CONFIG_KEY, INGRESS_SCRIPT, INGRESS_SECRET, type IngressOutcome, SCRIPT_KEY } from "./ingress-pod.ts";
 import type { ServiceManager } from "./service-manager.ts";
 import { objectUid } from "./workload-records.ts";
 
 interface IngressManagerDeps {
-  clock: Clock;
-  logger: Logger;
-  recorder: EventRecorder;
-  nodeName: string;
-  /** Address of the machine, under which Ingresses are reached. */
-  nodeIp: string;
+  context: ControllerContext;
   ports: IngressPorts;
   /** The server: made while there is an Ingress. */
   pod: DesiredPod;
@@ -36,7 +28,7 @@ interface IngressManagerDeps {
   /** Fate of the last configuration that the server has seen; undefined: nothing yet. */
   readOutcome: () => IngressOutcome | undefined;
   /** Gets every state, with the server and its configuration in it. */
-  publish: (state: DesiredState, isComplete: boolean) => void;
+  next: DesiredStateStage;
 }
 
 /** Changes of many pods within this time are one configuration. */
@@ -58,6 +50,7 @@ interface RefusedIngress {
  */
 export class IngressManager {
   readonly #deps: IngressManagerDeps;
+  readonly #context: ControllerContext;
   readonly #log: ChangeLogger;
   #last: [state: DesiredState, isComplete: boolean] | undefined;
   #ingresses: readonly DesiredObjectOf<"Ingress">[] = [];
@@ -73,7 +66,8 @@ export class IngressManager {
 
   constructor(deps: IngressManagerDeps) {
     this.#deps = deps;
-    this.#log = new ChangeLogger(deps.logger);
+    this.#context = deps.context;
+    this.#log = new ChangeLogger(deps.context.logger);
   }
 
   setDesired(state: DesiredState, isComplete: boolean): void {
@@ -89,7 +83,7 @@ export class IngressManager {
     }
     this.stop();
     this.#config = undefined;
-    this.#deps.publish(state, isComplete);
+    this.#deps.next.setDesired(state, isComplete);
   }
 
   /** The address of an Ingress while it is served; undefined for one of another class. */
@@ -97,7 +91,7 @@ export class IngressManager {
     const name = podFullName(metadata);
     if (!this.#ingresses.some(({ object }) => podFullName(object.metadata) === name)) return undefined;
     const isServed = this.#isReached && this.#config?.served.has(name) && hasCondition(this.#server()?.status, "Ready");
-    return { loadBalancer: isServed ? { ingress: [{ ip: this.#deps.nodeIp }] } : {} };
+    return { loadBalancer: isServed ? { ingress: [{ ip: this.#context.node.ip }] } : {} };
   }
 
   stop(): void {
@@ -106,14 +100,14 @@ export class IngressManager {
   }
 
   #requestUpdate(): void {
-    this.#cancelDebounce ??= this.#deps.clock.schedule(DEBOUNCE_MS, () => {
+    this.#cancelDebounce ??= this.#context.clock.schedule(DEBOUNCE_MS, () => {
       this.#cancelDebounce = undefined;
       this.#update(false);
     });
   }
 
   #update(isNewState: boolean): void {
-    const { publish } = this.#deps;
+    const { next } = this.#deps;
     const [state, isComplete] = this.#last!;
     if (this.#deps.isSettled()) {
       const config = this.#compute(state);
@@ -129,8 +123,8 @@ export class IngressManager {
     }
     if (!isNewState) return;
     // Without a configuration the pod is not in the state, but must not be removed either.
-    if (this.#config) publish(this.#withServer(state, this.#config), isComplete);
-    else publish(state, false);
+    if (this.#config) next.setDesired(this.#withServer(state, this.#config), isComplete);
+    else next.setDesired(state, false);
   }
 
   #compute(state: DesiredState): IngressConfig {
@@ -166,7 +160,7 @@ export class IngressManager {
   }
 
   #scheduleLook(): void {
-    this.#cancelLook ??= this.#deps.clock.schedule(OUTCOME_MS, () => {
+    this.#cancelLook ??= this.#context.clock.schedule(OUTCOME_MS, () => {
       this.#cancelLook = undefined;
       this.#look();
     });
@@ -174,7 +168,8 @@ export class IngressManager {
 
   /** Looks whether nginx took the configuration: an Ingress that it refuses is left out of the next one. */
   #look(): void {
-    const { readOutcome, recorder, pod } = this.#deps;
+    const { readOutcome, pod } = this.#deps;
+    const { recorder } = this.#context;
     const config = this.#config;
     const outcome = readOutcome();
     if (config && outcome?.revision === config.revision && outcome.state !== this.#outcome?.state) {
@@ -195,7 +190,7 @@ export class IngressManager {
 
   /** Tells what is wrong with each Ingress. */
   #report(): void {
-    const { recorder, nodeName } = this.#deps;
+    const { recorder, node } = this.#context;
     const ofServer = this.#findServerProblem();
     this.#isReached = ofServer === undefined;
     for (const { object } of this.#ingresses) {
@@ -206,7 +201,7 @@ export class IngressManager {
       if (problems.length === 0) this.#log.resolve(key, `Ingress "${fullName}" is served`);
       else if (this.#log.isNew(key, JSON.stringify(problems))) {
         const { name = "", namespace = "default" } = metadata;
-        const uid = metadata.uid ?? objectUid(nodeName, "Ingress", namespace, name);
+        const uid = metadata.uid ?? objectUid(node.name, "Ingress", namespace, name);
         const target = { kind: "Ingress", apiVersion: "networking.k8s.io/v1", name, namespace, uid };
         for (const problem of problems) recorder.record(target, { type: "Warning", ...problem });
       }

@@ -83,7 +83,7 @@ function reconcileDaemonSet(draft: Draft, spec: DaemonSet["spec"]): void {
   const live = draft.livePods().sort((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt));
   const newest = live.find(({ revision }) => revision === update.hash);
   const others = live.filter((pod) => pod !== newest);
-  if (!matchesNode(spec.template as Pod, draft.world.nodeName, draft.world.nodeLabels)) {
+  if (!matchesNode(spec.template as Pod, draft.world.node.name, draft.world.node.labels)) {
     for (const pod of live) draft.deletePod(pod);
   } else if (live.length === 0) {
     // The pod before it must be gone: there is one daemon on a node.

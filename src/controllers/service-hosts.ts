@@ -10,7 +10,7 @@ import { serviceName } from "../plan/service-addresses.ts";
 import { hostNameIn, ipsOf, ServicePods } from "../plan/service-endpoints.ts";
 
 /** Writes the hosts file of a running pod again, with the lines of {@link ServiceHosts.aliasesFor}. */
-export type RewriteHosts = (pod: Pod, podIps: readonly string[]) => void;
+type RewriteHosts = (pod: Pod, podIps: readonly string[]) => void;
 
 /**
  * Names of Services in the hosts files of pods. The files stay when this process ends, and change in place: neither a
@@ -22,11 +22,17 @@ export class ServiceHosts {
   #targets: readonly ServiceTarget[] | undefined;
   #namesIn: (namespace: string) => readonly HostAlias[] = () => [];
   readonly #written = new Map<PodUID, string>();
+  #rewrite: RewriteHosts = () => {};
 
   /** @param clusterDomain `--cluster-domain`; "" means cluster.local */
   constructor(clusterDomain: string, externalNames: ExternalNames) {
     this.#clusterDomain = clusterDomain;
     this.#externalNames = externalNames;
+  }
+
+  /** Calls back for each running pod whose hosts file lacks a line, or has one too many. */
+  onStale(rewrite: RewriteHosts): void {
+    this.#rewrite = rewrite;
   }
 
   /** Calls back when {@link update} would find other addresses. */
@@ -59,7 +65,6 @@ export class ServiceHosts {
   update(
     services: readonly Service[],
     pods: readonly Pod[],
-    rewrite: RewriteHosts,
     clusterIps: Readonly<Record<string, readonly string[]>> = {},
     behind = new ServicePods(pods),
   ): void {
@@ -83,7 +88,7 @@ export class ServiceHosts {
     for (const pod of pods) {
       const podIps = ipsOf(pod);
       if (pod.status?.phase !== "Running" || podIps.length === 0) continue;
-      if (this.#written.get(pod.metadata.uid ?? "") !== textOf(this.#linesFor(pod))) rewrite(pod, podIps);
+      if (this.#written.get(pod.metadata.uid ?? "") !== textOf(this.#linesFor(pod))) this.#rewrite(pod, podIps);
     }
   }
 

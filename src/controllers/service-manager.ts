@@ -3,9 +3,7 @@ import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { WorkloadObject } from "../base/model/desired-object.ts";
-import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
-import type { EventRecorder } from "../base/model/pod-event.ts";
 import { canonicalIp, familyOf, type IpFamily, type IpRange, rangeOfAddress } from "../base/text/ip-range.ts";
 import type { DnsRecords } from "../plan/dns-records.ts";
 import { computeHostPorts, nodePortOf } from "../plan/pod-network.ts";
@@ -33,9 +31,10 @@ import { assignService, familyFields, numbersOf, type ServiceAssignment } from "
 import { endpointsOf, type ServiceBackend, ServicePods } from "../plan/service-endpoints.ts";
 import { computeServiceEnvironment } from "../plan/service-environment.ts";
 import type { RuledService } from "../plan/service-rules.ts";
+import type { ControllerContext } from "./controller.ts";
 import { DNS_SERVICE } from "./dns-server.ts";
 import { toEndpointObjects } from "./endpoint-objects.ts";
-import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
+import type { ServiceHosts } from "./service-hosts.ts";
 import { objectUid } from "./workload-records.ts";
 
 /** Sends the connections of Services to pods: rules in the kernel, or a recorder in tests. */
@@ -56,6 +55,7 @@ export interface ServiceProxy {
 }
 
 interface ServiceManagerDeps {
+  context: ControllerContext;
   hosts: ServiceHosts;
   /** Absent: names lead to the pods themselves, and nothing has an address. */
   proxy?: ServiceProxy | undefined;
@@ -64,17 +64,8 @@ interface ServiceManagerDeps {
   file: Persisted<StoredServiceAddresses>;
   /** `--service-cluster-ip-range`: one, or one of each family; "" for the first free one of a list. */
   range: string;
-  nodeName: string;
-  /** As {@link allocateServices} takes it. */
-  seed: string;
-  /** Address of the machine, under which Services of type LoadBalancer are reached. */
-  nodeIp: string;
-  logger: Logger;
-  recorder: EventRecorder;
   /** The program that has a port of the machine; undefined for a free one. */
   portHolder: (protocol: string, port: number) => string | undefined;
-  /** Creation of the Endpoints of Services that do not say when they were created. */
-  startedAt: string;
 }
 
 const NONE: ServiceAddresses = { range: "", clusterIps: {}, ports: {}, nodePorts: {} };
@@ -84,6 +75,7 @@ const AFFINITY_SECONDS = 10_800;
 /** Addresses, rules and names of Services. */
 export class ServiceManager {
   readonly #deps: ServiceManagerDeps;
+  readonly #context: ControllerContext;
   readonly #log: ChangeLogger;
   #addresses: ServiceAddresses;
   /** Those of the addresses. */
@@ -106,7 +98,8 @@ export class ServiceManager {
 
   constructor(deps: ServiceManagerDeps) {
     this.#deps = deps;
-    this.#log = new ChangeLogger(deps.logger);
+    this.#context = deps.context;
+    this.#log = new ChangeLogger(deps.context.logger);
     const stored = deps.proxy && deps.file.read();
     this.#addresses = stored ? fromStored(stored) : NONE;
     this.#ranges = parseRanges(deps.range || this.#addresses.range);
@@ -181,7 +174,7 @@ export class ServiceManager {
 
   /** The Endpoints and EndpointSlices of all Services. */
   derivedObjects(): WorkloadObject[] {
-    const { nodeName, startedAt } = this.#deps;
+    const { name: nodeName, startedAt } = this.#context.node;
     if (this.#shown) return this.#shown;
     const pods = this.#behind;
     this.#shown = this.#endpoints
@@ -214,7 +207,6 @@ export class ServiceManager {
   update(
     submitted: readonly Service[],
     pods: readonly Pod[],
-    rewrite: RewriteHosts,
     endpoints: readonly (Endpoints | EndpointSlice)[] = [],
   ): void {
     const { proxy, hosts } = this.#deps;
@@ -223,7 +215,7 @@ export class ServiceManager {
     this.#pods = pods;
     this.#behind = new ServicePods(pods, endpoints);
     this.#shown = undefined;
-    if (!proxy) return hosts.update(services, pods, rewrite, {}, this.#behind);
+    if (!proxy) return hosts.update(services, pods, {}, this.#behind);
     if (submitted !== this.#allocatedFor) {
       this.#allocate(services, pods, proxy);
       this.#allocatedFor = services.some(isPublished) ? undefined : submitted;
@@ -236,7 +228,7 @@ export class ServiceManager {
     }
     this.#shownProblem = proxy.problem;
     const clusterIps = proxy.problem === undefined ? this.#addresses.clusterIps : {};
-    hosts.update(services, pods, rewrite, clusterIps, this.#behind);
+    hosts.update(services, pods, clusterIps, this.#behind);
   }
 
   /** With that of the DNS server, unless a manifest has one of this name. */
@@ -275,17 +267,17 @@ export class ServiceManager {
    * @param others all other Services of the node
    */
   assign(service: Service, others: readonly Service[]): ServiceAssignment {
-    const { proxy, seed } = this.#deps;
+    const { proxy } = this.#deps;
     if (!proxy) return { spec: { ...service.spec, ...this.specOf(service) }, problems: [] };
     const known = { ...this.#addresses, range: this.#rangeFor([service], proxy) };
     const holderOf = this.#holderIn(this.#pods, proxy);
-    return assignService(service, numbersOf(this.#withOwn(others), known), holderOf, seed);
+    return assignService(service, numbersOf(this.#withOwn(others), known), holderOf, this.#context.node.rootHash);
   }
 
   /** @returns undefined where Services have no addresses */
   statusOf(service: Service): object | undefined {
-    const { proxy, nodeIp } = this.#deps;
-    if (!proxy) return undefined;
+    const { node } = this.#context;
+    if (!this.hasAddresses) return undefined;
     const name = serviceName(service);
     const problem = this.#problems.get(name);
     const isPublished = service.spec.type === "LoadBalancer" && Object.values(this.#addresses.ports).includes(name);
@@ -301,7 +293,7 @@ export class ServiceManager {
           },
         ],
       }),
-      loadBalancer: isPublished ? { ingress: [{ ip: nodeIp, ipMode: "VIP" }] } : {},
+      loadBalancer: isPublished ? { ingress: [{ ip: node.ip, ipMode: "VIP" }] } : {},
     };
   }
 
@@ -325,7 +317,7 @@ export class ServiceManager {
 
   #allocateFrom(services: readonly Service[], proxy: ServiceProxy, holderOf: PortHolder): ServiceAllocation {
     const known = { ...this.#addresses, range: this.#rangeFor(services, proxy) };
-    return allocateServices(services, known, holderOf, this.#deps.seed);
+    return allocateServices(services, known, holderOf, this.#context.node.rootHash);
   }
 
   #rangeFor(services: readonly Service[], proxy: ServiceProxy): string {
@@ -354,12 +346,12 @@ export class ServiceManager {
   }
 
   #reportProblems(services: readonly Service[]): void {
-    const { recorder, nodeName } = this.#deps;
+    const { recorder, node } = this.#context;
     for (const service of services) {
       const {
         name = "",
         namespace = "default",
-        uid = objectUid(nodeName, "Service", namespace, name),
+        uid = objectUid(node.name, "Service", namespace, name),
       } = service.metadata;
       const key = `service ${namespace}/${name}`;
       const problem = this.#problems.get(serviceName(service));

@@ -38,7 +38,7 @@ class StatefulRollout {
 
   /** Those that fit on the node, and those that have a pod already. */
   get #ordinals(): number[] {
-    const fitting = Math.min(this.#spec.replicas, this.#draft.world.maxPods);
+    const fitting = Math.min(this.#spec.replicas, this.#draft.world.node.maxPods);
     const made = this.#draft.record.pods
       .map(({ ordinal = -1 }) => ordinal)
       .filter((ordinal) => this.#isWanted(ordinal));

@@ -1,13 +1,11 @@
-import type { Clock } from "../base/model/clock.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
-import type { DesiredPod, DesiredState, PodDeletion } from "../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState, DesiredStateStage, PodDeletion } from "../base/model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../base/model/identity.ts";
-import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
-import type { EventRecorder } from "../base/model/pod-event.ts";
 import { adoptReplicaSets, claimPods, isWanted, selectsLabels, sortReplicaSets, wantedWorkloads } from "./adoption.ts";
 import { ClaimBinder, replacedClaims, resolveClaims } from "./claims.ts";
 import {
+  type ControllerContext,
   type ControllerWorld,
   type ObservedPods,
   PodObserver,
@@ -18,7 +16,6 @@ import { toChildJob } from "./cron-job.ts";
 import type { IngressManager } from "./ingress-manager.ts";
 import { type PreparedState, prepareState } from "./prepare-state.ts";
 import { reconcileWorkload, toDesiredPod } from "./reconcile-workload.ts";
-import type { RewriteHosts } from "./service-hosts.ts";
 import type { ServiceManager } from "./service-manager.ts";
 import { WorkloadReader } from "./workload-reader.ts";
 import {
@@ -32,22 +29,14 @@ import {
 } from "./workload-records.ts";
 
 interface WorkloadManagerDeps {
-  clock: Clock;
-  logger: Logger;
-  recorder: EventRecorder & { objectGone(uid: string): void };
-  nodeName: string;
-  nodeLabels: Readonly<Record<string, string>>;
-  maxPods: number;
-  /** Labels that templates ask for count as in a cluster. */
-  comparesAllLabels?: boolean;
+  context: ControllerContext;
   file: Persisted<WorkloadState>;
   kubelet: ObservedPods;
   services: ServiceManager;
   /** Absent: Ingresses have no effect. */
   ingresses?: IngressManager | undefined;
-  rewriteHosts: RewriteHosts;
   /** Gets every new state: that of the sources, with the pods of the workloads in it. */
-  publish: (state: DesiredState, isComplete: boolean) => void;
+  next: DesiredStateStage;
 }
 
 /** Changes of many pods within this time are handled together. */
@@ -63,6 +52,7 @@ export class WorkloadManager {
   /** For the API. */
   readonly reader: WorkloadReader;
   readonly #deps: WorkloadManagerDeps;
+  readonly #context: ControllerContext;
   /** Jobs of CronJobs as objects, with the CronJob that they were made for. */
   readonly #children = new WeakMap<ChildJobRecord, { cronJob: DesiredWorkload; job: DesiredObjectOf<"Job"> }>();
   readonly #records: WorkloadRecords;
@@ -88,12 +78,14 @@ export class WorkloadManager {
 
   constructor(deps: WorkloadManagerDeps) {
     this.#deps = deps;
-    this.#observer = new PodObserver(deps.kubelet, deps.clock);
+    this.#context = deps.context;
+    const { clock, node } = deps.context;
+    this.#observer = new PodObserver(deps.kubelet, clock);
     this.#records = new WorkloadRecords(deps.file);
     this.#claims = new ClaimBinder(this.#records);
-    this.#pods = new WorkloadPods(deps.nodeName, this.#records, this.#claims, this.#observer);
+    this.#pods = new WorkloadPods(node.name, this.#records, this.#claims, this.#observer);
     this.reader = new WorkloadReader({
-      nodeName: deps.nodeName,
+      nodeName: node.name,
       records: this.#records,
       observer: this.#observer,
       claims: this.#claims,
@@ -112,11 +104,11 @@ export class WorkloadManager {
     this.#state = state;
     this.#isComplete = isComplete;
     this.#observer.isRead = isRead;
-    const { nodeName, nodeLabels, comparesAllLabels = false, services } = this.#deps;
-    const node = comparesAllLabels ? undefined : { name: nodeName, labels: nodeLabels };
-    this.#prepared = prepareState(state, node, !services.hasAddresses);
+    const { services } = this.#deps;
+    const { node, logger } = this.#context;
+    this.#prepared = prepareState(state, node.comparesAllLabels ? undefined : node, !services.hasAddresses);
     const { warnings } = this.#prepared;
-    for (const warning of warnings) if (!this.#warned.has(warning)) this.#deps.logger.warn(warning);
+    for (const warning of warnings) if (!this.#warned.has(warning)) logger.warn(warning);
     this.#warned = new Set(warnings);
     const known = new Set(this.#prepared.workloads.map(({ object }) => object.metadata.uid));
     // The API has released it. If it is stored again, the Deployment is about to be deleted.
@@ -216,7 +208,7 @@ export class WorkloadManager {
   }
 
   #requestSync(): void {
-    this.#cancelDebounce ??= this.#deps.clock.schedule(DEBOUNCE_MS, () => {
+    this.#cancelDebounce ??= this.#context.clock.schedule(DEBOUNCE_MS, () => {
       this.#cancelDebounce = undefined;
       this.#sync(false);
     });
@@ -224,7 +216,7 @@ export class WorkloadManager {
 
   #sync(isNewState: boolean): void {
     if (this.#isStopped) return;
-    const { kubelet, services, rewriteHosts } = this.#deps;
+    const { kubelet, services, next } = this.#deps;
     if (isNewState) this.#published = undefined;
     const wasSettled = this.isSettled;
     const pods = kubelet.pods();
@@ -246,10 +238,10 @@ export class WorkloadManager {
     const state = this.#pods.merge(this.#state, this.#prepared, isNewState || this.#hasFreedSlot);
     if (state) {
       this.#published = state.pods;
-      this.#deps.publish(state, this.#isComplete);
+      next.setDesired(state, this.#isComplete);
     }
     this.#hasFreedSlot = false;
-    if (wasSettled) services.update(this.#prepared.services, pods, rewriteHosts, this.#prepared.endpoints);
+    if (wasSettled) services.update(this.#prepared.services, pods, this.#prepared.endpoints);
     else if (this.isSettled && this.#prepared.services.length > 0) this.#requestSync();
     for (const listener of this.#listeners) listener();
   }
@@ -267,8 +259,8 @@ export class WorkloadManager {
   }
 
   #world(pod: ControllerWorld["pod"]): ControllerWorld {
-    const { clock, nodeName, nodeLabels, maxPods } = this.#deps;
-    return { nodeName, nodeLabels, maxPods, now: clock.now(), nowMs: clock.monotonicMs(), pod };
+    const { clock, node } = this.#context;
+    return { node, now: clock.now(), nowMs: clock.monotonicMs(), pod };
   }
 
   /** The Jobs of a CronJob. What changes with them may let it start, or forget, another one. */
@@ -315,7 +307,7 @@ export class WorkloadManager {
     );
     for (const { uid, revisions } of deleted) {
       for (const gone of new Set([uid, ...Object.values(revisions).map((it) => it.uid)])) {
-        this.#deps.recorder.objectGone(gone);
+        this.#context.recorder.objectGone(gone);
       }
     }
     return isChanged;
@@ -366,7 +358,10 @@ export class WorkloadManager {
     const { name = "", namespace = "default" } = object.metadata;
     const { replicaSet, ...rest } = event;
     const own = { kind, apiVersion: apiVersionOf(kind), name, uid };
-    this.#deps.recorder.record({ ...own, namespace, ...(replicaSet && { kind: "ReplicaSet", ...replicaSet }) }, rest);
+    this.#context.recorder.record(
+      { ...own, namespace, ...(replicaSet && { kind: "ReplicaSet", ...replicaSet }) },
+      rest,
+    );
   }
 
   #setTimer(): void {
@@ -376,7 +371,7 @@ export class WorkloadManager {
     const longestMs = entries.some(({ wall }) => wall) ? CLOCK_CHECK_MS : Number.POSITIVE_INFINITY;
     const sleepMs = Math.min(longestMs, ...entries.map((entry) => this.#leftMs(entry)));
     if (!Number.isFinite(sleepMs)) return;
-    this.#cancelTimer = this.#deps.clock.schedule(sleepMs, () => {
+    this.#cancelTimer = this.#context.clock.schedule(sleepMs, () => {
       if (this.#records.entries().some((entry) => this.#leftMs(entry) <= 0)) this.#sync(false);
       else this.#setTimer();
     });
@@ -384,7 +379,7 @@ export class WorkloadManager {
 
   /** How much longer a decision holds unless the clock is set; 0 or less: no longer. */
   #leftMs({ wakeAtMs, wall }: Entry): number {
-    const { clock } = this.#deps;
+    const { clock } = this.#context;
     const leftMs = wakeAtMs - clock.monotonicMs();
     if (!wall) return leftMs;
     const wallMs = clock.now().getTime();

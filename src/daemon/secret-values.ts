@@ -9,7 +9,7 @@ import type { Secret } from "../base/api/secret.ts";
 import { TaskTimeoutError } from "../base/concurrency/worker-pool.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { DesiredState } from "../base/model/desired-pod.ts";
+import type { DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { PathWatch } from "../sources/path-watch.ts";
 
@@ -28,7 +28,7 @@ interface SecretValuesDeps {
   /** Contents of a regular file; rejects at a deadline. @throws UnreadableFileError for one that is larger */
   readBytes: (path: string, maxBytes: number) => Promise<Uint8Array>;
   /** The state, its Secrets complete but for those of `unreadSecrets`. */
-  publish: (state: DesiredState, isComplete: boolean) => void;
+  next: DesiredStateStage;
 }
 
 /** A key of a Secret whose value is in a file. */
@@ -81,7 +81,7 @@ export class SecretValues {
     for (const path of this.#values.keys()) if (!paths.has(path)) this.#values.delete(path);
     if (wanted.length === 0) {
       this.stop();
-      this.#deps.publish(state, isComplete);
+      this.#deps.next.setDesired(state, isComplete);
       return;
     }
     const round = ++this.#round;
@@ -130,7 +130,7 @@ export class SecretValues {
       if (typeof value === "string") secrets.set(fullName, { ...secret, data: { ...secret.data, [key]: value } });
       else unreadSecrets.add(fullName);
     }
-    this.#deps.publish({ ...state, secrets, ...(unreadSecrets.size > 0 && { unreadSecrets }) }, isComplete);
+    this.#deps.next.setDesired({ ...state, secrets, ...(unreadSecrets.size > 0 && { unreadSecrets }) }, isComplete);
   }
 
   #pathOf({ kind, name }: SecretValueSource): string | undefined {

@@ -1,4 +1,4 @@
-import type { DesiredState } from "../base/model/desired-pod.ts";
+import type { DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
 import { type EventRecorder, type EventTarget, nodeTarget, type PodEvent } from "../base/model/pod-event.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
 import { missingClusterDns } from "../plan/pod-dns.ts";
@@ -50,8 +50,12 @@ interface ManifestEventsDeps {
   recorder: EventRecorder;
   nodeName: string;
   clusterDns: () => readonly string[];
+  refused: () => readonly RefusedManifest[];
+  /** Gets every state. */
+  next: DesiredStateStage;
 }
 
+/** Records events about the manifests of each state. */
 export class ManifestEvents {
   readonly #deps: ManifestEventsDeps;
   #known = new Set<string>();
@@ -60,14 +64,15 @@ export class ManifestEvents {
     this.#deps = deps;
   }
 
-  observe(state: DesiredState, refused: readonly RefusedManifest[]): void {
-    const { recorder, nodeName, clusterDns } = this.#deps;
+  setDesired(state: DesiredState, isComplete: boolean): void {
+    const { recorder, nodeName, clusterDns, refused, next } = this.#deps;
     const known = new Set<string>();
-    for (const { target, event } of manifestFacts(state, refused, nodeName, clusterDns())) {
+    for (const { target, event } of manifestFacts(state, refused(), nodeName, clusterDns())) {
       const key = `${target.uid}\0${event.reason}\0${event.message}`;
       known.add(key);
       if (!this.#known.has(key)) recorder.record(target, event);
     }
     this.#known = known;
+    next.setDesired(state, isComplete);
   }
 }

@@ -9,11 +9,9 @@ import { aPod } from "../support/builders.ts";
 import { manifest, podTemplate, readObjects } from "./workload-world.ts";
 
 const WORLD: ControllerWorld = {
-  nodeName: "node1",
+  node: { name: "node1", labels: {}, maxPods: 110 },
   now: new Date("2026-01-01T00:00:00Z"),
   nowMs: 0,
-  nodeLabels: {},
-  maxPods: 110,
   pod: () => ({ phase: "Running", isReady: true, readyForMs: 0, isGone: false }),
 };
 

@@ -7,7 +7,7 @@ import { bindClaims, computeClaimBytes, resolveClaims, usesClaim } from "../../s
 import { WorkloadManager } from "../../src/controllers/workload-manager.ts";
 import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { type KeptState, managerDeps, manifest, podTemplate, readObjects } from "./workload-world.ts";
+import { aContext, type KeptState, managerDeps, manifest, podTemplate, readObjects } from "./workload-world.ts";
 
 const volumeText = (name: string, storage = "5Gi", spec: object = {}) =>
   manifest(
@@ -155,9 +155,9 @@ const deploymentWith = (claimName: string) =>
 function aManager(kept: KeptState = { state: undefined }) {
   const published: DesiredState[] = [];
   const manager = new WorkloadManager({
-    ...managerDeps(new FakeClock(), kept),
+    ...managerDeps(aContext(new FakeClock()), kept),
     kubelet: { pods: () => [], isGone: () => true, isObserved: () => false, onChange: () => () => {} },
-    publish: (state) => void published.push(state),
+    next: { setDesired: (state) => void published.push(state) },
   });
   return {
     manager,

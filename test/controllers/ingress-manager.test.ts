@@ -12,8 +12,7 @@ import {
 } from "../../src/controllers/ingress-pod.ts";
 import { readManifestValue } from "../../src/manifest/read-manifest.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { RecordingLogger } from "../support/recording-logger.ts";
-import { manifest, readObjects } from "./workload-world.ts";
+import { aContext, manifest, readObjects } from "./workload-world.ts";
 
 const PORTS = { http: 80, https: 443 };
 const [SERVER] = readManifestValue(ingressPodManifest("nginx", PORTS), {
@@ -61,13 +60,9 @@ function aManager() {
     listeners: 0,
   };
   const manager = new IngressManager({
-    clock,
-    logger: new RecordingLogger(),
-    recorder: {
+    context: aContext(clock, {
       record: ({ kind = "Pod", name }, { reason, message }) => void events.push(`${kind} ${name} ${reason} ${message}`),
-    },
-    nodeName: "node1",
-    nodeIp: "192.0.2.1",
+    }),
     ports: PORTS,
     pod: SERVER,
     kubelet: {
@@ -83,7 +78,7 @@ function aManager() {
     services: { holderOfPort: () => world.holder },
     isSettled: () => world.isSettled,
     readOutcome: () => world.outcome,
-    publish: (state, isComplete) => void published.push([state, isComplete]),
+    next: { setDesired: (state, isComplete) => void published.push([state, isComplete]) },
   });
   const config = () => {
     const secret = published.at(-1)![0].secrets.get("kube-system/ingress.kubelet-ts.io");

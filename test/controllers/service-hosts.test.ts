@@ -26,7 +26,7 @@ function nameServer(addresses: Record<string, string[]> = {}, otherwise?: Promis
 /** Lines that the hosts file of a client gets. */
 function linesFor(client: Pod, services: Service[], pods: Pod[]): string[] {
   const { hosts } = nameServer();
-  hosts.update(services, pods, () => {});
+  hosts.update(services, pods);
   return hosts.aliasesFor(client).map(({ ip, hostnames }) => `${ip} ${hostnames!.join(" ")}`);
 }
 
@@ -88,7 +88,7 @@ describe("of type ExternalName", () => {
 
   test("has the addresses of its name, looked up again every minute", async () => {
     const { hosts, clock, addresses, asked } = nameServer({ "db.example.com": ["192.0.2.2", "192.0.2.1"] });
-    const update = () => hosts.update([external("db.example.com.")], [client], () => {});
+    const update = () => hosts.update([external("db.example.com.")], [client]);
     let changes = 0;
     hosts.onChange(() => {
       changes++;
@@ -104,14 +104,14 @@ describe("of type ExternalName", () => {
     await clock.advance(1000);
     expect(lines(hosts)).toEqual([`192.0.2.7 ${NAMES}`]);
     expect({ changes, asked: asked.length }).toEqual({ changes: 2, asked: 2 });
-    hosts.update([], [client], () => {});
+    hosts.update([], [client]);
     await clock.advance(600_000);
     expect(asked).toHaveLength(2);
   });
 
   test("keeps its last addresses while no name server answers, and is asked for sooner", async () => {
     const { hosts, clock, addresses, asked, logger } = nameServer({ "db.example.com": ["192.0.2.1"] });
-    const update = () => hosts.update([external("db.example.com")], [client], () => {});
+    const update = () => hosts.update([external("db.example.com")], [client]);
     hosts.onChange(update);
     update();
     await clock.advance(0);
@@ -128,7 +128,7 @@ describe("of type ExternalName", () => {
   test("holds up the other names until its first answer, at most five seconds", async () => {
     const { hosts, clock, asked } = nameServer({}, new Promise(() => {}));
     const update = () =>
-      hosts.update([service(), external("slow.example.com", "slow")], [aServicePod("a", "10.0.0.1"), client], () => {});
+      hosts.update([service(), external("slow.example.com", "slow")], [aServicePod("a", "10.0.0.1"), client]);
     hosts.onChange(update);
     update();
     await clock.advance(4000);
@@ -146,11 +146,7 @@ describe("of type ExternalName", () => {
   ])("that leads to %s", (_, name) => {
     const { hosts, asked } = nameServer();
     const shop = service({}, { namespace: "shop" });
-    hosts.update(
-      [shop, external(name, "alias")],
-      [aServicePod("a", "10.0.0.1", { namespace: "shop" }), client],
-      () => {},
-    );
+    hosts.update([shop, external(name, "alias")], [aServicePod("a", "10.0.0.1", { namespace: "shop" }), client]);
     const found = lines(hosts).join().includes("alias.default.svc");
     expect({ found, asked }).toEqual({ found: name.startsWith("db"), asked: [] });
   });
@@ -159,20 +155,20 @@ describe("of type ExternalName", () => {
 test("only the files that change are written again", () => {
   const { hosts } = nameServer();
   const written: string[] = [];
-  const rewrite = (to: Pod) => {
+  hosts.onStale((to) => {
     hosts.aliasesFor(to);
     written.push(to.metadata.name!);
-  };
+  });
   const outside = aServicePod("outside", "10.0.0.8", { labels: {}, spec: { dnsPolicy: "None" } });
   hosts.aliasesFor(outside);
   const pods = [aServicePod("a", "10.0.0.1"), client, outside];
-  hosts.update([service()], pods, rewrite);
+  hosts.update([service()], pods);
   expect(written).toEqual(["a", "client"]);
-  hosts.update([service()], pods, rewrite);
+  hosts.update([service()], pods);
   expect(written).toHaveLength(2);
-  hosts.update([service()], [aServicePod("a", "10.0.0.7"), client, outside], rewrite);
+  hosts.update([service()], [aServicePod("a", "10.0.0.7"), client, outside]);
   expect(written.slice(2)).toEqual(["a", "client"]);
-  hosts.update([], [client], rewrite);
+  hosts.update([], [client]);
   expect(written.slice(4)).toEqual(["client"]);
 });
 

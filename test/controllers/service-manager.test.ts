@@ -8,7 +8,7 @@ import type { StoredServiceAddresses } from "../../src/plan/service-addresses.ts
 import type { RuledService } from "../../src/plan/service-rules.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
-import { aService, aServicePod } from "./workload-world.ts";
+import { aContext, aService, aServicePod } from "./workload-world.ts";
 
 /** @param kept survives the manager, as its file does */
 function aManager(kept: { addresses?: StoredServiceAddresses } = {}, networks = ["172.17.0.1/16"], range = "") {
@@ -32,6 +32,11 @@ function aManager(kept: { addresses?: StoredServiceAddresses } = {}, networks = 
   };
   const hosts = new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] }));
   const manager = new ServiceManager({
+    context: aContext(
+      clock,
+      { record: ({ kind, name }, { reason, message }) => void events.push(`${kind} ${name} ${reason} ${message}`) },
+      logger,
+    ),
     hosts,
     proxy,
     file: {
@@ -41,17 +46,9 @@ function aManager(kept: { addresses?: StoredServiceAddresses } = {}, networks = 
       },
     },
     range,
-    nodeName: "node1",
-    seed: "",
-    nodeIp: "192.0.2.1",
-    logger,
-    recorder: {
-      record: ({ kind, name }, { reason, message }) => void events.push(`${kind} ${name} ${reason} ${message}`),
-    },
     portHolder: (_, port) => holders.get(port),
-    startedAt: "2026-01-02T03:04:05Z",
   });
-  const update = (services: Service[], pods: Pod[]) => manager.update(services, pods, () => {});
+  const update = (services: Service[], pods: Pod[]) => manager.update(services, pods);
   const namesOf = () => hosts.aliasesFor(client).map(({ ip, hostnames }) => `${ip} ${hostnames![0]}`);
   return { manager, proxy, applied, events, holders, logger, kept, update, namesOf };
 }

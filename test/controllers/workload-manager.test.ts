@@ -3,9 +3,11 @@ import type { CronJob, Job } from "../../src/base/api/job.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import type { EventTarget, PodEvent } from "../../src/base/model/pod-event.ts";
+import { ExternalNames, ServiceHosts } from "../../src/controllers/service-hosts.ts";
 import { WorkloadManager } from "../../src/controllers/workload-manager.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { type KeptState, managerDeps, manifest, podTemplate, readObjects } from "./workload-world.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { aContext, type KeptState, managerDeps, manifest, podTemplate, readObjects } from "./workload-world.ts";
 
 const deployment = (name: string, image = "busybox:1") =>
   manifest("Deployment", { name }, { selector: { matchLabels: { app: "web" } }, template: podTemplate(image) });
@@ -59,9 +61,13 @@ function aManager(kept: KeptState = { state: undefined }) {
         conditions: [{ type: "Ready", status: "True" }],
       },
     }));
+  const hosts = new ServiceHosts(
+    "",
+    new ExternalNames({ clock, logger: new RecordingLogger(), lookUp: async () => [] }),
+  );
+  hosts.onStale(({ metadata }) => void world.rewritten.push(metadata.name ?? ""));
   world.manager = new WorkloadManager({
-    ...managerDeps(clock, kept),
-    recorder: world,
+    ...managerDeps(aContext(clock, world), kept, hosts),
     kubelet: {
       pods: running,
       isGone: (uid) => !running().some(({ metadata }) => metadata.uid === uid),
@@ -71,8 +77,7 @@ function aManager(kept: KeptState = { state: undefined }) {
         return () => listeners.delete(listener);
       },
     },
-    rewriteHosts: ({ metadata }) => void world.rewritten.push(metadata.name ?? ""),
-    publish: (state) => void world.published.push(state),
+    next: { setDesired: (state) => void world.published.push(state) },
   });
   return world;
 }

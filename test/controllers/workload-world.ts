@@ -2,8 +2,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { Service } from "../../src/base/api/service.ts";
+import type { Clock } from "../../src/base/model/clock.ts";
 import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/base/model/desired-object.ts";
-import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/controllers/controller.ts";
+import type { Logger } from "../../src/base/model/logger.ts";
+import type { EventRecorder } from "../../src/base/model/pod-event.ts";
+import type { ControllerContext, ControllerWorld, PodFacts, WorkloadEvent } from "../../src/controllers/controller.ts";
 import { reconcileWorkload } from "../../src/controllers/reconcile-workload.ts";
 import { ExternalNames, ServiceHosts } from "../../src/controllers/service-hosts.ts";
 import { ServiceManager } from "../../src/controllers/service-manager.ts";
@@ -76,16 +79,31 @@ export interface KeptState {
   state: WorkloadState | undefined;
 }
 
-/** Dependencies of a WorkloadManager of node1, without the kubelet and `publish`. */
-export function managerDeps(clock: FakeClock, kept: KeptState) {
-  const logger = new RecordingLogger();
-  return {
-    clock,
-    logger,
-    recorder: { record() {}, objectGone() {} },
-    nodeName: "node1",
-    nodeLabels: {},
+/** The context of controllers of node1. */
+export const aContext = (
+  clock: Clock,
+  recorder: EventRecorder = { record() {} },
+  logger: Logger = new RecordingLogger(),
+): ControllerContext => ({
+  clock,
+  logger,
+  recorder: Object.assign(recorder, { objectGone() {} }),
+  node: {
+    name: "node1",
+    ip: "192.0.2.1",
+    labels: {},
     maxPods: 110,
+    comparesAllLabels: false,
+    rootHash: "",
+    startedAt: "2026-01-02T03:04:05Z",
+  },
+});
+
+/** Dependencies of a WorkloadManager of node1, without the kubelet and the next stage. */
+export function managerDeps(context: ControllerContext, kept: KeptState, hosts?: ServiceHosts) {
+  const { clock, logger } = context;
+  return {
+    context,
     file: {
       read: () => kept.state,
       write: (state: WorkloadState) => {
@@ -93,18 +111,12 @@ export function managerDeps(clock: FakeClock, kept: KeptState) {
       },
     },
     services: new ServiceManager({
-      hosts: new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] })),
+      context,
+      hosts: hosts ?? new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] })),
       file: { read: () => undefined, write() {} },
       range: "",
-      nodeName: "node1",
-      seed: "",
-      nodeIp: "192.0.2.1",
-      logger,
-      recorder: { record() {} },
       portHolder: () => undefined,
-      startedAt: "2026-01-02T03:04:05Z",
     }),
-    rewriteHosts() {},
   };
 }
 
@@ -142,9 +154,7 @@ export class WorkloadWorld {
 
   reconcile(): void {
     const world: ControllerWorld = {
-      nodeName: "node1",
-      nodeLabels: { "kubernetes.io/os": "linux" },
-      maxPods: 110,
+      node: { name: "node1", labels: { "kubernetes.io/os": "linux" }, maxPods: 110 },
       now: this.clock.now(),
       nowMs: this.clock.monotonicMs(),
       pod: (uid) => {

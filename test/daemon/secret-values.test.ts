@@ -30,7 +30,7 @@ function setUp(files: Record<string, string | Error>) {
       if (typeof found !== "string") throw found;
       return Buffer.from(found);
     },
-    publish: (state) => published.push(state),
+    next: { setDesired: (state) => void published.push(state) },
   });
   return { clock, published, values, files };
 }
@@ -118,7 +118,7 @@ test("a file that is written between the first read and its watch is not missed"
       writeFileSync(file, "late");
       throw MISSING;
     },
-    publish: (state) => readKey(state, "password") !== "" && resolve(readKey(state, "password")),
+    next: { setDesired: (state) => readKey(state, "password") !== "" && resolve(readKey(state, "password")) },
   });
   values.setDesired(secretWith(`password=file:${file}`), true);
   expect(await promise).toBe("late");

@@ -56,11 +56,23 @@ describe("facts about manifests", () => {
 test("an event is recorded when a fact becomes true, and again when it comes back", () => {
   const recorded: [EventTarget, PodEvent][] = [];
   const recorder = { record: (target: EventTarget, event: PodEvent) => void recorded.push([target, event]) };
-  const events = new ManifestEvents({ recorder, nodeName: "node1", clusterDns: () => [] });
-  events.observe(aState([]), [BAD]);
-  events.observe(aState([]), [BAD]);
+  let refused = [BAD];
+  const passed: DesiredState[] = [];
+  const events = new ManifestEvents({
+    recorder,
+    nodeName: "node1",
+    clusterDns: () => [],
+    refused: () => refused,
+    next: { setDesired: (state) => void passed.push(state) },
+  });
+  const state = aState([]);
+  events.setDesired(state, true);
+  events.setDesired(state, true);
   expect(recorded).toHaveLength(1);
-  events.observe(aState([]), []);
-  events.observe(aState([]), [BAD]);
+  refused = [];
+  events.setDesired(state, true);
+  refused = [BAD];
+  events.setDesired(state, true);
   expect(recorded).toHaveLength(2);
+  expect(passed).toEqual([state, state, state, state]);
 });

@@ -92,3 +92,9 @@ export interface DesiredState extends ObjectIndex {
   /** Deletions by UID, for pods that are not in `pods`. */
   deletions?: ReadonlyMap<PodUID, PodDeletion>;
 }
+
+/** A stage on the way from the sources to the kubelet, which is the last one: each hands what it has made of a state to the next. */
+export interface DesiredStateStage {
+  /** @param isComplete what is not in the state is removed */
+  setDesired(state: DesiredState, isComplete: boolean): void;
+}

@@ -9,7 +9,12 @@ import { lookUpName } from "../../base/host/look-up-name.ts";
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
-import { type DesiredPod, type DesiredState, NODE_SOURCE } from "../../base/model/desired-pod.ts";
+import {
+  type DesiredPod,
+  type DesiredState,
+  type DesiredStateStage,
+  NODE_SOURCE,
+} from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId, SandboxSnapshot } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
@@ -18,6 +23,8 @@ import { messageOf } from "../../base/text/error-message.ts";
 import type { IpFamily } from "../../base/text/ip-range.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
+import type { KubeletOptions } from "../../config/option-table.ts";
+import type { ControllerContext } from "../../controllers/controller.ts";
 import { DnsServer, dnsPodManifest } from "../../controllers/dns-server.ts";
 import { IngressManager } from "../../controllers/ingress-manager.ts";
 import { INGRESS_VOLUME, ingressPodManifest, OUTCOME_FILE, parseOutcome } from "../../controllers/ingress-pod.ts";
@@ -30,7 +37,7 @@ import type { PodRules } from "../../kubelet/blocked-pods.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { chainPrefix, DualStackRules, KernelRules } from "../../kubelet/kernel-rules.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
-import { ManifestEvents } from "../../kubelet/manifest-events.ts";
+import { ManifestEvents, type RefusedManifest } from "../../kubelet/manifest-events.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import { PodDirectories } from "../../kubelet/volumes/pod-directories.ts";
@@ -43,6 +50,7 @@ import { makeSigningRequest } from "../../server/certificates/certificate-proces
 import { ProbeLog } from "../../server/page/probe-log.ts";
 import { buildFeed, type ManifestReader } from "../../sources/build-sources.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
+import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import { checkForChange } from "../../sources/manifest-files.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { describeFinding } from "../../sources/source-set.ts";
@@ -71,12 +79,15 @@ export async function assembleKubelet(input: AssembleInput) {
   /** The cluster this machine is a node of; undefined without --kubeconfig. */
   const cluster = await buildCluster(context, checkpoints);
   const podManager = new PodManager();
-  const serviceManager = await buildServiceManager(context, () =>
+  const controllers = toControllerContext(context);
+  const hosts = new ServiceHosts(options.clusterDomain, new ExternalNames({ clock, logger, lookUp: lookUpName }));
+  const serviceManager = await buildServiceManager(context, controllers, hosts, () =>
     [...kubelet.workers()].flatMap(({ snapshot }) => snapshot.sandboxes.slice(0, 1)),
   );
   const { onPullProgress } = input;
   const parts = await buildPodServices(context, { podManager, cluster, serviceManager, onPullProgress });
   const { engine, volumes, networks, services, connect } = parts;
+  hosts.onStale((pod, podIps) => services.rewriteHostsFile(pod, podIps));
   /** Last answers of each probe. */
   const probeLog = new ProbeLog();
   const probes = buildProbes(context, engine, probeLog);
@@ -101,49 +112,37 @@ export async function assembleKubelet(input: AssembleInput) {
     clock,
     logger,
   });
-  /** Completes Secrets with values of files, between the workloads and the kubelet. */
+  // The stages of what is wanted, the last one first: workloads, events, DNS server, values of Secrets, Ingresses, kubelet.
+  /** undefined without a local API. */
+  const ingresses = hasLocalApi
+    ? buildIngressManager(
+        controllers,
+        { kubelet, services: serviceManager, isSettled: () => workloads.isSettled },
+        options,
+      )
+    : undefined;
   const secretValues = new SecretValues({
     clock: context.clock,
     logger,
     credentialsDir: context.environment.CREDENTIALS_DIRECTORY || undefined,
     readBytes: context.background.tasks.readBytes,
-    publish: (state, isComplete) => {
-      if (ingresses) ingresses.setDesired(state, isComplete);
-      else kubelet.setDesired(state, isComplete);
-    },
+    next: ingresses ?? kubelet,
   });
-  /** Ingresses to a server, between the Secrets with all values and the kubelet; undefined without a local API. */
-  const ingresses = hasLocalApi
-    ? buildIngressManager(context, { kubelet, services: serviceManager, isSettled: () => workloads.isSettled })
-    : undefined;
-  const dnsServer = buildDnsServer(context, serviceManager, (state, isComplete) =>
-    secretValues.setDesired(state, isComplete),
-  );
+  const dnsServer = buildDnsServer(context, serviceManager, secretValues);
   const events = new ManifestEvents({
     recorder: context.recorder,
     nodeName: context.node.name,
     clusterDns: () => [...options.clusterDns, ...(serviceManager.dnsAddress ? [serviceManager.dnsAddress] : [])],
+    refused: () => refusedManifests(feed),
+    next: dnsServer ?? secretValues,
   });
-  /** Turns workloads into pods, between the sources and the kubelet. */
   const workloads = new WorkloadManager({
-    clock,
-    logger,
-    recorder: context.recorder,
-    nodeName: context.node.name,
-    nodeLabels: nodeLabelsOf(context),
-    maxPods: admission.maxPods,
-    comparesAllLabels: options.validate === "strict",
+    context: controllers,
     file: openStateFile(context, "workloads"),
     kubelet,
     services: serviceManager,
     ingresses,
-    rewriteHosts: (pod, podIps) => services.rewriteHostsFile(pod, podIps),
-    publish: (state, isComplete) => {
-      const refused = feed.rejections().filter(({ stalePods }) => stalePods.length === 0);
-      const files = refused.map(({ finding }) => ({ file: finding.file, message: describeFinding(finding) }));
-      events.observe(state, files);
-      (dnsServer ?? secretValues).setDesired(state, isComplete);
-    },
+    next: events,
   });
   if (dnsServer) workloads.onSync(() => dnsServer.setRecords(serviceManager.dnsRecords()));
   return {
@@ -172,30 +171,48 @@ export async function assembleKubelet(input: AssembleInput) {
   };
 }
 
+const toControllerContext = (context: NodeContext): ControllerContext => ({
+  clock: context.clock,
+  logger: context.logger,
+  recorder: context.recorder,
+  node: {
+    name: context.node.name,
+    ip: context.node.ip,
+    labels: nodeLabelsOf(context),
+    maxPods: computeMaxPods(context.options, context.node.cpuCount),
+    comparesAllLabels: context.options.validate === "strict",
+    rootHash: context.owner.rootHash,
+    startedAt: toApiTime(context.clock.now()),
+  },
+});
+
+/** Manifests that are refused although no pod runs by an older text of them. */
+function refusedManifests(feed: DesiredStateFeed): RefusedManifest[] {
+  const refused = feed.rejections().filter(({ stalePods }) => stalePods.length === 0);
+  return refused.map(({ finding }) => ({ file: finding.file, message: describeFinding(finding) }));
+}
+
 /** @param sandboxes of all pods, once there are some */
 async function buildServiceManager(
   context: NodeContext,
+  controllers: ControllerContext,
+  hosts: ServiceHosts,
   sandboxes: () => readonly SandboxSnapshot[],
 ): Promise<ServiceManager> {
-  const { options, node, owner, clock, logger, recorder } = context;
+  const { options, logger } = context;
   const file = openStateFile(context, "service-addresses");
   const proxy = await buildServiceProxy(context, sandboxes, file.read()?.range ?? "");
   const wantsDns = options.clusterDnsImage !== "";
   if (wantsDns && !proxy) logger.warn("--cluster-dns-image has no effect: Services have no addresses");
   return new ServiceManager({
-    hosts: new ServiceHosts(options.clusterDomain, new ExternalNames({ clock, logger, lookUp: lookUpName })),
+    context: controllers,
+    hosts,
     proxy,
     hasDns: wantsDns && proxy !== undefined,
     file,
     range: options.serviceClusterIpRange,
-    nodeName: node.name,
-    seed: owner.rootHash,
-    nodeIp: node.ip,
-    logger,
-    recorder,
     portHolder: (protocol, port) =>
       hasSocket(protocol, port) ? (findPortHolder(port) ?? "another program") : undefined,
-    startedAt: toApiTime(clock.now()),
   });
 }
 
@@ -203,13 +220,13 @@ async function buildServiceManager(
 function buildDnsServer(
   { options, node }: NodeContext,
   services: ServiceManager,
-  publish: (state: DesiredState, isComplete: boolean) => void,
+  next: DesiredStateStage,
 ): DnsServer | undefined {
   if (!services.hasDns) return undefined;
   const manifest = dnsPodManifest(options.clusterDnsImage, options.clusterDomain || "cluster.local");
   const pod = toOwnPod(manifest, "the DNS server of this node", node.name);
   // A flag asks for it, no manifest: whether it is wanted is known without any.
-  return new DnsServer({ pod: { ...pod, sourceId: NODE_SOURCE }, publish });
+  return new DnsServer({ pod: { ...pod, sourceId: NODE_SOURCE }, next });
 }
 
 /** A pod that the node runs for itself. */
@@ -255,19 +272,21 @@ async function buildServiceProxy(
 const MAX_OUTCOME_BYTES = 16 * 1024;
 
 function buildIngressManager(
-  { options, node, clock, logger, recorder }: NodeContext,
+  context: ControllerContext,
   parts: { kubelet: Kubelet; services: ServiceManager; isSettled: () => boolean },
+  options: KubeletOptions,
 ): IngressManager {
-  const { kubelet } = parts;
   const [http = 0, https = 0] = options.ingressPorts.split(",").map(Number);
   const manifest = ingressPodManifest(options.ingressImage, { http, https });
-  const pod = toOwnPod(manifest, "the Ingresses of this node", node.name);
+  const pod = toOwnPod(manifest, "the Ingresses of this node", context.node.name);
   const volume = new PodDirectories(options.rootDir, pod.pod.metadata.uid!).volume("empty-dir", INGRESS_VOLUME);
   return new IngressManager({
-    ...{ clock, logger, recorder, nodeName: node.name, nodeIp: node.ip, ports: { http, https }, pod },
+    context,
+    ports: { http, https },
+    pod,
     ...parts,
     readOutcome: () => parseOutcome(readBeneath(volume, OUTCOME_FILE)),
-    publish: (state, isComplete) => kubelet.setDesired(state, isComplete),
+    next: parts.kubelet,
   });
 }
 
