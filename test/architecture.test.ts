@@ -28,7 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   "cli/bundle": "docker/engine valibot",
   // The one place that puts everything together.
   daemon:
-    "apiserver cluster server page kubelet controllers docker plan sources config stats manifest base age-encryption consola/core valibot yaml",
+    "apiserver cluster server page kubelet controllers docker plan sources config stats manifest base age-encryption consola/core valibot",
   "daemon/doctor": "daemon/install config/option-table.ts docker/engine manifest plan sources stats base",
   "daemon/install": "base/files base/host",
   // The listener and the streams into containers are those of the authenticated port; its objects are the kubelet's.

@@ -38,5 +38,5 @@ test("examples/compose-import.yaml is the import of examples/compose/compose.yam
     findDevices: () => [],
   });
   const withoutComment = readFileSync(join(EXAMPLES, "compose-import.yaml"), "utf8").replace(/^(?:#.*\n)+/, "");
-  expect(manifests.map(writeYaml).join("---\n")).toBe(withoutComment);
+  expect(manifests.map((manifest) => writeYaml(manifest)).join("---\n")).toBe(withoutComment);
 });

@@ -147,10 +147,10 @@ export async function printerOptions(request: CommandRequest): Promise<Omit<Prin
   };
 }
 
-/** YAML 1.1, which the kubelet reads: strings that look like times or booleans are quoted. */
+/** Lists are not indented, as kubectl writes them. */
 async function loadYaml(): Promise<(value: unknown) => string> {
-  const { stringify } = await import("yaml");
-  return (value) => stringify(value, { version: "1.1", lineWidth: 0, indentSeq: false });
+  const { writeYaml } = await import("../../base/text/write-yaml.ts");
+  return (value) => writeYaml(value, { indentSeq: false });
 }
 
 function nothingFound(request: CommandRequest, namespaces: readonly string[]): string {

@@ -27,7 +27,7 @@ export async function runImport(request: CommandRequest, io: CommandIo): Promise
   const { manifests, notes, isIncomplete } =
     findObject(command, positionals[0]) === "docker" ? await importContainers(request) : importComposeFile(request);
   for (const note of notes) io.stderr(`${note}\n`);
-  io.stdout(manifests.map(writeYaml).join("---\n"));
+  io.stdout(manifests.map((manifest) => writeYaml(manifest)).join("---\n"));
   return isIncomplete ? 1 : 0;
 }
 

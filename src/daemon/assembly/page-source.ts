@@ -204,7 +204,7 @@ export class KubeletPage implements PageSource, PageDetails {
     const { context, probeLog, imageUpdates, engine } = this.#parts;
     const shown = privileged ? pod : redactPod(hideLogEnds(pod));
     const summary = await this.#stats.summary(false);
-    const { stringify } = await import("yaml");
+    const { writeYaml } = await import("../../base/text/write-yaml.ts");
     const sample = await this.#stats.sampleWithRates();
     const measured = sample.pods.find(({ facts }) => facts.uid === uid)?.containers ?? [];
     const location = this.#find(pod)?.location;
@@ -238,7 +238,7 @@ export class KubeletPage implements PageSource, PageDetails {
         line: location?.line,
         text: privileged ? await readManifestFile(context.background.textFiles, location?.file) : undefined,
         findings: this.#findings,
-        rendered: stringify({ apiVersion: "v1", kind: "Pod", metadata: shown.metadata, spec: shown.spec }),
+        rendered: writeYaml({ apiVersion: "v1", kind: "Pod", metadata: shown.metadata, spec: shown.spec }),
       }),
     });
   }
