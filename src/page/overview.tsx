@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { formatUntil, shortSource } from "./format.ts";
 import { NodeTiles } from "./node-tiles.tsx";
-import { Age, Badge, Explanations, Plain, Table, Toggle, timeOf, useRows } from "./parts.tsx";
+import { Age, Badge, Explanations, Plain, Table, Toggle, type Tone, timeOf, useRows } from "./parts.tsx";
 import { COLUMNS, type PodColumn, PodTable, sparkPositions } from "./pod-table.tsx";
 import { overviewAddress, podAddress } from "./router.ts";
 import { DEFAULT_FILTER, mayMissPods, type PageState, type RowFilter, SPARK_MS, selectRows } from "./store.ts";
@@ -113,6 +113,23 @@ function Rejections({ title, rejections }: { title: string; rejections: readonly
 /** A filter that finds the pods of a workload by their owner; those of a CronJob are owned by its Jobs. */
 const ownerText = (kind: string, name: string): string => (kind === "CronJob" ? `Job ${name}-` : `${kind} ${name}`);
 
+/** @param good tone of a status that is as it should be */
+const Status = ({
+  status,
+  isGood,
+  explanation,
+  good,
+}: Pick<WorkloadRow, "status" | "isGood" | "explanation"> & { good: Tone }) => (
+  <>
+    <Badge tone={isGood ? good : "warn"}>{status}</Badge>
+    {explanation.length > 0 && (
+      <div class="why">
+        <Explanations all={explanation} />
+      </div>
+    )}
+  </>
+);
+
 /** Deployments, Jobs and the like: those without pods are seen nowhere else. */
 const WorkloadTable = ({ workloads, now }: { workloads: readonly WorkloadRow[]; now: number }) => (
   <section class="card workloads">
@@ -138,16 +155,7 @@ const WorkloadTable = ({ workloads, now }: { workloads: readonly WorkloadRow[]; 
         },
         {
           title: "Status",
-          cell: ({ kind, status, isGood, explanation }) => (
-            <>
-              <Badge tone={isGood ? (kind === "CronJob" || kind === "Job" ? "idle" : "good") : "warn"}>{status}</Badge>
-              {explanation.length > 0 && (
-                <div class="why">
-                  <Explanations all={explanation} />
-                </div>
-              )}
-            </>
-          ),
+          cell: (row) => <Status {...row} good={row.kind === "CronJob" || row.kind === "Job" ? "idle" : "good"} />,
         },
         {
           title: "Runs",
@@ -203,16 +211,7 @@ const ServiceTable = ({ services }: { services: readonly ServiceRow[] }) => (
         },
         {
           title: "Status",
-          cell: ({ status, isGood, explanation }) => (
-            <>
-              <Badge tone={isGood ? "good" : "warn"}>{status}</Badge>
-              {explanation.length > 0 && (
-                <div class="why">
-                  <Explanations all={explanation} />
-                </div>
-              )}
-            </>
-          ),
+          cell: (row) => <Status {...row} good="good" />,
         },
         {
           title: "Leads to",

@@ -99,3 +99,9 @@ function checkDigest(digest: string): void {
   if (hex.length !== length) throw new InvalidImageReferenceError("invalid checksum digest length");
   if (/[^a-f0-9]/.test(hex)) throw new InvalidImageReferenceError("invalid checksum digest format");
 }
+
+/** An image name without its tag, as it is written. */
+export function withoutTag(name: string): string {
+  const colon = name.indexOf(":", name.lastIndexOf("/") + 1);
+  return colon < 0 ? name : name.slice(0, colon);
+}

@@ -3,7 +3,7 @@ import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
-import { parseImageReference, repositoryOf } from "../../base/text/image-reference.ts";
+import { parseImageReference, repositoryOf, withoutTag } from "../../base/text/image-reference.ts";
 import type { DockerEngine } from "../../docker/docker-engine.ts";
 import { type ImageStore, toImageKey } from "../../docker/docker-images.ts";
 import type { ImageCredentials } from "../../docker/image-credentials.ts";
@@ -122,7 +122,7 @@ class RegistriesAndEngine implements ImageUpdateSources {
       policy.kind === "semver"
         ? (pickTag(await this.#registry.tags(reference, auths, signal), policy.range, from) ?? from)
         : written;
-    return { ref: `${nameOf(image)}@${await this.#registry.digest(reference, tag, auths, signal)}`, tag };
+    return { ref: `${withoutTag(image)}@${await this.#registry.digest(reference, tag, auths, signal)}`, tag };
   }
 
   async pull(...args: Parameters<ImageUpdateSources["pull"]>) {
@@ -147,13 +147,7 @@ function describeBaseline(image: string, imageId: string, repoDigests: readonly 
     .filter((known) => repositoryOf(parseImageReference(known)) === repositoryOf(reference))
     .map((known) => known.slice(known.indexOf("@")))[0];
   const tag = reference.tag ?? "latest";
-  return digest === undefined ? { ref: imageId, tag } : { ref: `${nameOf(image)}${digest}`, tag };
-}
-
-/** An image name without its tag, as it is written. */
-function nameOf(image: string): string {
-  const colon = image.indexOf(":", image.lastIndexOf("/") + 1);
-  return colon < 0 ? image : image.slice(0, colon);
+  return digest === undefined ? { ref: imageId, tag } : { ref: `${withoutTag(image)}${digest}`, tag };
 }
 
 /** Where a lock file lies, in an emptyDir or hostPath volume; undefined when there is no such volume. */

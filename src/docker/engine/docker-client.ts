@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import type { CommandResult, StreamSelection, TerminalSize } from "../../base/model/container-access.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
+import { withoutTag } from "../../base/text/image-reference.ts";
 import {
   DockerConnection,
   demultiplex,
@@ -529,11 +530,6 @@ export function pullQuery(reference: string): { fromImage: string; tag: string }
   }
   const fromImage = withoutTag(reference);
   return { fromImage, tag: reference.slice(fromImage.length + 1) || "latest" };
-}
-
-function withoutTag(name: string): string {
-  const colon = name.indexOf(":", name.lastIndexOf("/") + 1);
-  return colon < 0 ? name : name.slice(0, colon);
 }
 
 /** The image of a load's `Loaded image: x:1` and `Loaded image ID: sha256:…`. */
