@@ -41,6 +41,15 @@ const FILE_OF_SERVICE = {
   mode: CARRIED,
 } as const;
 
+const AS_CONTAINER = "is not carried over: a command of lifecycle runs as the container does";
+const HOOK = {
+  command: CARRIED,
+  environment: AS_CONTAINER,
+  privileged: AS_CONTAINER,
+  user: AS_CONTAINER,
+  working_dir: AS_CONTAINER,
+} as const;
+
 const FILE = {
   file: CARRIED,
   environment: CARRIED,
@@ -120,7 +129,7 @@ const SERVICE = {
     disable: CARRIED,
     interval: CARRIED,
     retries: CARRIED,
-    start_interval: "is not carried over: a startupProbe has a periodSeconds of its own",
+    start_interval: "is not carried over: a startupProbe has a periodSeconds of its own, and restarts what fails it",
     start_period: NEEDLESS,
     test: CARRIED,
     timeout: CARRIED,
@@ -166,8 +175,8 @@ const SERVICE = {
     published: CARRIED,
     target: CARRIED,
   }),
-  post_start: "is not carried over: set lifecycle.postStart",
-  pre_stop: "is not carried over: set lifecycle.preStop",
+  post_start: each(HOOK),
+  pre_stop: each(HOOK),
   privileged: CARRIED,
   profiles: CARRIED,
   provider: "is not carried over: what it provides must run already",
@@ -227,9 +236,9 @@ export const COMPOSE_KEYS = {
     external: CARRIED,
     internal: CARRIED,
     ipam: map({
-      config: each({ aux_addresses: NOT_CARRIED, gateway: CARRIED, ip_range: CARRIED, subnet: CARRIED }),
-      driver: NOT_CARRIED,
-      options: NOT_CARRIED,
+      config: each({ aux_addresses: CARRIED, gateway: CARRIED, ip_range: CARRIED, subnet: CARRIED }),
+      driver: CARRIED,
+      options: CARRIED,
     }),
     labels: NEEDLESS,
     name: CARRIED,

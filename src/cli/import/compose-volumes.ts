@@ -44,6 +44,8 @@ export function ownNameOf(declared: Json | undefined): { name: string | undefine
   return { name: textOf(name) ?? older, isExternal: isTrue(external) || isRecord(external) };
 }
 
+const SELINUX = "z and Z of mounts are not carried over: SELinux labels are not set";
+
 /** Mounts of the container of a service, with the documents they need. */
 export class ComposeVolumes {
   readonly mounts: object[] = [];
@@ -169,6 +171,7 @@ export class ComposeVolumes {
     }
     const [source = "", target = "", options = ""] = parts;
     const words = options.split(",");
+    if (words.some((word) => /^z$/i.test(word))) this.#context.notes.add("volumes", SELINUX);
     const propagation = this.#propagationOf(
       words.find((word) => /^r?(?:shared|slave|private)$/.test(word)),
       at,
@@ -311,4 +314,4 @@ const asReadOnly = (volume: Json): Json => {
   return target === undefined ? source : [source, target, options === undefined ? "ro" : `${options},ro`].join(":");
 };
 
-const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+export const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);

@@ -14,7 +14,14 @@ import {
   toQuantity,
   toSeconds,
 } from "./compose-text.ts";
-import { type ComposeContext, type ComposeInput, ComposeVolumes, type JsonMap, ownNameOf } from "./compose-volumes.ts";
+import {
+  type ComposeContext,
+  type ComposeInput,
+  ComposeVolumes,
+  type JsonMap,
+  listOf,
+  ownNameOf,
+} from "./compose-volumes.ts";
 import {
   type ContainerSettings,
   type FindDevices,
@@ -145,11 +152,19 @@ function networkNote(name: string, declared: Json | undefined): string {
   const { driver, driver_opts, internal, enable_ipv6, attachable, ipam } = isRecord(declared) ? declared : {};
   if (ownNameOf(declared).isExternal)
     return `the network of the pods is external: docker network create ${name}, unless it exists`;
-  const [pool] = isRecord(ipam) && Array.isArray(ipam.config) ? ipam.config : [];
-  const { subnet, gateway, ip_range } = isRecord(pool) ? pool : {};
-  const flags = Object.entries({ driver, subnet, gateway, "ip-range": ip_range }).flatMap(([flag, value]) =>
-    textOf(value) === undefined ? [] : [`--${flag} ${textOf(value)}`],
-  );
+  const { driver: ipamDriver, options, config } = isRecord(ipam) ? ipam : {};
+  const flags: string[] = [];
+  const addFlags = (values: JsonMap) => {
+    for (const [flag, value] of Object.entries(values))
+      if (textOf(value) !== undefined) flags.push(`--${flag} ${textOf(value)}`);
+  };
+  addFlags({ driver: driver ?? null, "ipam-driver": ipamDriver === "default" ? null : (ipamDriver ?? null) });
+  for (const [key, value = ""] of pairsOf(options)) flags.push(`--ipam-opt ${key}=${value}`);
+  for (const pool of listOf(config)) {
+    const { subnet = null, gateway = null, ip_range = null, aux_addresses } = isRecord(pool) ? pool : {};
+    addFlags({ subnet, gateway, "ip-range": ip_range });
+    for (const [name, address = ""] of pairsOf(aux_addresses)) flags.push(`--aux-address ${name}=${address}`);
+  }
   for (const [flag, value] of Object.entries({ internal, ipv6: enable_ipv6, attachable })) {
     if (isTrue(value)) flags.push(`--${flag}`);
   }
@@ -259,6 +274,7 @@ function toContainerOfService(
     mounts: volumes.mounts,
     terminal: { ...(isTrue(service.tty) && { tty: true }), ...(isTrue(service.stdin_open) && { stdin: true }) },
     stopSignal: textOf(service.stop_signal),
+    hooks: hooksOf(service, notes),
     ulimits: Object.entries(isRecord(service.ulimits) ? service.ulimits : {}).map(([limit, value]) =>
       isRecord(value) ? `${limit}=${textOf(value.soft)}:${textOf(value.hard)}` : `${limit}=${textOf(value)}`,
     ),
@@ -273,6 +289,17 @@ function toContainerOfService(
     stopSeconds: toSeconds(textOf(service.stop_grace_period) ?? "10s"),
   };
   return { settings, documents: volumes.documents };
+}
+
+/** The commands after the start and before the stop: a container has one of each. */
+function hooksOf(service: Service, notes: ImportNotes): object {
+  const hookOf = (key: "post_start" | "pre_stop") => {
+    const [hook, ...others] = listOf(service[key]);
+    const command = isRecord(hook) ? wordsOf(hook.command) : undefined;
+    if (others.length > 0) notes.add(key, "only the first command is carried over: a container has one");
+    return command && { exec: { command } };
+  };
+  return present({ postStart: hookOf("post_start"), preStop: hookOf("pre_stop") });
 }
 
 /** Containers of a service, of `deploy.replicas` or `scale`; undefined for one. */

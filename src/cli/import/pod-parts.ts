@@ -154,6 +154,8 @@ export interface ContainerSettings {
   healthcheck: Json | undefined;
   terminal: { tty?: true; stdin?: true; stdinOnce?: true };
   stopSignal?: string | undefined;
+  /** Handlers of its lifecycle. */
+  hooks?: object;
   /** `nofile=1024:65536`. */
   ulimits: readonly string[];
   /** It has an init process. */
@@ -302,7 +304,7 @@ function toContainer(given: ContainerSettings, env: object[]): object {
     securityContext: containerSecurityOf(given),
     volumeMounts: mounts,
     ...given.terminal,
-    lifecycle: stopSignal ? { stopSignal } : {},
+    lifecycle: { ...given.hooks, ...(stopSignal && { stopSignal }) },
   });
 }
 

@@ -17,14 +17,53 @@ const LOGGING = `logging: ${LOSS}: logs of pods are files, and --container-log-m
 const PRIVILEGED = "privileged: start kubelet-ts with --allow-privileged";
 const UNSET = "has no value, neither here nor in the environment";
 
+const SELINUX = "volumes: z and Z of mounts are not carried over: SELinux labels are not set";
+
 /** Losses of files as projects publish them, besides that a health check reports only. */
 const LOST: Readonly<Record<string, readonly string[]>> = {
+  mailcow: [
+    `services.netfilter-mailcow.${PRIVILEGED}`,
+    "services.redis-mailcow.sysctls.net.core.somaxconn: start kubelet-ts with --allowed-unsafe-sysctls=net.core.somaxconn",
+    SELINUX,
+  ],
+  supabase: ["services.vector.security_opt: is not carried over", SELINUX],
+  monitoring: [
+    "services.grafana.secrets[0]: its content cannot be read: create a ConfigMap or Secret for it",
+    "services.prometheus.extra_hosts: host.docker.internal=host-gateway is not carried over: the address must be given",
+    `services.prometheus.${LOGGING}`,
+  ],
+  peertube: ["services.peertube.networks: fdab:e4b3:21a2:ef1b::42 is not carried over: a pod has one fixed address"],
+  minecraft: [
+    "services.mc.memswap_limit: is not carried over: pods with a memory limit have no swap",
+    "services.mc.oom_score_adj: is not carried over: it follows from requests and limits",
+    "services.mc.pull_policy: daily is not carried over: the annotations kubelet-ts.io/image-update and kubelet-ts.io/image-update-schedule look for new images",
+  ],
+  "adguard-unbound": ["services.adguard.networks.lan.mac_address: is not carried over"],
+  "mlflow-gpu": [
+    "services.mlflow.post_start[0].user: is not carried over: a command of lifecycle runs as the container does",
+  ],
+  "homepage-socket-proxy": [
+    "services.homepage.cgroup_parent: is not carried over: pods have cgroups of their own below --cgroup-root",
+    "services.homepage.userns_mode: is not carried over",
+    "services.homepage.uts: is not carried over",
+  ],
+  "nfs-media": [
+    "services.sonarr.group_add.users: is not a number: set supplementalGroups",
+    "volumes.cfg: each pod has a volume in memory of its own",
+    "volumes.cfg: o=uid=1000 is not carried over: set kubelet-ts.io/empty-dir-options of its pods",
+  ],
+  "redis-sentinel": [
+    "services.redis-master.sysctls.net.core.somaxconn: start kubelet-ts with --allowed-unsafe-sysctls=net.core.somaxconn",
+    "services.redis-replica.sysctls.net.core.somaxconn: start kubelet-ts with --allowed-unsafe-sysctls=net.core.somaxconn",
+    "services.sentinel.depends_on.redis-master: restart is not carried over: a pod that runs is left alone",
+    "services.sentinel.sysctls.net.core.somaxconn: start kubelet-ts with --allowed-unsafe-sysctls=net.core.somaxconn",
+  ],
   arr: ["qbittorrent", "radarr", "sonarr"].map((service) => `services.${service}.${LOGGING}`),
-  "gitlab-runner": [`services.dind.${PRIVILEGED}`],
+  "gitlab-runner": [`services.dind.${PRIVILEGED}`, SELINUX],
   plausible: [
     `services.plausible.environment.GOOGLE_CLIENT_ID: ${UNSET}`,
     `services.plausible.environment.HTTP_PORT: ${UNSET}`,
-    `services.plausible_events_db.healthcheck.start_interval: ${LOSS}: a startupProbe has a periodSeconds of its own`,
+    `services.plausible_events_db.healthcheck.start_interval: ${LOSS}: a startupProbe has a periodSeconds of its own, and restarts what fails it`,
   ],
   searxng: [`services.caddy.${LOGGING}`],
   tig: [
@@ -40,6 +79,7 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
   "home-assistant": [`services.homeassistant.${PRIVILEGED}`],
   guacamole: [
     "services.guacamole.ports[0]: has no published port, which Docker would choose: set hostPort to publish it",
+    SELINUX,
   ],
   jenkins: [`services.docker.${PRIVILEGED}`, `services.jenkins.${LOGGING}`],
   "media-nfs": [`services.jellyfin.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`],
@@ -56,7 +96,8 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     `services.db.pids_limit: ${LOSS}: --pod-max-pids limits all pods`,
   ],
   frigate: [`services.frigate.${PRIVILEGED}`],
-  jitsi: ["services.web.environment.AMPLITUDE_ID: has no value, neither here nor in the environment"],
+  jitsi: ["services.web.environment.AMPLITUDE_ID: has no value, neither here nor in the environment", SELINUX],
+  nextcloud: [SELINUX],
   plex: ["services.plex.environment.PLEX_CLAIM: has no value, neither here nor in the environment"],
   prometheus: [`services.cadvisor.${PRIVILEGED}`],
   "profiles-gpu": [

@@ -47,6 +47,10 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "networks.enable_ipv6": "services: {web: {image: a, networks: [n]}}, networks: {n: {enable_ipv6: true}}",
   "networks.external": "services: {web: {image: a, networks: [n]}}, networks: {n: {external: true}}",
   "networks.internal": "services: {web: {image: a, networks: [n]}}, networks: {n: {internal: true}}",
+  "networks.ipam.config.aux_addresses":
+    "services: {web: {image: a, networks: [n]}}, networks: {n: {ipam: {config: [{aux_addresses: {host: 10.0.0.9}}]}}}",
+  "networks.ipam.driver": "services: {web: {image: a, networks: [n]}}, networks: {n: {ipam: {driver: dhcp}}}",
+  "networks.ipam.options": "services: {web: {image: a, networks: [n]}}, networks: {n: {ipam: {options: {a: b}}}}",
   "networks.ipam.config.gateway":
     "services: {web: {image: a, networks: [n]}}, networks: {n: {ipam: {config: [{gateway: 10.0.0.1}]}}}",
   "networks.ipam.config.ip_range":
@@ -121,6 +125,8 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "services.ports.protocol": "ports: [{target: 80, published: 80, protocol: udp}]",
   "services.ports.published": "ports: [{target: 80, published: 81}]",
   "services.ports.target": "ports: [{target: 80, published: 81}]",
+  "services.post_start.command": "post_start: [{command: touch /a}]",
+  "services.pre_stop.command": "pre_stop: [{command: [sleep, '1']}]",
   "services.privileged": "privileged: true",
   "services.profiles": "profiles: [debug]",
   "services.pull_policy": "pull_policy: always",

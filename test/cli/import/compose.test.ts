@@ -313,6 +313,10 @@ describe("networks", () => {
     return { annotations: podOf(manifests)!.metadata.annotations, notes };
   };
   const ipam = { config: [{ subnet: "10.9.0.0/24", gateway: "10.9.0.1" }] };
+  const dual = {
+    driver: "default",
+    config: [{ subnet: "10.9.0.0/24" }, { subnet: "fd00:9::/64", gateway: "fd00:9::1" }],
+  };
 
   test.each<[string, Json, Json, object, string]>([
     [
@@ -321,6 +325,13 @@ describe("networks", () => {
       { lan: { driver: "macvlan", driver_opts: { parent: "eth0" }, ipam } },
       { "kubelet-ts.io/network": "shop_lan", "kubelet-ts.io/ip": "10.9.0.7" },
       "create the network of the pods first: docker network create --driver macvlan --subnet 10.9.0.0/24 --gateway 10.9.0.1 --opt parent=eth0 shop_lan",
+    ],
+    [
+      "one of two families",
+      ["mail"],
+      { mail: { enable_ipv6: true, ipam: dual } },
+      { "kubelet-ts.io/network": "shop_mail" },
+      "create the network of the pods first: docker network create --subnet 10.9.0.0/24 --subnet fd00:9::/64 --gateway fd00:9::1 --ipv6 shop_mail",
     ],
     [
       "an internal one",
