@@ -130,7 +130,9 @@ export class ApiClient {
       listed.flatMap((it) => [it.name, it.singularName, ...(it.shortNames ?? [])]),
     );
     const known = `; it has ${[...new Set(listed.map((it) => it.name))].join(", ")}`;
-    throw new UsageError(`the server has no kind "${written}"${hint || known}`);
+    throw new UsageError(
+      `the server has no kind "${written}"${hint || `${known}; a kind comes before a name: pod ${written}`}`,
+    );
   }
 
   /** Several kinds: `po,svc`, or a category: `all`. @throws UsageError */

@@ -79,7 +79,11 @@ export function namespaceHint(written: string, known: readonly string[]): string
   return didYouMean(written, names) || `; they are in ${names.slice(0, MAX_NAMES).join(", ")}`;
 }
 
+/** Kinds that stand alone where a name was expected. */
+const KIND_WORD = /^(?:pods?|po|deploy(?:ments?)?|jobs?|sts|statefulsets?|ds|daemonsets?|rs|replicasets?)$/i;
+
 function hintOf(name: string, candidates: readonly Pod[]): string {
+  if (KIND_WORD.test(name)) return `a kind is written together with its name: ${name}/NAME`;
   if (candidates.length === 0) return "there are no pods";
   const full = [...new Set(candidates.map(({ metadata }) => metadata.name ?? ""))];
   const short = candidates.map(({ metadata, spec }) => metadata.name?.replace(`-${spec.nodeName}`, "") ?? "");

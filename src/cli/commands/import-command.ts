@@ -115,7 +115,9 @@ function importFile(path: string, project: string | undefined, profiles: string 
   try {
     bytes = readBoundedBytes(path, MAX_FILE_BYTES);
   } catch (error) {
-    throw new CommandError(`"${path}" cannot be read: ${(error as Error).message}`);
+    const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    const why = isMissing ? "there is no such file" : `it cannot be read: ${(error as Error).message}`;
+    throw new CommandError(`"${path}": ${why}`);
   }
   const directory = dirname(path);
   const outer = new Map(Object.entries(process.env) as [string, string][]);

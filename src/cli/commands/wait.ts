@@ -122,8 +122,9 @@ export function parseFor(text: string | undefined): Wanted {
       },
     };
   }
+  const hint = /^[a-z]+$/i.test(text) ? `; did you mean condition=${text[0]!.toUpperCase()}${text.slice(1)}?` : "";
   throw new UsageError(
-    `--for must be create, delete, condition=TYPE[=STATUS] or jsonpath=PATH[=VALUE] (found "${text}")`,
+    `--for must be create, delete, condition=TYPE[=STATUS] or jsonpath=PATH[=VALUE] (found "${text}"${hint})`,
   );
 }
 

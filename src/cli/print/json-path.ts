@@ -104,6 +104,7 @@ function parseTemplate(template: string): { parts: Part[] } | { problem: string 
   const stack: { parts: Part[]; range?: JsonPath }[] = [{ parts: [] }];
   for (const [whole, expression] of template.matchAll(/\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}|[^{]+|\{/g)) {
     const top = stack.at(-1)!;
+    if (whole === "{") return { problem: 'a "{" is never closed: its "}" is missing' };
     if (expression === undefined) {
       top.parts.push({ text: whole });
       continue;

@@ -32,6 +32,7 @@ describe("what is reported instead", () => {
   test.each([
     ["twin", undefined, ["default, prod", "-n"]],
     ["wbe", undefined, ['pod "wbe" not found;', 'did you mean "web"?']],
+    ["pod", undefined, ['pod "pod" not found; a kind is written together with its name: pod/NAME']],
     ["we", undefined, ['did you mean "web-node1"?']],
     ["node", undefined, ['did you mean "web-node1"?']],
     ["nothing-like-it", undefined, ["there are web-node1, db-node1, twin-node1"]],

@@ -26,8 +26,12 @@ test.each<[string, ApiObject | undefined, boolean]>([
   expect(parseFor(text).isMet(object)).toBe(isMet);
 });
 
-test.each([undefined, "Ready", "jsonpath={.a[}=1"])("%p is refused", (text) => {
-  expect(() => parseFor(text)).toThrow("--for");
+test.each([
+  [undefined, "--for"],
+  ["ready", '(found "ready"; did you mean condition=Ready?)'],
+  ["jsonpath={.a[}=1", "--for"],
+])("%p is refused", (text, message) => {
+  expect(() => parseFor(text)).toThrow(message);
 });
 
 test("a kubeconfig keeps what it has, and its context becomes the current one", () => {

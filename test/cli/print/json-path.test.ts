@@ -49,7 +49,7 @@ describe("templates", () => {
     expect("problem" in read ? read.problem : read.render(OBJECT)).toBe(want);
   });
 
-  test.each(["{range .a}{.b}", "{.a}{end}"])("%s is refused", (template) => {
+  test.each(["{range .a}{.b}", "{.a}{end}", "{.metadata.name", "a {.b} {.c"])("%s is refused", (template) => {
     expect(readJsonPathTemplate(template)).toHaveProperty("problem");
   });
 });
