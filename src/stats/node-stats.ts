@@ -25,7 +25,8 @@ import {
   measuredCgroups,
   type NodeSample,
   Sampler,
-  type SystemContainerName,
+  type SystemCgroupOptions,
+  toSystemCgroups,
 } from "./sampler.ts";
 import { type SummaryFacts, toSummary } from "./summary.ts";
 
@@ -39,26 +40,35 @@ export interface MachineRoots {
 
 export const MACHINE_ROOTS: MachineRoots = { proc: "/proc", sys: "/sys", etc: "/etc" };
 
-export interface NodeStatsOptions {
-  clock: Clock;
-  nodeName: string;
-  /** Called at each sample; reads memory only. */
-  podFacts: () => readonly PodFacts[];
+/** The measured parts of a container engine. */
+export interface MeasuredEngine {
+  /** `imagesDir`: directory of images and writable layers; `serverVersion`: e.g. `20.10.24`. undefined until it is known. */
+  readonly infoIfKnown: { imagesDir: string; serverVersion: string } | undefined;
+  /** `bytes`: of all images. Called at most once a minute, on demand. */
+  readonly images: { inventory(): Promise<{ bytes: number }> };
+  /** Running containers that are not ours. Called on demand. */
+  readonly others: {
+    /** @param isCurrent whether the process of one that is known is still its own */
+    list(isCurrent: (container: OtherContainer) => boolean, signal: AbortSignal): Promise<OtherContainer[]>;
+  };
+}
+
+interface NodeStatsSettings extends SystemCgroupOptions {
   /** The kubelet's root directory: its file system is the node's. */
   rootDir: string;
-  /** Directory of images and writable layers; "" until the engine is known. */
-  imagesDir: () => string;
-  systemCgroups?: ReadonlyMap<SystemContainerName, string>;
-  /** e.g. `20.10.24`; "" while not known. */
-  engineVersion: () => string;
   /** Shortest time between two scans of disk usage (`--volume-stats-agg-period`). */
   volumeStatsAggPeriodMs: number;
-  /** Bytes of all images. Called at most once a minute, on demand. */
-  readImageBytes?: () => Promise<number | undefined>;
-  /** Running containers that are not ours. Called on demand; the first argument: whether the process of one that is known is still its own. */
-  readOthers?: (isCurrent: (container: OtherContainer) => boolean, signal: AbortSignal) => Promise<OtherContainer[]>;
   /** Names of metrics that {@link NodeStats.resourceMetrics} leaves out. */
-  disabledMetrics?: readonly string[];
+  disabledMetrics: readonly string[];
+}
+
+export interface NodeStatsDeps {
+  clock: Clock;
+  nodeName: string;
+  /** Asked at each sample; reads memory only. */
+  view: { podFacts(): readonly PodFacts[] };
+  engine: MeasuredEngine;
+  settings: NodeStatsSettings;
   slot: FileSlot;
   /** For tests. */
   roots?: MachineRoots;
@@ -75,8 +85,10 @@ const COLD_WINDOW_MS = 300;
 /** The measurements of this node. Measures on demand. */
 export class NodeStats {
   readonly reader: CgroupReader;
-  readonly options: NodeStatsOptions;
-  readonly #roots: MachineRoots;
+  readonly #deps: NodeStatsDeps;
+  readonly clock: Clock;
+  readonly settings: NodeStatsSettings;
+  readonly roots: MachineRoots;
   readonly sampler: Sampler;
   readonly disk: DiskUsage;
   readonly capacities: Capacities;
@@ -84,15 +96,26 @@ export class NodeStats {
   #others: { read: Promise<void>; readMs: number } | undefined;
   #warmUp: Promise<void> | undefined;
 
-  constructor(options: NodeStatsOptions) {
-    this.options = options;
-    this.#roots = options.roots ?? MACHINE_ROOTS;
-    this.reader = new CgroupReader(this.#roots.proc);
-    const { clock, podFacts, systemCgroups } = options;
-    this.sampler = new Sampler(this.reader, clock, podFacts, this.#roots.proc, systemCgroups);
-    const { volumeStatsAggPeriodMs, slot, measureDirectories } = options;
+  constructor(deps: NodeStatsDeps) {
+    const { clock, view, settings, slot, roots = MACHINE_ROOTS, measureDirectories } = deps;
+    this.#deps = deps;
+    this.clock = clock;
+    this.settings = settings;
+    this.roots = roots;
+    this.reader = new CgroupReader(roots.proc);
+    this.sampler = new Sampler(this.reader, clock, view, roots.proc, toSystemCgroups(settings));
     this.capacities = new Capacities(clock, (path) => readCapacity(path, slot));
-    this.disk = new DiskUsage(clock, volumeStatsAggPeriodMs, slot, measureDirectories);
+    this.disk = new DiskUsage(clock, settings.volumeStatsAggPeriodMs, slot, measureDirectories);
+  }
+
+  /** Directory of images and writable layers; "" until the engine is known. */
+  get imagesDir(): string {
+    return this.#deps.engine.infoIfKnown?.imagesDir ?? "";
+  }
+
+  /** e.g. `20.10.24`; "" until the engine is known. */
+  get engineVersion(): string {
+    return this.#deps.engine.infoIfKnown?.serverVersion ?? "";
   }
 
   /** Everything measured now, with CPU rates: the first caller after a pause waits 300 ms for them, others do not. */
@@ -115,20 +138,19 @@ export class NodeStats {
   resourceMetrics(format: TextFormat): string {
     const metrics = resourceMetrics(this.sampler.sample("basics"));
     return metricsText(
-      metrics.filter(({ name }) => !this.options.disabledMetrics?.includes(name)),
+      metrics.filter(({ name }) => !this.settings.disabledMetrics.includes(name)),
       format,
     );
   }
 
   /** Brings the capacities of the root directory and of the engine's up to date. Resolves within a second. */
   async refreshCapacities(): Promise<void> {
-    const { rootDir, imagesDir } = this.options;
-    await this.capacities.refresh([rootDir, imagesDir() ?? ""]);
+    await this.capacities.refresh([this.settings.rootDir, this.imagesDir]);
   }
 
   /** Brings the list of containers that are not ours up to date, for samples with all details. Resolves within a second. */
   async refreshOthers(): Promise<void> {
-    const nowMs = this.options.clock.monotonicMs();
+    const nowMs = this.clock.monotonicMs();
     if (!this.#others || nowMs - this.#others.readMs > OTHERS_AGE_MS) {
       this.#others = { read: this.#readOthers(), readMs: nowMs };
     }
@@ -136,13 +158,12 @@ export class NodeStats {
   }
 
   async #readOthers(): Promise<void> {
-    const { readOthers, clock } = this.options;
-    if (!readOthers) return;
+    const { others } = this.#deps.engine;
     const stop = new AbortController();
-    const cancel = clock.schedule(OTHERS_WITHIN_MS, () => stop.abort());
+    const cancel = this.clock.schedule(OTHERS_WITHIN_MS, () => stop.abort());
     try {
       const isCurrent = (other: OtherContainer) => this.reader.ofContainer(other) !== undefined;
-      this.sampler.others = (await readOthers(isCurrent, stop.signal)).filter(isCurrent);
+      this.sampler.others = (await others.list(isCurrent, stop.signal)).filter(isCurrent);
     } catch {
       // The engine is unreachable, which is reported elsewhere: those that ended are known by their cgroups.
     } finally {
@@ -152,11 +173,12 @@ export class NodeStats {
 
   /** Signals of the pressure conditions, with the last known capacities. */
   signals(): NodeSignals {
-    const { rootDir, imagesDir } = this.options;
-    const { proc } = this.#roots;
+    const { proc } = this.roots;
     const workingSet = this.#readRootWorkingSet();
     const memory = meminfoBytes(readText(`${proc}/meminfo`) ?? "", "MemTotal");
-    const [node, image] = [rootDir, imagesDir()].map((path) => (path ? this.capacities.last(path) : undefined));
+    const [node, image] = [this.settings.rootDir, this.imagesDir].map((path) =>
+      path ? this.capacities.last(path) : undefined,
+    );
     const most = [readText(`${proc}/sys/kernel/pid_max`), readText(`${proc}/sys/kernel/threads-max`)]
       .map(singleValue)
       .filter((number) => number !== undefined);
@@ -183,7 +205,7 @@ export class NodeStats {
 
   /** Disk usage on `/metrics`: container logs, and volumes behind a claim; starts a scan when it is due. Source: kubelet's log and volume stats collectors. */
   diskMetrics(): Metric[] {
-    const pods = this.options.podFacts();
+    const pods = this.#deps.view.podFacts();
     const disk = this.diskUsage();
     const containers = pods.flatMap((pod) => pod.containers.map((container) => ({ pod, container })));
     // A claim may belong to several pods.
@@ -218,7 +240,7 @@ export class NodeStats {
   }
 
   /** Usage of the directories of these pods (default: all), of the last scan; starts one when it is due. */
-  diskUsage(pods = this.options.podFacts()): ReadonlyMap<string, DirectoryUsage> {
+  diskUsage(pods = this.#deps.view.podFacts()): ReadonlyMap<string, DirectoryUsage> {
     return this.disk.ask(
       podDirectories(pods, ({ isFileSystem }) => !isFileSystem),
       podFileSystems(pods),
@@ -229,23 +251,22 @@ export class NodeStats {
     this.sampler.sampleNow(detail);
     this.diskUsage();
     this.#lastImageBytes();
-    await this.options.clock.sleep(COLD_WINDOW_MS);
+    await this.clock.sleep(COLD_WINDOW_MS);
     this.sampler.sampleNow(detail);
   }
 
   #summaryFacts({ pods }: NodeSample, onlyCpuAndMemory: boolean): SummaryFacts {
-    const { nodeName, rootDir } = this.options;
-    const { proc } = this.#roots;
+    const { imagesDir } = this;
+    const { proc } = this.roots;
     const text = (name: string) => readText(`${proc}/${name}`) ?? "";
     const meminfo = text("meminfo");
-    const imagesDir = this.options.imagesDir();
     return {
-      nodeName,
+      nodeName: this.#deps.nodeName,
       bootTime: new Date((parseBootTimeSeconds(text("stat")) ?? 0) * 1000),
       memoryCapacityBytes: meminfoBytes(meminfo, "MemTotal") ?? 0,
       swapCapacityBytes: meminfoBytes(meminfo, "SwapTotal") ?? 0,
       defaultInterface: parseDefaultInterface(text("net/route")) ?? "eth0",
-      nodeFs: this.capacities.last(rootDir),
+      nodeFs: this.capacities.last(this.settings.rootDir),
       imageFs: imagesDir ? this.capacities.last(imagesDir) : undefined,
       imageBytes: onlyCpuAndMemory ? undefined : this.#lastImageBytes(),
       maxPid: singleValue(text("sys/kernel/pid_max")),
@@ -256,13 +277,13 @@ export class NodeStats {
 
   /** The last known size; asks the engine again in the background when it is old. */
   #lastImageBytes(): number | undefined {
-    const { readImageBytes, clock } = this.options;
-    const nowMs = clock.monotonicMs();
+    const { images } = this.#deps.engine;
+    const nowMs = this.clock.monotonicMs();
     const last = this.#imageBytes;
-    if (readImageBytes && (!last || nowMs - last.readMs > IMAGE_BYTES_AGE_MS)) {
+    if (!last || nowMs - last.readMs > IMAGE_BYTES_AGE_MS) {
       this.#imageBytes = { bytes: last?.bytes, readMs: nowMs };
-      readImageBytes().then(
-        (bytes) => {
+      images.inventory().then(
+        ({ bytes }) => {
           this.#imageBytes = { bytes, readMs: nowMs };
         },
         // The engine is unreachable, which is reported elsewhere: the figure stays as it was.

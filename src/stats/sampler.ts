@@ -1,6 +1,7 @@
 import { type InterfaceCounters, type ProcessCounts, parseNetDev } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { OtherContainer } from "../base/model/container-engine.ts";
+import type { Logger } from "../base/model/logger.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-figures.ts";
 import { type CgroupDirectories, mainDirectory, parentDirectories } from "./cgroups/cgroup-layout.ts";
 import type { CgroupKind, CgroupReader, Detail } from "./cgroups/cgroup-reader.ts";
@@ -47,6 +48,37 @@ export interface OtherSample extends ContainerSample {
 
 /** Names of the Summary API for the cgroups of `--kubelet-cgroups`, `--runtime-cgroups` and `--system-cgroups`. */
 export type SystemContainerName = "kubelet" | "runtime" | "misc";
+
+export interface SystemCgroupOptions {
+  kubeletCgroups: string;
+  runtimeCgroups: string;
+  systemCgroups: string;
+}
+
+const FLAGS: readonly [SystemContainerName, keyof SystemCgroupOptions, string][] = [
+  ["kubelet", "kubeletCgroups", "--kubelet-cgroups"],
+  ["runtime", "runtimeCgroups", "--runtime-cgroups"],
+  ["misc", "systemCgroups", "--system-cgroups"],
+];
+
+/** Cgroups of the system that options name, by their names in the summary. */
+export const toSystemCgroups = (options: SystemCgroupOptions): ReadonlyMap<SystemContainerName, string> =>
+  new Map(FLAGS.map(([name, option]) => [name, options[option]] as const).filter(([, path]) => path !== ""));
+
+/** Names each cgroup of an option that does not exist: the summary has no such system container until it does. */
+export function warnOfMissingCgroups(
+  options: SystemCgroupOptions,
+  exists: (cgroupPath: string) => boolean,
+  logger: Logger,
+): void {
+  for (const [name, option, flag] of FLAGS) {
+    const path = options[option];
+    if (path === "" || exists(path)) continue;
+    logger.warn(
+      `${flag}: there is no cgroup "${path}"; /stats/summary has no systemContainers ${name} until it exists (cat /proc/PID/cgroup shows the cgroup of a process)`,
+    );
+  }
+}
 
 /** Everything measured at one instant. */
 export interface NodeSample {
@@ -149,7 +181,7 @@ interface Tracked {
 export class Sampler {
   readonly #reader: CgroupReader;
   readonly #clock: Clock;
-  readonly #facts: () => readonly PodFacts[];
+  readonly #view: { podFacts(): readonly PodFacts[] };
   readonly #systemCgroups: ReadonlyMap<SystemContainerName, string>;
   readonly #proc: string;
   /** Containers of the engine that are not ours, measured with detail `all`. */
@@ -166,14 +198,14 @@ export class Sampler {
   constructor(
     reader: CgroupReader,
     clock: Clock,
-    facts: () => readonly PodFacts[],
+    view: { podFacts(): readonly PodFacts[] },
     procRoot = "/proc",
     systemCgroups: ReadonlyMap<SystemContainerName, string> = new Map(),
   ) {
     this.#reader = reader;
     this.#systemCgroups = systemCgroups;
     this.#clock = clock;
-    this.#facts = facts;
+    this.#view = view;
     this.#proc = procRoot;
   }
 
@@ -216,7 +248,7 @@ export class Sampler {
   /** Takes a sample even if there is a fresh one. */
   sampleNow(detail: Detail): NodeSample {
     const nowMs = this.#clock.monotonicMs();
-    const podFacts = this.#facts();
+    const podFacts = this.#view.podFacts();
     const measure = this.#startSample(detail, nowMs);
     const root = measure("/", () => this.#reader.ofPath("/"), 1);
     const pods = podFacts.map((facts): PodSample => {

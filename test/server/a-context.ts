@@ -19,7 +19,7 @@ import { toKubeletMetrics, toProbeMetric } from "../../src/stats/metrics/kubelet
 import { processMetrics, processStartMetric } from "../../src/stats/metrics/process-metrics.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
-import { type LaidTree, podOf } from "../stats/lay-tree.ts";
+import { aMeasuredEngine, type LaidTree, podOf, statsSettings } from "../stats/lay-tree.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FakeContainers } from "../support/fake-containers.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
@@ -79,11 +79,9 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     clock,
     roots: tree.roots,
     nodeName: "node1",
-    podFacts: () => view.facts,
-    rootDir: "/",
-    imagesDir: () => "/",
-    engineVersion: () => "20.10.24",
-    volumeStatsAggPeriodMs: 60_000,
+    view,
+    engine: aMeasuredEngine(),
+    settings: statsSettings,
     slot: new FileSlot(clock),
     measureDirectories: async () => new Map(),
   });

@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { MachineRoots } from "../../src/stats/node-stats.ts";
+import type { MachineRoots, MeasuredEngine, NodeStatsDeps } from "../../src/stats/node-stats.ts";
 import type { ContainerFacts, PodFacts } from "../../src/stats/pod-facts.ts";
 
 /** `cgroup-v1`: a hybrid machine, recorded. `cgroup-v2`: a modern kernel with systemd's names, file by file. */
@@ -25,6 +25,23 @@ export function layTree(name: TreeName, directory: string): LaidTree {
   const roots = { proc: join(directory, "proc"), sys: join(directory, "sys"), etc: join(directory, "etc") };
   return { roots, cgroup: join(directory, "cgroup") };
 }
+
+/** An engine with no other containers, whose images are not known. */
+export const aMeasuredEngine = (engine: Partial<MeasuredEngine> = {}): MeasuredEngine => ({
+  infoIfKnown: { imagesDir: "/", serverVersion: "20.10.24" },
+  images: { inventory: () => Promise.reject(new Error("connect ENOENT")) },
+  others: { list: async () => [] },
+  ...engine,
+});
+
+export const statsSettings: NodeStatsDeps["settings"] = {
+  rootDir: "/",
+  volumeStatsAggPeriodMs: 60_000,
+  disabledMetrics: [],
+  kubeletCgroups: "",
+  runtimeCgroups: "",
+  systemCgroups: "",
+};
 
 const POD_UIDS: Readonly<Record<TreeName, string>> = {
   "cgroup-v1": "6f1c0d2e8a4b4c1d9e7f0a1b2c3d4e5f",

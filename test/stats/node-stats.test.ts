@@ -5,7 +5,7 @@ import { FileSlot } from "../../src/base/concurrency/worker-pool.ts";
 import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
 import { readMachineInfo } from "../../src/stats/cadvisor/cadvisor-facts.ts";
 import { metricsText } from "../../src/stats/metrics/metric.ts";
-import { NodeStats, type NodeStatsOptions } from "../../src/stats/node-stats.ts";
+import { type MeasuredEngine, NodeStats, type NodeStatsDeps } from "../../src/stats/node-stats.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
 import recordedCadvisor from "../fixtures/oracle/stats/metrics-cadvisor.json";
 import recordedResource from "../fixtures/oracle/stats/metrics-resource.json";
@@ -16,7 +16,17 @@ import recordedSummary from "../fixtures/oracle/stats/stats-summary.json";
 import recordedUsage from "../fixtures/oracle/stats/stats-summary-only-cpu-and-memory.json";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { CONTAINER_ID, CONTAINER_PATHS, type LaidTree, layTree, podOf, SANDBOX_ID, type TreeName } from "./lay-tree.ts";
+import {
+  aMeasuredEngine,
+  CONTAINER_ID,
+  CONTAINER_PATHS,
+  type LaidTree,
+  layTree,
+  podOf,
+  SANDBOX_ID,
+  statsSettings,
+  type TreeName,
+} from "./lay-tree.ts";
 
 const makeDirectory = tempDirs();
 
@@ -42,14 +52,20 @@ const missing = (recorded: unknown, ours: unknown) => {
   return shapeOf(recorded).filter((path) => !shape.has(path));
 };
 
-interface Case extends Partial<NodeStatsOptions> {
+const withImages = aMeasuredEngine({ images: { inventory: async () => ({ bytes: 12_589_502 }) } });
+const engineWith = (list: MeasuredEngine["others"]["list"]) => aMeasuredEngine({ others: { list } });
+
+interface Case extends Partial<Pick<NodeStatsDeps, "engine">>, Partial<NodeStatsDeps["settings"]> {
   pods?: PodFacts[];
   /** Bytes and inodes by directory. */
   disk?: Record<string, [bytes: number, inodes: number]>;
   tree?: LaidTree;
 }
 
-function setUp(name: TreeName, { pods = [podOf(name)], disk = {}, tree = trees[name], ...options }: Case = {}) {
+function setUp(
+  name: TreeName,
+  { pods = [podOf(name)], disk = {}, tree = trees[name], engine, ...settings }: Case = {},
+) {
   const { roots, cgroup } = tree;
   const clock = new FakeClock("2026-11-21T06:40:00.500Z");
   const asked: string[][] = [];
@@ -57,18 +73,15 @@ function setUp(name: TreeName, { pods = [podOf(name)], disk = {}, tree = trees[n
     clock,
     roots,
     nodeName: "node1",
-    podFacts: () => pods,
-    rootDir: "/",
-    imagesDir: () => "/",
-    engineVersion: () => "20.10.24",
-    volumeStatsAggPeriodMs: 60_000,
+    view: { podFacts: () => pods },
+    engine: engine ?? aMeasuredEngine(),
+    settings: { ...statsSettings, ...settings },
     slot: new FileSlot(clock),
     measureDirectories: async (directories, what) => {
       if (what === "bytes") asked.push([...directories]);
       const known = directories.filter((directory) => directory in disk);
       return new Map(known.map((directory) => [directory, disk[directory]![what === "bytes" ? 0 : 1]]));
     },
-    ...options,
   });
   /** A summary when rates and disk usage are known. */
   const summary = async (onlyCpuAndMemory = false) => {
@@ -92,7 +105,7 @@ const withVolume = (name: TreeName) => [
 
 describe("the summary", () => {
   test.each(["cgroup-v1", "cgroup-v2"] as const)("has every member upstream's has, on %s", async (name) => {
-    const { summary } = setUp(name, { disk: DISK, readImageBytes: async () => 12_589_502 });
+    const { summary } = setUp(name, { disk: DISK, engine: withImages });
     expect(missing(recordedSummary, await summary())).toEqual([]);
     expect(missing(recordedUsage, await summary(true))).toEqual([]);
   });
@@ -124,7 +137,7 @@ describe("the summary", () => {
     const { summary } = setUp("cgroup-v2", {
       disk: DISK,
       pods: withVolume("cgroup-v2"),
-      readImageBytes: async () => 12_589_502,
+      engine: withImages,
     });
     const { pods, node } = await summary();
     const [pod] = pods;
@@ -186,10 +199,8 @@ describe("the summary", () => {
 
   test("cgroups of the system that options name are system containers", async () => {
     const { summary } = setUp("cgroup-v2", {
-      systemCgroups: new Map([
-        ["misc", "/kubepods.slice"],
-        ["runtime", "/nowhere.slice"],
-      ]),
+      systemCgroups: "/kubepods.slice",
+      runtimeCgroups: "/nowhere.slice",
     });
     const { systemContainers } = (await summary()).node;
     const figures = { cpu: { usageNanoCores: 0 }, memory: { workingSetBytes: expect.any(Number) } };
@@ -213,11 +224,13 @@ describe("the summary", () => {
 
   test("the engine is asked for its images once a minute; without an answer the summary lacks only them", async () => {
     let calls = 0;
-    const readImageBytes = async () => {
+    const inventory = async () => {
       calls++;
       throw new Error("connect ENOENT");
     };
-    const { stats, clock } = setUp("cgroup-v2", { imagesDir: () => "", readImageBytes });
+    const { stats, clock } = setUp("cgroup-v2", {
+      engine: aMeasuredEngine({ infoIfKnown: undefined, images: { inventory } }),
+    });
     const first = stats.summary(false);
     await clock.advance(300);
     expect((await first).node.runtime).toBeUndefined();
@@ -453,10 +466,10 @@ describe("the metrics", () => {
     const asked: boolean[][] = [];
     const { api, stats } = setUp("cgroup-v2", {
       pods: [],
-      readOthers: async (isCurrent) => {
+      engine: engineWith(async (isCurrent) => {
         asked.push([other, wrong].map(isCurrent));
         return [other, wrong];
-      },
+      }),
     });
     await Promise.all([api.refresh(), api.refresh()]);
     expect(asked).toEqual([[true, false]]);
@@ -475,10 +488,10 @@ describe("the metrics", () => {
     let isHanging = false;
     const { api, clock } = setUp("cgroup-v2", {
       pods: [],
-      readOthers: async (_, signal) => {
+      engine: engineWith(async (_, signal) => {
         if (isHanging) await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
         return [other];
-      },
+      }),
     });
     await api.refresh();
     isHanging = true;

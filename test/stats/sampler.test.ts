@@ -27,7 +27,7 @@ function setUp(name: TreeName, pods: readonly PodFacts[] = [podOf(name)], tree =
   const { roots, cgroup } = tree;
   const clock = new FakeClock();
   const reader = new CgroupReader(roots.proc);
-  const sampler = new Sampler(reader, clock, () => pods, roots.proc);
+  const sampler = new Sampler(reader, clock, { podFacts: () => pods }, roots.proc);
   return { clock, reader, sampler, cgroup, proc: roots.proc };
 }
 

@@ -12,10 +12,8 @@ import { dialPod } from "../../base/host/pod-dialer.ts";
 import { findSocketUser } from "../../base/host/port-holder.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import type { ConfigurationStatus } from "../../base/model/configuration.ts";
-import type { Logger } from "../../base/model/logger.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
-import type { KubeletOptions } from "../../config/option-table.ts";
 import { usableRuntimes } from "../../docker/create-bodies.ts";
 import { isApiAtLeast } from "../../docker/security.ts";
 import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
@@ -34,7 +32,7 @@ import { readTlsMaterial, type TlsMaterial } from "../../server/serving-certific
 import type { KubeletView } from "../../server/view.ts";
 import { processMetrics } from "../../stats/metrics/process-metrics.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
-import type { SystemContainerName } from "../../stats/sampler.ts";
+import { warnOfMissingCgroups } from "../../stats/sampler.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import type { KubeletRun } from "../kubelet-run.ts";
 import {
@@ -58,16 +56,10 @@ export function buildStats({ context, engine }: AssembledKubelet, view: KubeletV
   const stats = new NodeStats({
     clock,
     nodeName: node.name,
-    podFacts: () => view.podFacts(),
-    rootDir: options.rootDir,
-    imagesDir: () => engine.infoIfKnown?.imagesDir ?? "",
-    systemCgroups: toSystemCgroups(options),
-    engineVersion: () => engine.infoIfKnown?.serverVersion ?? "",
-    volumeStatsAggPeriodMs: options.volumeStatsAggPeriodMs,
+    view,
+    engine,
+    settings: options,
     slot: background.slot,
-    disabledMetrics: options.disabledMetrics,
-    readImageBytes: async () => (await engine.images.inventory()).bytes,
-    readOthers: (isCurrent, signal) => engine.others.list(isCurrent, signal),
   });
   warnOfMissingCgroups(options, (path) => stats.sampler.measureOnce(path) !== undefined, logger);
   return stats;
@@ -260,33 +252,6 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
     onChange: (listener) => void kubelet.onChange(listener),
     events: context.recorder,
   });
-}
-
-const FLAGS: readonly [SystemContainerName, "kubeletCgroups" | "runtimeCgroups" | "systemCgroups", string][] = [
-  ["kubelet", "kubeletCgroups", "--kubelet-cgroups"],
-  ["runtime", "runtimeCgroups", "--runtime-cgroups"],
-  ["misc", "systemCgroups", "--system-cgroups"],
-];
-
-type SystemCgroupOptions = Pick<KubeletOptions, "kubeletCgroups" | "runtimeCgroups" | "systemCgroups">;
-
-/** Cgroups of the system that options name, by their names in the summary. */
-export const toSystemCgroups = (options: SystemCgroupOptions): ReadonlyMap<SystemContainerName, string> =>
-  new Map(FLAGS.map(([name, option]) => [name, options[option]] as const).filter(([, path]) => path !== ""));
-
-/** Names each cgroup of an option that does not exist: the summary has no such system container until it does. */
-export function warnOfMissingCgroups(
-  options: SystemCgroupOptions,
-  exists: (cgroupPath: string) => boolean,
-  logger: Logger,
-): void {
-  for (const [name, option, flag] of FLAGS) {
-    const path = options[option];
-    if (path === "" || exists(path)) continue;
-    logger.warn(
-      `${flag}: there is no cgroup "${path}"; /stats/summary has no systemContainers ${name} until it exists (cat /proc/PID/cgroup shows the cgroup of a process)`,
-    );
-  }
 }
 
 /** The page of the cAdvisor port. */

@@ -95,7 +95,7 @@ export class CadvisorApi {
   /** A cgroup that is neither the node's nor one of our pods'. */
   #measureOther(path: string): MeasuredCgroup[] | undefined {
     const cgroup = this.#stats.sampler.measureOnce(path);
-    return cgroup && [toMeasuredCgroup(cgroup, this.#stats.options.clock.now())];
+    return cgroup && [toMeasuredCgroup(cgroup, this.#stats.clock.now())];
   }
 
   /** The cgroups of the node and its pods, each at all instants known, oldest first. */

@@ -53,7 +53,7 @@ export class CadvisorFactsReader {
 
   constructor(stats: NodeStats) {
     this.#stats = stats;
-    const { clock, roots = MACHINE_ROOTS } = stats.options;
+    const { clock, roots } = stats;
     this.machineInfo = kept(clock, MACHINE_AGE_MS, () => readMachineInfo(roots, (path) => stats.capacities.last(path)));
     this.recent = kept(clock, RECENT_MS, () => this.read());
     this.#basics = kept(clock, MACHINE_AGE_MS, () => readMachineBasics(roots));
@@ -62,47 +62,41 @@ export class CadvisorFactsReader {
 
   /** @param pods whose disk usage is wanted; default: all. */
   read(pods?: readonly PodFacts[]): CadvisorFacts {
-    const { proc } = this.#roots;
-    const { rootDir, imagesDir } = this.#stats.options;
-    const { capacities } = this.#stats;
+    const { capacities, imagesDir, settings, roots } = this.#stats;
     const mounts = this.#mounts();
-    const disks = parseDiskstats(readText(`${proc}/diskstats`) ?? "");
+    const disks = parseDiskstats(readText(`${roots.proc}/diskstats`) ?? "");
     const filesystems = mounts.flatMap(({ device, mountPoint, id }): NodeFilesystem[] => {
       // A remote file system that hangs would block the process.
       const capacity = device.includes(":/") ? undefined : capacities.last(mountPoint);
       const counters = disks.find((disk) => `${disk.major}:${disk.minor}` === id);
       return capacity ? [{ device, mountPoint, capacity, counters }] : [];
     });
-    const engineDir = imagesDir();
-    const engineCapacity = engineDir ? capacities.last(engineDir) : undefined;
-    const engineDevice = findMount(engineDir, mounts)?.device;
+    const engineCapacity = imagesDir ? capacities.last(imagesDir) : undefined;
+    const engineDevice = findMount(imagesDir, mounts)?.device;
     return {
       machine: this.machineInfo(),
       ...this.#versions(),
       disk: this.#stats.diskUsage(pods),
       engineFs: engineCapacity && engineDevice ? { device: engineDevice, capacity: engineCapacity } : undefined,
       filesystems,
-      nodeFs: capacities.last(rootDir),
+      nodeFs: capacities.last(settings.rootDir),
     };
   }
 
   /** Read every ten seconds by a node of a cluster: without disk usage, mounts and devices. */
   forNodeObject(): NodeObjectMachine {
-    const { rootDir } = this.#stats.options;
+    const { rootDir } = this.#stats.settings;
     return { machine: this.#basics(), ...this.#versions(), nodeFs: this.#stats.capacities.last(rootDir) };
   }
 
   #versions(): Pick<CadvisorFacts, "engineVersion" | "kernelVersion" | "osVersion"> {
-    const { proc, etc } = this.#roots;
+    const { engineVersion, roots } = this.#stats;
+    const { proc, etc } = roots;
     return {
-      engineVersion: this.#stats.options.engineVersion(),
+      engineVersion,
       kernelVersion: readText(`${proc}/sys/kernel/osrelease`)?.trim() ?? "",
       osVersion: /^PRETTY_NAME="?([^"\n]*)/m.exec(readText(`${etc}/os-release`) ?? "")?.[1] ?? "",
     };
-  }
-
-  get #roots() {
-    return this.#stats.options.roots ?? MACHINE_ROOTS;
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { toSystemCgroups, warnOfMissingCgroups } from "../../../src/daemon/assembly/build-servers.ts";
-import { RecordingLogger } from "../../support/recording-logger.ts";
+import { toSystemCgroups, warnOfMissingCgroups } from "../../src/stats/sampler.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
 
 const options = { kubeletCgroups: "/kubelet.slice", runtimeCgroups: "", systemCgroups: "/system.slice" };
 
