@@ -6,16 +6,15 @@ import type { AccessAttributes, AccessReviewer, ClusterConnection, User } from "
 import { SettingsError } from "../base/model/configuration.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
-import { nodeTarget } from "../base/model/pod-event.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { ServiceAddress } from "../plan/service-environment.ts";
-import type { Checkpoint, FeedSource } from "../sources/checkpoint-store.ts";
+import type { CheckpointStore, FeedSource } from "../sources/checkpoint-store.ts";
 import {
+  CertificateFile,
   CertificateManager,
   type CertificateUsage,
-  currentPath,
   type MakeSigningRequest,
   needsBootstrap,
   writeKubeconfig,
@@ -24,7 +23,7 @@ import { ClusterClient } from "./client/cluster-client.ts";
 import { Credentials, type ProxyFor } from "./client/credentials.ts";
 import { Reflector } from "./client/reflector.ts";
 import { EventSink, type RecordedEvents } from "./events/event-sink.ts";
-import { NodeAgent } from "./node/node-agent.ts";
+import { NodeAgent, type ReportedNode } from "./node/node-agent.ts";
 import { ClaimResolver } from "./objects/claim-resolver.ts";
 import { ObjectCache } from "./objects/object-cache.ts";
 import { ClusterServices, type RuntimeClassEntry, RuntimeClasses } from "./objects/stored-lists.ts";
@@ -35,10 +34,13 @@ import { MirrorManager, type StaticPods } from "./pods/mirror-manager.ts";
 import { type ReportedPods, StatusReporter } from "./pods/status-reporter.ts";
 
 interface ClusterNodeDeps {
-  /** The Services that an earlier process knew. */
-  storedServices: Persisted<readonly ServiceAddress[]>;
-  /** The RuntimeClasses that an earlier process knew. */
-  storedRuntimeClasses: Persisted<readonly RuntimeClassEntry[]>;
+  /** State of an earlier process. */
+  stored: {
+    /** Has the set of the source. */
+    checkpoints: Pick<CheckpointStore, "load">;
+    services: Persisted<readonly ServiceAddress[]>;
+    runtimeClasses: Persisted<readonly RuntimeClassEntry[]>;
+  };
   options: KubeletOptions;
   nodeName: string;
   clock: Clock;
@@ -46,8 +48,6 @@ interface ClusterNodeDeps {
   userAgent: string;
   /** Proxy of the environment. */
   proxyFor: ProxyFor;
-  /** The set of a source that an earlier process stored. */
-  loadCheckpoint: (id: string) => Checkpoint | undefined;
   makeSigningRequest: MakeSigningRequest;
 }
 
@@ -58,13 +58,9 @@ const DEFAULT_EVENT_QPS = 50;
 const LONGEST_UNREACHABLE_MS = 5_000;
 
 /** The running kubelet, as the cluster sees it. */
-interface ClusterKubelet extends ReportedPods, StaticPods {
-  /** The node as it is now, as `v1.Node`. */
-  readNode: () => Promise<object>;
+interface ClusterKubelet extends ReportedPods, StaticPods, ReportedNode {
   /** The engine and the network can run pods: a change is reported at once. */
   isReady: () => boolean;
-  /** Labels of the Node of the API: nodeSelectors are compared with them. */
-  onNodeLabels: (labels: Readonly<Record<string, string>>) => void;
   /** Calls back after every change of pods and their statuses. */
   onChange: (listener: () => void) => void;
   events: RecordedEvents;
@@ -115,8 +111,8 @@ export class ClusterNode {
       onChange: () => this.#source.changed(),
     });
     this.tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
-    this.services = new ClusterServices(this.client, clock, deps.storedServices);
-    this.runtimeClasses = new RuntimeClasses(this.client, clock, deps.storedRuntimeClasses);
+    this.services = new ClusterServices(this.client, clock, deps.stored.services);
+    this.runtimeClasses = new RuntimeClasses(this.client, clock, deps.stored.runtimeClasses);
     this.#source = new ApiPodSource({
       server: this.credentials.server,
       clock,
@@ -124,7 +120,7 @@ export class ClusterNode {
       objects: this.#objects,
       claims: this.claims,
       tokens: this.tokens,
-      lastKnownGood: () => deps.loadCheckpoint(this.#source.id),
+      lastKnownGood: () => deps.stored.checkpoints.load(this.#source.id),
     });
     this.source = this.#source;
   }
@@ -187,13 +183,10 @@ export class ClusterNode {
       logger,
       nodeName,
       settings: options,
-      readNode: kubelet.readNode,
-      record: (event) => kubelet.events.record(nodeTarget(nodeName), event),
-      onNode: ({ metadata }) => {
-        kubelet.onNodeLabels(metadata.labels ?? {});
-        mirrors.changed();
-      },
+      node: kubelet,
+      recorder: kubelet.events,
     });
+    this.#agent.onChange(() => mirrors.changed());
     void this.#run(this.#agent, this.#pods);
   }
 
@@ -225,15 +218,9 @@ export class ClusterNode {
       client: this.client,
       clock,
       logger,
-      usage,
+      file: new CertificateFile(options.certDir, usage),
       nodeName,
-      certDir: options.certDir,
-      names: async () => {
-        if (usage === "client") return [];
-        const addresses = await this.#agent!.addresses();
-        if (addresses.length === 0) throw new Error("the node has no address yet");
-        return [...new Set([nodeName, ...addresses.map(({ address }) => address)])];
-      },
+      node: this.#agent!,
       makeSigningRequest,
       onStored,
     });
@@ -280,7 +267,7 @@ function openCredentials({ options, clock, proxyFor }: ClusterNodeDeps, isBootst
       kubeconfig,
       clock,
       proxyFor,
-      rotateCertificates ? currentPath(certDir, "client") : undefined,
+      rotateCertificates ? new CertificateFile(certDir, "client").path : undefined,
     );
   } catch (error) {
     const [flag, way] = isBootstrapping

@@ -21,11 +21,10 @@ interface CertificateManagerDeps {
   client: Pick<ClusterClient, "request">;
   clock: Clock;
   logger: Logger;
-  usage: CertificateUsage;
+  file: CertificateFile;
   nodeName: string;
-  certDir: string;
-  /** DNS names and addresses of a serving certificate. @throws Error while they are not known */
-  names: () => Promise<readonly string[]>;
+  /** For the names of a serving certificate. */
+  node: { addresses(): Promise<readonly { address: string }[]> };
   makeSigningRequest: MakeSigningRequest;
   /** A new certificate was stored. */
   onStored: () => void;
@@ -77,14 +76,14 @@ export class CertificateManager {
 
   /** Life of the certificate; undefined when there is none that is valid now. */
   #validity(): Validity | undefined {
-    const { clock, certDir, usage } = this.#deps;
-    const validity = readValidity(readTextIfExists(currentPath(certDir, usage), MAX_PEM_BYTES));
+    const { clock, file } = this.#deps;
+    const validity = readValidity(file.read());
     return validity && isValidAt(validity, clock.now().getTime()) ? validity : undefined;
   }
 
   /** Requests a certificate until one is issued and stored, or the signal aborts. */
   async obtain(signal: AbortSignal): Promise<void> {
-    const { clock, logger, usage } = this.#deps;
+    const { clock, logger, file } = this.#deps;
     const backOff = new BackOff(RETRY);
     while (!signal.aborted) {
       try {
@@ -92,17 +91,18 @@ export class CertificateManager {
         return;
       } catch (error) {
         if (signal.aborted) return;
-        logger.warn(`Cannot obtain a ${usage} certificate, will try again: ${(error as Error).message}`);
+        logger.warn(`Cannot obtain a ${file.usage} certificate, will try again: ${(error as Error).message}`);
         await clock.sleep(backOff.next(), signal).catch(() => {});
       }
     }
   }
 
   async #attempt(signal: AbortSignal): Promise<void> {
-    const { client, clock, logger, usage, nodeName, certDir, names, makeSigningRequest, onStored } = this.#deps;
+    const { client, clock, logger, file, nodeName, makeSigningRequest, onStored } = this.#deps;
+    const { usage } = file;
     // The identity that the authorizer of nodes knows. Source: `user.NodesGroup`.
     const identity = { commonName: `system:node:${nodeName}`, organization: "system:nodes" };
-    const { request, key } = await makeSigningRequest({ ...identity, names: await names() });
+    const { request, key } = await makeSigningRequest({ ...identity, names: await this.#names() });
     // The signers demand exactly these.
     const usages = ["digital signature", "key encipherment", `${usage} auth`];
     const made = await client.request<SigningRequest>({
@@ -119,9 +119,18 @@ export class CertificateManager {
     const { name } = made.metadata;
     logger.info(`Certificate request "${name}" for a ${usage} certificate waits to be approved and signed`);
     const certificate = await this.#waitFor(name, signal);
-    storeCertificate(certDir, usage, `${certificate.trim()}\n${key}`, clock.now());
+    file.store(`${certificate.trim()}\n${key}`, clock.now());
     logger.info(`A ${usage} certificate was issued (request "${name}")`);
     onStored();
+  }
+
+  /** DNS names and addresses of a serving certificate. @throws Error while they are not known */
+  async #names(): Promise<readonly string[]> {
+    const { file, nodeName, node } = this.#deps;
+    if (file.usage === "client") return [];
+    const addresses = await node.addresses();
+    if (addresses.length === 0) throw new Error("the node has no address yet");
+    return [...new Set([nodeName, ...addresses.map(({ address }) => address)])];
   }
 
   /** @throws Error when the request is denied, removed or not signed in time */
@@ -146,10 +155,6 @@ export class CertificateManager {
 const MAX_PEM_BYTES = 1024 * 1024;
 const PREFIX: Readonly<Record<CertificateUsage, string>> = { client: "kubelet-client", server: "kubelet-server" };
 
-/** `<cert-dir>/kubelet-client-current.pem`: a link to the newest certificate with its key. Source: the kubelet. */
-export const currentPath = (certDir: string, usage: CertificateUsage): string =>
-  join(certDir, `${PREFIX[usage]}-current.pem`);
-
 /** Life of the certificate in a PEM text; undefined when it holds none. */
 function readValidity(pem: string | undefined): Validity | undefined {
   if (pem === undefined) return undefined;
@@ -161,15 +166,33 @@ function readValidity(pem: string | undefined): Validity | undefined {
   }
 }
 
-/** Writes certificate and key to a file of their own and lets the link lead there, in one step. @throws Error */
-function storeCertificate(certDir: string, usage: CertificateUsage, pem: string, now: Date): void {
-  const timestamp = now.toISOString().slice(0, 19).replaceAll(":", "-");
-  const name = `${PREFIX[usage]}-${timestamp}.pem`;
-  replaceFile(join(certDir, name), pem, { durable: false, directoryMode: 0o755 });
-  const link = `${currentPath(certDir, usage)}.new`;
-  rmSync(link, { force: true });
-  symlinkSync(name, link);
-  renameSync(link, currentPath(certDir, usage));
+/** The certificate of one usage with its key, in `--cert-dir`. */
+export class CertificateFile {
+  readonly usage: CertificateUsage;
+  /** `<cert-dir>/kubelet-client-current.pem`: a link to the newest certificate with its key. Source: the kubelet. */
+  readonly path: string;
+  readonly #certDir: string;
+
+  constructor(certDir: string, usage: CertificateUsage) {
+    this.#certDir = certDir;
+    this.usage = usage;
+    this.path = join(certDir, `${PREFIX[usage]}-current.pem`);
+  }
+
+  read(): string | undefined {
+    return readTextIfExists(this.path, MAX_PEM_BYTES);
+  }
+
+  /** Writes certificate and key to a file of their own and lets the link lead there, in one step. @throws Error */
+  store(pem: string, now: Date): void {
+    const timestamp = now.toISOString().slice(0, 19).replaceAll(":", "-");
+    const name = `${PREFIX[this.usage]}-${timestamp}.pem`;
+    replaceFile(join(this.#certDir, name), pem, { durable: false, directoryMode: 0o755 });
+    const link = `${this.path}.new`;
+    rmSync(link, { force: true });
+    symlinkSync(name, link);
+    renameSync(link, this.path);
+  }
 }
 
 /** The two kinds of certificates a node requests. */
@@ -247,7 +270,7 @@ export function needsBootstrap({ kubeconfig, bootstrapKubeconfig }: BootstrapOpt
 /** Writes the kubeconfig that uses the certificate of `--cert-dir`, with server and CA of the bootstrap kubeconfig. @throws Error */
 export function writeKubeconfig({ kubeconfig, bootstrapKubeconfig }: BootstrapOptions, certDir: string): void {
   const { cluster } = readKubeconfig(bootstrapKubeconfig);
-  const pem = currentPath(certDir, "client");
+  const { path: pem } = new CertificateFile(certDir, "client");
   const config = {
     apiVersion: "v1",
     kind: "Config",

@@ -1,7 +1,7 @@
 import { hasCondition } from "../../base/api/conditions.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import type { PodEvent } from "../../base/model/pod-event.ts";
+import { type EventRecorder, nodeTarget, type PodEvent } from "../../base/model/pod-event.ts";
 import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, MERGE_PATCH, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
 import { BackOff } from "../client/reachability.ts";
@@ -32,12 +32,16 @@ interface NodeAgentDeps {
     nodeStatusReportFrequencyMs: number;
     nodeLeaseDurationSeconds: number;
   };
+  node: ReportedNode;
+  recorder: EventRecorder;
+}
+
+/** This machine, as the Node object shows it. */
+export interface ReportedNode {
   /** The node as it is now, as `v1.Node`. */
-  readNode: () => Promise<object>;
-  /** Records an event about the node. */
-  record: (event: PodEvent) => void;
-  /** The Node object of the API changed. */
-  onNode: (node: ApiNode) => void;
+  readNode(): Promise<object>;
+  /** Labels of the Node of the API: nodeSelectors are compared with them. */
+  onNodeLabels(labels: Readonly<Record<string, string>>): void;
 }
 
 const RETRY = { first: 200, longest: 7_000 };
@@ -63,6 +67,7 @@ export class NodeAgent {
   #isUnschedulable = false;
   #wake = Promise.withResolvers<void>();
   #isFailing = false;
+  #onChange = () => {};
 
   constructor(deps: NodeAgentDeps) {
     const { client, clock, nodeName } = deps;
@@ -81,10 +86,16 @@ export class NodeAgent {
           this.#isUnschedulable = unschedulable;
           this.#recordStatus(unschedulable ? "NodeNotSchedulable" : "NodeSchedulable");
         }
-        deps.onNode(node);
+        deps.node.onNodeLabels(node.metadata.labels ?? {});
+        this.#onChange();
       },
     });
     this.#lease = new NodeLease(deps, () => this.#uid);
+  }
+
+  /** Calls back when the Node of the API has changed. */
+  onChange(listener: () => void): void {
+    this.#onChange = listener;
   }
 
   /** The Node of the API; undefined while it is not known. */
@@ -109,11 +120,11 @@ export class NodeAgent {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { settings, logger, record, nodeName } = this.#deps;
+    const { settings, logger, nodeName } = this.#deps;
     signal.addEventListener("abort", () => void this.#reflector.stop(), { once: true });
     await this.#register(signal);
     if (signal.aborted) return;
-    record({ type: "Normal", reason: "Starting", message: "Starting kubelet." });
+    this.#record({ type: "Normal", reason: "Starting", message: "Starting kubelet." });
     // A Node that was Ready when it was created has no transition that would say so.
     const created = this.#isCreated ? { conditions: [{ type: "Ready", status: "False" }] } : undefined;
     this.#recordConditions(created, this.#registeredStatus);
@@ -139,7 +150,7 @@ export class NodeAgent {
   }
 
   async #readNode(): Promise<ApiNode> {
-    return toReportedNode((await this.#deps.readNode()) as ApiNode);
+    return toReportedNode((await this.#deps.node.readNode()) as ApiNode);
   }
 
   /** Until it has succeeded. */
@@ -167,7 +178,7 @@ export class NodeAgent {
   }
 
   async #createOrAdopt(signal: AbortSignal): Promise<void> {
-    const { client, settings, nodeName, record } = this.#deps;
+    const { client, settings, nodeName } = this.#deps;
     const node = await this.#readNode();
     let refusal: unknown;
     if (settings.registerNode) {
@@ -196,7 +207,7 @@ export class NodeAgent {
     if (patch) await client.request({ method: "PATCH", path, body: patch, contentType: MERGE_PATCH, signal });
     this.#registeredStatus = node.status;
     const reboot = node.status && findReboot(nodeName, existing.status, node.status);
-    if (reboot !== undefined) record({ type: "Warning", reason: "Rebooted", message: reboot });
+    if (reboot !== undefined) this.#record({ type: "Warning", reason: "Rebooted", message: reboot });
   }
 
   #recordConditions(before: ApiNode["status"], next: ApiNode["status"]): void {
@@ -205,7 +216,11 @@ export class NodeAgent {
 
   #recordStatus(reason: string): void {
     const message = `Node ${this.#deps.nodeName} status is now: ${reason}`;
-    this.#deps.record({ type: "Normal", reason, message });
+    this.#record({ type: "Normal", reason, message });
+  }
+
+  #record(event: PodEvent): void {
+    this.#deps.recorder.record(nodeTarget(this.#deps.nodeName), event);
   }
 
   async #report(signal: AbortSignal): Promise<void> {

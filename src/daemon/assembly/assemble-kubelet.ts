@@ -447,9 +447,11 @@ async function buildCluster(context: NodeContext, checkpoints: CheckpointStore):
     logger,
     userAgent: `kubelet-ts/${probeVersion} (linux/${ARCHITECTURE})`,
     proxyFor: (url) => proxyFor(url, context.environment),
-    loadCheckpoint: (id) => checkpoints.load(id),
-    storedServices: openStateFile(context, "services"),
-    storedRuntimeClasses: openStateFile(context, "runtime-classes"),
+    stored: {
+      checkpoints,
+      services: openStateFile(context, "services"),
+      runtimeClasses: openStateFile(context, "runtime-classes"),
+    },
     makeSigningRequest,
   });
 }

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../../src/base/model/clock.ts";
 import {
+  CertificateFile,
   CertificateManager,
   type CertificateUsage,
   computeRotation,
-  currentPath,
   isValidAt,
   needsBootstrap,
   readSigningState,
@@ -41,10 +41,9 @@ function aManager(certDir: string, statuses: object[], usage: CertificateUsage =
     },
     clock,
     logger: new RecordingLogger(),
-    usage,
+    file: new CertificateFile(certDir, usage),
     nodeName: "n",
-    certDir,
-    names: async () => ["n"],
+    node: { addresses: async () => [{ address: "192.0.2.1" }] },
     makeSigningRequest: async (subject) => {
       subjects.push(subject);
       return { request: "REQUEST", key: "KEY\n" };
@@ -66,12 +65,18 @@ test.each([
     const statuses = [{}, { conditions: [{ type: "Approved" }] }, issued];
     const { manager, bodies, subjects, stored } = aManager(certDir, statuses, usage);
     await manager.obtain(new AbortController().signal);
-    expect(subjects).toEqual([{ commonName: "system:node:n", organization: "system:nodes", names: ["n"] }]);
+    expect(subjects).toEqual([
+      {
+        commonName: "system:node:n",
+        organization: "system:nodes",
+        names: usage === "client" ? [] : ["n", "192.0.2.1"],
+      },
+    ]);
     const request = Buffer.from("REQUEST").toString("base64");
     const usages = ["digital signature", "key encipherment", `${usage} auth`];
     const spec = { request, signerName: `kubernetes.io/${signer}`, usages };
     expect(bodies).toMatchObject([{ metadata: { generateName: "csr-" }, spec }]);
-    const path = currentPath(certDir, usage);
+    const { path } = new CertificateFile(certDir, usage);
     expect(readFileSync(path, "utf8")).toBe("CERTIFICATE\nKEY\n");
     expect(lstatSync(path).isSymbolicLink()).toBe(true);
     expect(statSync(path).mode & 0o777).toBe(0o600);

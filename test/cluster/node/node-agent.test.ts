@@ -60,15 +60,17 @@ function restarted({ registerNode = false } = {}) {
       nodeStatusReportFrequencyMs: 300_000,
       nodeLeaseDurationSeconds: 40,
     },
-    readNode: async () => {
-      const node = withReady(isReady ? "True" : "False", now());
-      return {
-        ...node,
-        status: { ...node.status, config: { active: { configMap: { kubeletConfigKey: "/etc/k.yaml" } } } },
-      };
+    node: {
+      readNode: async () => {
+        const node = withReady(isReady ? "True" : "False", now());
+        return {
+          ...node,
+          status: { ...node.status, config: { active: { configMap: { kubeletConfigKey: "/etc/k.yaml" } } } },
+        };
+      },
+      onNodeLabels() {},
     },
-    record: ({ reason }) => events.push(reason),
-    onNode: () => {},
+    recorder: { record: (_, { reason }) => void events.push(reason) },
   });
   void agent.run(stop.signal);
   const becomeReady = () => {
