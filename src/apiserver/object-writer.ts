@@ -220,8 +220,12 @@ export class ObjectWriter {
       throw conflict(definition, name, why);
     }
     const subresource = manager?.subresource ?? "";
+    // A write to the status has labels and annotations too. Source: the status strategies of the registry.
+    const { labels, annotations } = input.metadata;
     const written =
-      subresource === "status" ? { ...live, status: input.status } : withoutStatus(definition, live, input);
+      subresource === "status"
+        ? { ...withMetadata(live, { labels, annotations }), status: input.status }
+        : withoutStatus(definition, live, input);
     const next = definition.carryOver?.(written, live) ?? written;
     const entries = manager
       ? (input.metadata.managedFields ?? live.metadata.managedFields ?? [])
