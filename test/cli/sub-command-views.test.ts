@@ -60,10 +60,13 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
 const [WEB] = PODS;
 const NOT_LIVE = { type: "ManifestLive", status: "False", reason: "Unclaimed" };
 const MESSAGE = 'its source /gone is not configured; run "x"';
-const UNCLAIMED = {
+const notLive = (reason: string) => ({
   ...WEB!,
-  status: { ...WEB!.status, conditions: [...(WEB!.status?.conditions ?? []), { ...NOT_LIVE, message: MESSAGE }] },
-};
+  status: {
+    ...WEB!.status,
+    conditions: [...(WEB!.status?.conditions ?? []), { ...NOT_LIVE, reason, message: MESSAGE }],
+  },
+});
 /** Answers by path; another path is 404. */
 function serve(answers: Readonly<Record<string, unknown>>) {
   const server = Bun.serve({
@@ -79,7 +82,12 @@ function serve(answers: Readonly<Record<string, unknown>>) {
 }
 
 const server = serve(ANSWERS);
-const unclaimedServer = serve({ "/pods": { items: [UNCLAIMED, PODS[1]] } });
+const notLiveServers = Object.fromEntries(
+  ["Unclaimed", "EditPending", "InvalidManifest"].map((reason) => [
+    reason,
+    serve({ "/pods": { items: [notLive(reason), PODS[1]] } }),
+  ]),
+);
 /** Nothing was measured yet. */
 const newServer = serve({
   ...ANSWERS,
@@ -93,12 +101,20 @@ async function run(line: string, port: number | undefined = server.port) {
   return { code, out: io.out, err: io.err };
 }
 
-test("an unclaimed pod is named below the table with its condition, and not in output for programs", async () => {
-  const { out, err } = await run("get pods", unclaimedServer.port);
-  expect(out).toContain("web-node1");
-  expect(err).toBe(`pod "web-node1" is unclaimed: ${MESSAGE}\n`);
-  expect((await run("get pods -o name", unclaimedServer.port)).err).toBe("");
-});
+test.each([
+  ["Unclaimed", `pod "web-node1" is unclaimed: ${MESSAGE}\n`],
+  ["EditPending", `pod "web-node1": ${MESSAGE}\n`],
+  ["InvalidManifest", ""],
+])(
+  "a pod with ManifestLive False, %s, is named below the table, and not in output for programs",
+  async (reason, note) => {
+    const { port } = notLiveServers[reason]!;
+    const { out, err } = await run("get pods", port);
+    expect(out).toContain("web-node1");
+    expect(err).toBe(note);
+    expect((await run("get pods -o name", port)).err).toBe("");
+  },
+);
 
 /** Command lines, each with what it prints below it. */
 const PRINTED = `

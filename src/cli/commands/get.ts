@@ -194,22 +194,31 @@ async function openNodeObjects(request: CommandRequest): Promise<ObjectSource> {
   };
 }
 
-/** One line for a pod or workload that no configured source describes. */
-function unclaimedNote({ object }: ResourceItem): string[] {
+/** Words for the reasons of the condition `ManifestLive` that a line below the table tells. */
+const NOT_LIVE: Readonly<Record<string, string>> = {
+  Unclaimed: " is unclaimed",
+  EditPending: "",
+  RolledBack: "",
+  RolloutPaused: ": the edit waits",
+};
+
+/** One line for a pod or workload that does not follow the newest manifest of a configured source. */
+function notLiveNote({ object }: ResourceItem): string[] {
   const { kind = "Pod", metadata, status } = object as Partial<ApiObject> & Pick<Pod, "metadata" | "status">;
-  const found = status?.conditions?.find(({ reason }) => reason === "Unclaimed");
-  return found ? [`${kind.toLowerCase()} "${metadata.name}" is unclaimed: ${found.message}`] : [];
+  const found = status?.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False");
+  const words = NOT_LIVE[found?.reason ?? ""];
+  return words === undefined ? [] : [`${kind.toLowerCase()} "${metadata.name}"${words}: ${found?.message}`];
 }
 
-/** Pods that no configured source describes have no column, manifests that are refused no row. */
+/** A manifest that is not in force has no column, and one that is refused no row. */
 async function podNotes(reader: PodReader, items: readonly ResourceItem[], isNamed: boolean): Promise<string[]> {
-  const unclaimed = items.flatMap(unclaimedNote);
-  if (isNamed) return unclaimed;
+  const notes = items.flatMap(notLiveNote);
+  if (isNamed) return notes;
   const refused = await reader.refusedManifests().catch(() => []);
-  if (refused.length === 0) return unclaimed;
+  if (refused.length === 0) return notes;
   const files = new Set(refused.map(({ file }) => file)).size;
   const head = `${files} ${files === 1 ? "manifest" : "manifests"} refused:`;
-  return [...unclaimed, head, ...refused.map(({ message }) => `  ${message}`)];
+  return [...notes, head, ...refused.map(({ message }) => `  ${message}`)];
 }
 
 /** Events, or the node, which has no namespace. */
@@ -253,7 +262,7 @@ async function openServedObjects(request: CommandRequest): Promise<ObjectSource>
       const lists = await Promise.all([...wanted.keys()].map((kind) => api.list(kind, undefined)));
       return namespacesOf(lists.flat());
     },
-    notes: async (items) => items.flatMap(unclaimedNote),
+    notes: async (items) => items.flatMap(notLiveNote),
   };
 }
 
