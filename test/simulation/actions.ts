@@ -1,4 +1,4 @@
-import { isLasting, makePod, toManifest, type WantedPod } from "./desired.ts";
+import { isLasting, makePod, toList, toManifest, type WantedPod } from "./desired.ts";
 import type { EngineModel, ModelContainer } from "./engine-model.ts";
 import { changed, fileOf, LABEL, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
@@ -37,6 +37,7 @@ export class Scene {
     this.rules = rules;
     this.wanted = wanted;
     this.maxPods = maxPods;
+    this.#serve();
   }
 
   // --- files ---
@@ -44,13 +45,19 @@ export class Scene {
   addPod(random: SeededRandom): void {
     const pod = makePod(`web${++this.#apps}`, random, this.world.time.nowMs);
     const isSubmitted = this.world.hasApi && this.#apps % 3 === 2 && !pod.job && pod.containers.every(isLasting);
-    if (isSubmitted) this.put({ ...pod, isSubmitted, replicas: pod.replicas ?? 1 }, random);
+    if (isSubmitted) this.put({ ...pod, source: "api", replicas: pod.replicas ?? 1 }, random);
+    else if (this.world.hasUrl && this.#apps % 2 === 1 && !pod.job) this.put({ ...pod, source: "url" }, random);
     else this.put(this.world.firewall.isInstalled ? this.#withPort(pod) : pod, random);
   }
 
   /** Pods of files. */
   inFiles(): WantedPod[] {
-    return [...this.wanted.values()].filter(({ isSubmitted }) => !isSubmitted);
+    return [...this.wanted.values()].filter(({ source }) => source === "file");
+  }
+
+  /** The text of the URL is what people want. */
+  #serve(): void {
+    this.world.wire.manifests.text = toList([...this.wanted.values()].filter(({ source }) => source === "url"));
   }
 
   /** The files are what people want. */
@@ -58,17 +65,18 @@ export class Scene {
     for (const pod of this.inFiles()) this.world.disk.write(fileOf(pod.app), toManifest(pod));
   }
 
-  removePod({ app, isSubmitted }: WantedPod, random: SeededRandom): void {
+  removePod({ app, source }: WantedPod, random: SeededRandom): void {
     this.wanted.delete(app);
     this.changedMs = this.world.time.nowMs;
     this.broken.delete(app);
-    if (isSubmitted) return this.rules.api.remove(app, random.pick(["Background", "Foreground"] as const));
+    if (source === "url") return this.#serve();
+    if (source === "api") return this.rules.api.remove(app, random.pick(["Background", "Foreground"] as const));
     this.world.note(`a person removes ${fileOf(app)}`);
     this.world.disk.remove(fileOf(app));
   }
 
   pickSubmitted(random: SeededRandom): WantedPod | undefined {
-    const pods = [...this.wanted.values()].filter(({ isSubmitted }) => isSubmitted);
+    const pods = [...this.wanted.values()].filter(({ source }) => source === "api");
     return pods.length > 0 ? random.pick(pods) : undefined;
   }
 
@@ -87,7 +95,11 @@ export class Scene {
     this.wanted.set(pod.app, next);
     this.changedMs = time.nowMs;
     this.broken.delete(pod.app);
-    if (pod.isSubmitted) {
+    if (pod.source === "url") {
+      this.world.note(`a person writes ${pod.app} to the URL: ${describe(next)}`);
+      return this.#serve();
+    }
+    if (pod.source === "api") {
       this.world.note(`a client applies ${pod.app}: ${describe(next)}`);
       return this.rules.api.apply(next);
     }
@@ -211,6 +223,17 @@ export class Scene {
     this.writeFiles();
     world.disk.sync();
     world.time.after(random.between(20_000, 300_000), () => this.startProcess());
+  }
+
+  /** The machine runs the pods it had, although their source is away. */
+  expectCheckpoint(): void {
+    const { rules, world } = this;
+    const { lastFaultMs } = rules;
+    world.time.after(20 * 60_000, () => {
+      // Another fault may be the reason, and an edit may not have been seen before the cut.
+      const isQuiet = rules.lastFaultMs === lastFaultMs && world.time.nowMs - this.changedMs > 3_600_000;
+      if (isQuiet) rules.checkWithoutManifests();
+    });
   }
 
   // --- the engine ---
@@ -351,7 +374,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   "make a slip": deed(5, (scene, random) => {
     const pod = scene.pickPod(random);
-    if (!pod || pod.isSubmitted) return;
+    if (pod?.source !== "file") return;
     const text = toManifest(pod);
     const slips = [
       text.slice(0, random.whole(1, text.length - 3)),
@@ -436,12 +459,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     world.cutPower();
     world.disk.rename(MANIFESTS, `${MANIFESTS}.away`);
     world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
-    const { lastFaultMs } = rules;
-    world.time.after(20 * 60_000, () => {
-      // Another fault may be the reason, and an edit may not have been seen before the cut.
-      const isQuiet = rules.lastFaultMs === lastFaultMs && world.time.nowMs - scene.changedMs > 3_600_000;
-      if (isQuiet) rules.checkWithoutManifests();
-    });
+    scene.expectCheckpoint();
     scene.endLater(random, () => scene.bringBackManifests(), LONGEST_FAULT_MS, 25 * 60_000);
   }),
   "boot without the manifests, with a damaged checkpoint": fault(2, (scene, random) => {
@@ -575,6 +593,17 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     firewall.failure = "Another app is currently holding the xtables lock.";
     scene.killProcess(random.between(100, 20_000));
     scene.endLater(random, () => void Object.assign(firewall, { failure: "" }), 10 * 60_000, 60_000);
+  }),
+  "lie at the URL": lasting(4, ({ wire }) => {
+    wire.manifests.isLying = true;
+    return () => void Object.assign(wire.manifests, { isLying: false });
+  }),
+  "boot while the URL lies": fault(2, (scene, random) => {
+    const { manifests } = scene.world.wire;
+    manifests.isLying = true;
+    scene.cutPower(random);
+    scene.expectCheckpoint();
+    scene.endLater(random, () => void Object.assign(manifests, { isLying: false }), LONGEST_FAULT_MS, 25 * 60_000);
   }),
   "strangers come and go": deed(3, (scene, random) => {
     const { engine, time } = scene.world;

@@ -29,8 +29,8 @@ export interface WantedJob {
 /** The pod that one manifest file asks for, or a Deployment, Job or CronJob of such pods. */
 export interface WantedPod {
   app: string;
-  /** A client of the local API wants it, no file. */
-  isSubmitted?: boolean | undefined;
+  /** Where it is written: in a file, in the text of a URL, or by a client of the local API. */
+  source: "file" | "url" | "api";
   replicas: number | undefined;
   /** Port of the machine that leads to the Service of a Deployment. */
   nodePort?: number | undefined;
@@ -83,6 +83,7 @@ export function makePod(app: string, random: SeededRandom, nowMs: number): Wante
   }));
   return {
     app,
+    source: "file",
     replicas: !endsByItself && random.chance(0.15) ? random.whole(1, 3) : undefined,
     restartPolicy: endsByItself ? random.pick(["Never", "OnFailure"] as const) : "Always",
     graceSeconds: random.pick([1, 5, 30]),
@@ -100,6 +101,10 @@ export function toManifest(pod: WantedPod): string {
   const list = { apiVersion: "v1", kind: "List", items: [object, ...others] };
   return `${JSON.stringify(others.length === 0 ? object : list, null, 2)}\n`;
 }
+
+/** The text of a URL. */
+export const toList = (pods: readonly WantedPod[]): string =>
+  JSON.stringify({ apiVersion: "v1", kind: "List", items: pods.flatMap(toObjects) }, null, 2);
 
 /** The objects: one, and the Service of a Deployment. */
 export function toObjects(pod: WantedPod): (object & { kind: string })[] {

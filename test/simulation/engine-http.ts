@@ -1,4 +1,5 @@
 import type { EngineModel, EngineResponse } from "./engine-model.ts";
+import { ManifestServer } from "./manifest-server.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
@@ -34,6 +35,8 @@ export class EngineHttp {
   #faults = QUIET;
   /** Pings that wait for the next fault. */
   readonly #heldPings = new Set<() => void>();
+  /** The other machine that the program asks. */
+  readonly manifests: ManifestServer;
   requests = 0;
   onRequest: ((text: string) => void) | undefined;
 
@@ -41,6 +44,7 @@ export class EngineHttp {
     this.#time = time;
     this.#engine = engine;
     this.#random = random;
+    this.manifests = new ManifestServer(random);
   }
 
   get openCalls(): number {
@@ -104,12 +108,14 @@ export class EngineHttp {
 
   readonly fetch = (url: string | URL, init: RequestInit = {}): Promise<Response> => {
     const text = String(url);
-    if (!text.startsWith(ORIGIN)) return Promise.reject(connectionError("ConnectionRefused"));
+    const isManifest = text === ManifestServer.url;
+    if (!text.startsWith(ORIGIN) && !isManifest) return Promise.reject(connectionError("ConnectionRefused"));
     try {
       this.#time.effect();
     } catch {
       return new Promise(() => {});
     }
+    if (isManifest) return this.#fetchManifest(init);
     const { process } = this.#time;
     const method = init.method ?? "GET";
     const queryAt = text.indexOf("?");
@@ -153,6 +159,17 @@ export class EngineHttp {
     return promise;
   };
 
+  #fetchManifest({ headers, signal }: RequestInit): Promise<Response> {
+    const { promise, resolve, reject } = Promise.withResolvers<Response>();
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    this.#time.afterForProcess(MANIFEST_MS, () => {
+      const response = this.manifests.respond(new Headers(headers).get("if-none-match"));
+      if (response === "silence") return;
+      resolve(response === "cut" ? cutShort(this.manifests.half) : toResponse(response));
+    });
+    return promise;
+  }
+
   #delay(): number {
     return this.#random.between(0.2, this.#faults.latencyMs);
   }
@@ -173,9 +190,20 @@ export class EngineHttp {
 }
 
 const ORIGIN = "http://docker";
+/** Time that the server of manifests takes. */
+const MANIFEST_MS = 20;
 
 function connectionError(code: string): Error {
   return Object.assign(new Error(`simulated ${code}`), { code });
+}
+
+/** A response of which the second half never comes. */
+function cutShort(half: string): Response {
+  async function* chunks() {
+    yield encoder.encode(half);
+    throw connectionError("ECONNRESET");
+  }
+  return { status: 200, headers: { get: () => null }, body: toBody(chunks()) } as unknown as Response;
 }
 
 function toResponse({ status, json, text, bytes, headers = {}, stream }: EngineResponse): Response {
@@ -198,7 +226,7 @@ function toBody(chunks: AsyncIterable<Uint8Array>) {
       releaseLock: () => {},
     };
   };
-  return { getReader: reader, [Symbol.asyncIterator]: () => chunks[Symbol.asyncIterator]() };
+  return { getReader: reader, cancel: async () => {}, [Symbol.asyncIterator]: () => chunks[Symbol.asyncIterator]() };
 }
 
 const encoder = new TextEncoder();

@@ -210,6 +210,11 @@ export class VirtualTime {
       clearInterval: clear,
       clearImmediate: clear,
     });
+    AbortSignal.timeout = (ms) => {
+      const controller = new AbortController();
+      this.afterForProcess(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")));
+      return controller.signal;
+    };
     performance.now = () => time.nowMs;
     Math.random = () => this.programRandom.next();
     crypto.randomUUID = () => this.programRandom.uuid();

@@ -3,6 +3,7 @@ import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { EngineHttp } from "./engine-http.ts";
 import { EngineModel, type ModelContainer } from "./engine-model.ts";
 import { FirewallModel } from "./firewall-model.ts";
+import { ManifestServer } from "./manifest-server.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
 import { replaceModules } from "./simulated-modules.ts";
@@ -24,6 +25,8 @@ export class World {
   readonly firewall = new FirewallModel();
   /** Every other machine has clients of the local API. */
   readonly hasApi: boolean;
+  /** Every fourth machine has manifests from a URL. */
+  readonly hasUrl: boolean;
   readonly sockets = new Map<string, Route>();
   /** Clients that wait for a response. */
   readonly #clients = new Set<() => void>();
@@ -53,6 +56,7 @@ export class World {
   constructor(seed: number) {
     this.seed = seed;
     this.hasApi = seed % 2 === 1;
+    this.hasUrl = seed % 4 === 2;
     const random = new SeededRandom(seed);
     // Some day of some year.
     this.time = new VirtualTime(seed, Date.UTC(2026, random.whole(0, 11), random.whole(1, 28), random.whole(0, 23)));
@@ -179,6 +183,7 @@ export class World {
           ...structuredClone(this.#defaults),
           ...OPTIONS,
           enableServer: this.hasApi,
+          manifestUrls: this.hasUrl ? [ManifestServer.url] : [],
           hostnameOverride: kept?.name,
         };
         const end = await this.#run?.({
@@ -449,6 +454,7 @@ const OPTIONS = {
   evictionHard: [],
   volumeStatsAggPeriodMs: 0,
   fileCheckFrequencyMs: 600_000,
+  httpCheckFrequencyMs: 300_000,
   // Events tell what happens; a day has faults enough for the lists to find what they missed.
   syncFrequencyMs: 300_000,
   failSwapOn: false,
