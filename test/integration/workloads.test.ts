@@ -38,8 +38,6 @@ const volumeStatistics = (node: TestNode, name: string) =>
     ),
   );
 
-describeWithEngine("a Deployment in a manifest directory", () => {});
-
 describeWithEngine("the other workloads", () => {
   test("a StatefulSet starts its pods in order, and each finds its claim again after an update", async () => {
     const node = testNode();
