@@ -1,10 +1,19 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { formatUntil, shortSource } from "./format.ts";
 import { NodeTiles } from "./node-tiles.tsx";
-import { Age, Badge, Explanations, Plain, Table, Toggle, type Tone, timeOf, useRows } from "./parts.tsx";
+import { Age, Badge, Explanations, Plain, PodLink, Table, Toggle, type Tone, timeOf, useRows } from "./parts.tsx";
+import type { PodRow } from "./pod-row.ts";
 import { COLUMNS, type PodColumn, PodTable, sparkPositions } from "./pod-table.tsx";
 import { overviewAddress, podAddress } from "./router.ts";
-import { DEFAULT_FILTER, mayMissPods, type PageState, type RowFilter, SPARK_MS, selectRows } from "./store.ts";
+import {
+  DEFAULT_FILTER,
+  mayMissPods,
+  type PageState,
+  podWithCause,
+  type RowFilter,
+  SPARK_MS,
+  selectRows,
+} from "./store.ts";
 import type { Rejection, ServiceRow, WorkloadRow } from "./wire.ts";
 
 /** @param first filter of the address; the address follows it */
@@ -69,7 +78,7 @@ export function Overview({ state, now, first }: { state: PageState; now: number;
       ) : (
         <PodTable rows={rows} filter={filter} onSort={onSort} moment={moment} />
       )}
-      {state.workloads.length > 0 && <WorkloadTable workloads={state.workloads} now={now} />}
+      {state.workloads.length > 0 && <WorkloadTable workloads={state.workloads} pods={state.pods} now={now} />}
       {state.services.length > 0 && <ServiceTable services={state.services} />}
     </>
   );
@@ -131,7 +140,7 @@ const Status = ({
 );
 
 /** Deployments, Jobs and the like: those without pods are seen nowhere else. */
-const WorkloadTable = ({ workloads, now }: { workloads: readonly WorkloadRow[]; now: number }) => (
+const WorkloadTable = ({ workloads, pods, now }: Pick<PageState, "workloads" | "pods"> & { now: number }) => (
   <section class="card workloads">
     <h2>Workloads</h2>
     <Table
@@ -155,7 +164,12 @@ const WorkloadTable = ({ workloads, now }: { workloads: readonly WorkloadRow[]; 
         },
         {
           title: "Status",
-          cell: (row) => <Status {...row} good={row.kind === "CronJob" || row.kind === "Job" ? "idle" : "good"} />,
+          cell: (row) => (
+            <>
+              <Status {...row} good={row.kind === "CronJob" || row.kind === "Job" ? "idle" : "good"} />
+              <PodCause pod={podWithCause(pods, row)} />
+            </>
+          ),
         },
         {
           title: "Runs",
@@ -181,6 +195,13 @@ const WorkloadTable = ({ workloads, now }: { workloads: readonly WorkloadRow[]; 
     />
   </section>
 );
+
+const PodCause = ({ pod }: { pod: PodRow | undefined }) =>
+  pod && (
+    <div class="why">
+      <PodLink pod={pod} />: <Plain text={pod.why} />
+    </div>
+  );
 
 /** Links to pods in a cell. */
 const MAX_LINKS = 5;

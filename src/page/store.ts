@@ -191,6 +191,16 @@ export function findPod(pods: PageState["pods"], namespace: string, name: string
   return found.sort((a, b) => rank(b) - rank(a) || b.createdAt - a.createdAt)[0];
 }
 
+/** The first pod of a workload that says why it is not ready, for a workload whose own state says nothing. Pure. */
+export function podWithCause(
+  pods: PageState["pods"],
+  { namespace, kind, name, isGood, explanation }: WorkloadRow,
+): PodRow | undefined {
+  if (isGood || explanation.length > 0) return undefined;
+  const owner = `${kind} ${name}`;
+  return [...pods.values()].find((pod) => pod.namespace === namespace && pod.owner === owner && pod.why !== "");
+}
+
 /** While a kubelet that was just started does not know its pods, the view keeps what it showed: its log and shell go on. Pure. */
 export function shownPod(
   state: Pick<PageState, "pods" | "isComplete" | "rejections">,

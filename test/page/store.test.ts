@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { PodRow } from "../../src/page/pod-row.ts";
-import { applySnapshot, applyUpdate, findPod, mayMissPods, shownPod } from "../../src/page/store.ts";
-import type { NodeState, NodeUsage, Snapshot } from "../../src/page/wire.ts";
+import { applySnapshot, applyUpdate, findPod, mayMissPods, podWithCause, shownPod } from "../../src/page/store.ts";
+import type { Explanation, NodeState, NodeUsage, Snapshot } from "../../src/page/wire.ts";
 import { podRow as row } from "../support/pod-row.ts";
 
 const node = { cpuCores: 1 } as NodeUsage;
@@ -108,4 +108,17 @@ test("a pod is shown on while a kubelet that was just started may not know it ye
   expect(shownPod(state([], true), place, last)).toBeUndefined();
   expect(shownPod(state([], false), place, row("b"))).toBeUndefined();
   expect(shownPod(state([row("a", { restarts: 1 })], false), place, last)?.restarts).toBe(1);
+});
+
+test("a workload that does not say why it is not ready has a pod that says it", () => {
+  const why = "container app: its image cannot be pulled";
+  const pods = [row("a", { owner: "Deployment web" }), row("b", { owner: "Deployment web", why }), row("c", { why })];
+  const workload = { namespace: "default", kind: "Deployment", name: "web", source: "", lastRun: 0, nextRun: 0 };
+  const shown = (isGood: boolean, explanation: Explanation[] = []) =>
+    podWithCause(applySnapshot({ ...snapshot, pods }, 0).pods, { ...workload, status: "", isGood, explanation })?.name;
+  expect([shown(false), shown(true), shown(false, [{ problem: "", facts: [], fix: "" }])]).toEqual([
+    "b",
+    undefined,
+    undefined,
+  ]);
 });
