@@ -47,6 +47,7 @@ export function checkInputs(
   reportPublished(results);
   reportIngresses(results);
   reportDangling(results, indexObjects(read));
+  reportClaims(results);
   reportDependencies(results);
   return results;
 }
@@ -127,11 +128,15 @@ function reportDuplicates(results: readonly ObjectResult[]): Set<ObjectResult> {
 
 /** Warns of dependencies between pods that name no pod or workload of the input, or form a cycle. */
 function reportDependencies(results: readonly ObjectResult[]): void {
-  const candidates = candidatesOf(results);
+  // A refused pod may be the one that is meant.
+  const candidates = results.flatMap((result, index) => {
+    const candidate = candidateOf(result, `template-${index}`);
+    return candidate ? [{ result, ...candidate }] : [];
+  });
   const problems = findDependencyProblems(candidates.map(({ pod }) => pod));
   for (const { result, pod, path } of candidates) {
     const problem = problems.get(pod.metadata.uid ?? "");
-    if (!problem) continue;
+    if (!problem || !result.ok) continue;
     const at = path.child("metadata").child("annotations").key(DEPENDS_ON_ANNOTATION);
     add(result, "ignored", at, problem.message.replace(`${DEPENDS_ON_ANNOTATION}: `, ""));
   }
@@ -276,6 +281,19 @@ function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): v
       const at = path.child("spec").child("imagePullSecrets").index(item).child("name");
       add(result, "ignored", at, `there is no Secret "${fullName}": images are pulled without its credentials`);
     }
+  }
+}
+
+/** Warns of claims of a PersistentVolume that the input lacks. */
+function reportClaims(results: readonly ObjectResult[]): void {
+  const volumes = new Set(results.flatMap(({ kind, name }) => (kind === "PersistentVolume" ? [name] : [])));
+  for (const result of results) {
+    if (result.desired?.kind !== "PersistentVolumeClaim") continue;
+    const { volumeName } = result.desired.object.spec;
+    if (volumeName === undefined || volumeName === "" || volumes.has(volumeName)) continue;
+    const at = pathOf(result).child("spec").child("volumeName");
+    const instead = "without it the claim is the Docker volume of its own name";
+    add(result, "ignored", at, `there is no PersistentVolume "${volumeName}" in this input: ${instead}`);
   }
 }
 

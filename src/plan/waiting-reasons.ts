@@ -32,6 +32,9 @@ interface WaitingReasonEntry {
   logText?: string;
 }
 
+/** For a program that the kernel cannot execute. */
+export const FIX_OF_FORMAT =
+  "use an image for the processor of this machine (uname -m), or add #!/bin/sh to the script";
 const RETRIED = "the engine's message names the cause; the kubelet retries automatically";
 
 /**
@@ -208,11 +211,7 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     'the image has no user "$1" in /etc/passwd',
     "set securityContext.runAsUser to a number, or add the user to the image",
   ],
-  [
-    /exec format error/,
-    "its program is made for another processor, or is a script without a #! line",
-    "use an image for the processor of this machine (uname -m), or add #!/bin/sh to the script",
-  ],
+  [/exec format error/, "its program is made for another processor, or is a script without a #! line", FIX_OF_FORMAT],
   [
     /custom device "([^"]*)": no such file/,
     'this machine has no device "$1"',

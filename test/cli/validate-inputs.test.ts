@@ -97,6 +97,24 @@ test("a malformed network of a pod is told once, at the annotation of the templa
   ]);
 });
 
+test("a pod that waits for a refused pod is not told that there is none", () => {
+  const metadata = { name: "web", annotations: { "kubelet-ts.io/depends-on": "default/db" } };
+  const containers = [{ name: "a", image: "b:1" }];
+  const securityContext = { sysctls: [{ name: "net.core.somaxconn", value: "1" }] };
+  const db = { ...aPod({ containers, securityContext }), metadata: { name: "db" } };
+  expect(warningsOf({ ...aPod({ containers }), metadata } as object, db).join()).not.toContain("there is no pod");
+});
+
+test.each([
+  ["gone", ['spec.volumeName there is no PersistentVolume "gone" in this input']],
+  ["", []],
+])("a claim of the PersistentVolume %j", (volumeName, want) => {
+  const resources = { requests: { storage: "1Gi" } };
+  const spec = { accessModes: ["ReadWriteOnce"], resources, volumeName };
+  const told = warningsOf({ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "data" }, spec });
+  expect(told.map((line) => line.split(":")[0]!)).toEqual(want);
+});
+
 describe("an image name that no engine can read", () => {
   test.each([
     ["nginx :1.22", "invalid reference format"],

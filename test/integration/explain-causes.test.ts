@@ -39,6 +39,13 @@ const scripts = (command: string, more: object = {}, mountPath = "/v") => ({
   container: { command: [command], volumeMounts: [{ name: "v", mountPath }] },
   spec: { volumes: [{ name: "v", configMap: { name: "conf", ...more } }] },
 });
+const subPath = (name: string) => ({
+  container: {
+    ...shell(`cat /etc/app.conf || exit 1; ${STOPPABLE}`),
+    volumeMounts: [{ name: "v", mountPath: "/etc/app.conf", subPath: name }],
+  },
+  spec: { volumes: [{ name: "v", configMap: { name: "conf" } }] },
+});
 const memory = (sizeLimit: string) => ({
   container: {
     ...shell(`dd if=/dev/zero of=/v/x bs=1M count=20 || exit 1; ${STOPPABLE}`),
@@ -195,6 +202,13 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     scripts("/v/run.sh"),
     scripts("/v/run.sh", { defaultMode: 0o755 }),
   ],
+  "no-interpreter": [
+    "exit code 1",
+    "add #!/bin/sh",
+    scripts("/v/plain", { defaultMode: 0o755 }),
+    scripts("/v/run.sh", { defaultMode: 0o755 }),
+  ],
+  "sub-path": ["exit code 1", "volume v has no file nope.conf", subPath("nope.conf"), subPath("k")],
   hidden: [
     "cannot be started",
     "volume v hides what the image has in /bin",
@@ -462,6 +476,7 @@ describeWithEngine("explain", () => {
     const data = {
       k: "v",
       "run.sh": "#!/bin/sh\nexec sleep 1000\n",
+      plain: "exec sleep 1000\n",
       "crlf.sh": "#!/bin/sh\r\nexec sleep 1000\r\n",
     };
     node.writeManifest("conf.json", object("ConfigMap", "conf", { data }));

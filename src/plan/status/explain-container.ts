@@ -1,7 +1,13 @@
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Container, ContainerStateTerminated, ContainerStatus, Pod, Probe } from "../../base/api/pod.ts";
 import { isSidecar } from "../restart-policy.ts";
-import { type Explained, explainStartFailure, findWaitingReason, type WaitingContainer } from "../waiting-reasons.ts";
+import {
+  type Explained,
+  explainStartFailure,
+  FIX_OF_FORMAT,
+  findWaitingReason,
+  type WaitingContainer,
+} from "../waiting-reasons.ts";
 
 /** One reason why a pod is not ready. */
 export interface Cause {
@@ -127,6 +133,13 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
   if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
   if (/^exec \S+: no such file or directory$/m.test(text)) {
     return "the program of its first line (#!) is not in the image; a script with Windows line ends asks for one that ends with a carriage return";
+  }
+  if (/exec format error/i.test(text)) return FIX_OF_FORMAT;
+  if (/is a directory|EISDIR/i.test(text)) {
+    const made = spec.volumeMounts?.find(({ subPath }) => subPath !== undefined && subPath !== "");
+    if (made) {
+      return `${made.mountPath} is a directory if volume ${made.name} has no file ${made.subPath}: correct subPath, or add the file`;
+    }
   }
   if (/no space left on device|ENOSPC/i.test(text)) return fixOfSpace(pod, spec);
   const reference = /\$\([A-Za-z_][\w.-]*\)/.exec(text)?.[0];

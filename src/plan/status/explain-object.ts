@@ -351,7 +351,8 @@ function undeclaredPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause
 /** Fixes by the reason of a condition. */
 const CONDITION_FIXES: Readonly<Record<string, string>> = {
   BackoffLimitExceeded: "its pods failed too often: correct what its pods say, then delete the Job and apply it again",
-  DeadlineExceeded: "raise spec.activeDeadlineSeconds, or give the Job less work; then delete it and apply it again",
+  DeadlineExceeded:
+    "if its program failed again and again, correct that; else raise spec.activeDeadlineSeconds, or give the Job less work; then delete it and apply it again",
   PodFailurePolicy: "a rule of spec.podFailurePolicy ended it: correct the pod, then delete the Job and apply it again",
   PortNotAllocated:
     "set another nodePort or port in one of the two, or stop what holds it; without nodePort a free one is chosen",

@@ -124,6 +124,7 @@ test("a hook of the container's start that has not ended, and one that failed", 
 test.each([
   ["wget: bad address 'db'", {}, "the name of a Service, while a pod of it is Ready"],
   ["getaddrinfo ENOTFOUND db", { dnsPolicy: "Default" as const }, "set dnsPolicy: ClusterFirst,"],
+  ["exec /v/run: exec format error", {}, "add #!/bin/sh to the script"],
   ["no such host", { hostNetwork: true }, "set dnsPolicy: ClusterFirstWithHostNet,"],
   ["dial tcp 172.17.0.3:5432: connect: connection refused", {}, "explain service"],
 ])("a program that ends because of %j", (line, spec, fix) => {
