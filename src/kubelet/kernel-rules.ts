@@ -381,11 +381,14 @@ export class DualStackRules {
     return this.#all.some(({ hasRules }) => hasRules);
   }
 
-  /** @returns whether iptables is installed, for each family */
-  async prepare(): Promise<boolean> {
+  /**
+   * @param hadRules an earlier process left rules: a kernel that takes none now is asked again, as while a process runs
+   * @returns whether Services have addresses
+   */
+  async prepare(hadRules: boolean): Promise<boolean> {
     let isInstalled = true;
     for (const rules of this.#all) isInstalled = (await rules.prepare()) && isInstalled;
-    return isInstalled;
+    return this.problem === undefined || (isInstalled && hadRules);
   }
 
   networks(): IpRange[] {

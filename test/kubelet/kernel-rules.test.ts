@@ -13,6 +13,7 @@ class FakeIptables {
   /** Texts that were written. */
   readonly writes: string[] = [];
   failure: string | undefined;
+  isMissing = false;
   saves = 0;
   /** Changes to the rules, as the kernel counts them. */
   generation = 0;
@@ -28,6 +29,7 @@ class FakeIptables {
 
   readonly run = async (argv: readonly string[], { input = "" }: { input?: string | undefined }) => {
     const done = (exitCode: number, stdout = "", stderr = "") => ({ exitCode, stdout, stderr });
+    if (this.isMissing) throw Object.assign(new Error("no such program"), { code: "ENOENT" });
     if (this.failure !== undefined) return done(4, "", `${argv[0]}: ${this.failure}\n`);
     if (argv[0]!.endsWith("tables-save")) {
       this.saves++;
@@ -344,6 +346,24 @@ test("a kernel that refuses for a moment at the start takes rules", async () => 
   await clock.advance(400);
   await ready;
   expect(rules.problem).toBeUndefined();
+});
+
+test.each([
+  { when: "iptables fails, and there were rules", hadRules: true, hasAddresses: true },
+  { when: "iptables fails, and there were none", hadRules: false, hasAddresses: false },
+  { when: "iptables is not installed any more", isMissing: true, hadRules: true, hasAddresses: false },
+])("Services have addresses after a start: $when: $hasAddresses", async ({ isMissing, hadRules, hasAddresses }) => {
+  const { iptables, clock, rules, apply } = aKernel();
+  iptables.failure = "Another app is currently holding the xtables lock.";
+  iptables.isMissing = isMissing === true;
+  const ready = new DualStackRules([rules]).prepare(hadRules);
+  await clock.advance(1_000);
+  expect(await ready).toBe(hasAddresses);
+  if (!hasAddresses) return;
+  await apply(web());
+  iptables.failure = undefined;
+  await clock.advance(5_000);
+  expect(iptables.text()).toContain("172.17.0.2:8000");
 });
 
 test("a kernel that refuses is reported once, and tried again", async () => {

@@ -241,8 +241,7 @@ function toOwnPod(manifest: object, file: string, nodeName: string): DesiredPod 
 /**
  * The kernel's rules for Services; undefined where there are none: in a cluster this is the work of kube-proxy, and pods that
  * run once have no process that would change them.
- * @param storedRange that of an earlier process, which left rules for it: a kernel that takes none now is asked again, as while
- * a process runs
+ * @param storedRange that of an earlier process, which left rules for it
  */
 async function buildServiceProxy(
   { options, owner, clock, logger }: NodeContext,
@@ -262,8 +261,7 @@ async function buildServiceProxy(
   }
   if (families.length === 0) return undefined;
   const rules = new DualStackRules(families.map((family) => new KernelRules({ ...deps, family })));
-  const isInstalled = await rules.prepare();
-  if (rules.problem === undefined || (isInstalled && storedRange !== "")) return rules;
+  if (await rules.prepare(storedRange !== "")) return rules;
   logger.info(`Services have no addresses, their names lead to pods: ${rules.problem}`);
   return undefined;
 }
