@@ -51,6 +51,8 @@ const CLOCK_CHECK_MS = 60_000;
 export class WorkloadManager {
   /** For the API. */
   readonly reader: WorkloadReader;
+  /** Leads to the pods. */
+  readonly services: ServiceManager;
   readonly #deps: WorkloadManagerDeps;
   readonly #context: ControllerContext;
   /** Jobs of CronJobs as objects, with the CronJob that they were made for. */
@@ -78,6 +80,7 @@ export class WorkloadManager {
 
   constructor(deps: WorkloadManagerDeps) {
     this.#deps = deps;
+    this.services = deps.services;
     this.#context = deps.context;
     const { clock, node } = deps.context;
     this.#observer = new PodObserver(deps.kubelet, clock);
@@ -92,7 +95,7 @@ export class WorkloadManager {
       services: deps.services,
       ingresses: deps.ingresses,
     });
-    deps.services.onChange(() => this.#requestSync());
+    this.services.onChange(() => this.#requestSync());
   }
 
   /**
@@ -104,7 +107,7 @@ export class WorkloadManager {
     this.#state = state;
     this.#isComplete = isComplete;
     this.#observer.isRead = isRead;
-    const { services } = this.#deps;
+    const { services } = this;
     const { node, logger } = this.#context;
     this.#prepared = prepareState(state, node.comparesAllLabels ? undefined : node, !services.hasAddresses);
     const { warnings } = this.#prepared;
@@ -202,7 +205,7 @@ export class WorkloadManager {
   stop(): void {
     this.#isStopped = true;
     this.#unsubscribe?.();
-    this.#deps.services.stop();
+    this.services.stop();
     this.#cancelDebounce?.();
     this.#cancelTimer?.();
   }
@@ -216,7 +219,8 @@ export class WorkloadManager {
 
   #sync(isNewState: boolean): void {
     if (this.#isStopped) return;
-    const { kubelet, services, next } = this.#deps;
+    const { services } = this;
+    const { kubelet, next } = this.#deps;
     if (isNewState) this.#published = undefined;
     const wasSettled = this.isSettled;
     const pods = kubelet.pods();

@@ -38,7 +38,6 @@ interface KernelRulesDeps {
   nodePortAddresses: readonly string[];
   /** The sandboxes of all pods. */
   sandboxes: () => Iterable<SandboxSnapshot>;
-  run?: typeof runProgram;
   host?: Host;
 }
 
@@ -89,7 +88,7 @@ export class KernelRules {
   readonly #loopbackBridges = new Set<string>();
 
   constructor(deps: KernelRulesDeps) {
-    this.#deps = { run: runProgram, host: new Host(), ...deps };
+    this.#deps = { host: new Host(), ...deps };
     this.#log = new ChangeLogger(deps.logger);
   }
 
@@ -357,7 +356,7 @@ export class KernelRules {
   }
 
   async #program(argv: readonly string[], input?: string): Promise<string> {
-    const { exitCode, stdout, stderr } = await this.#deps.run(argv, { ...LIMITS, input });
+    const { exitCode, stdout, stderr } = await this.#deps.host.run(argv, { ...LIMITS, input });
     if (exitCode === 0) return stdout;
     const said = stderr.split("\n").find((line) => line.trim() !== "") ?? `exit code ${exitCode}`;
     throw new Error(`${argv[0]}: ${said.replace(/^ip6?tables-\w+:? /, "").trim()}`);
@@ -452,8 +451,10 @@ interface Bridge {
   isFiltered: boolean;
 }
 
-/** Networks and settings of this machine. */
+/** Networks, settings and programs of this machine. */
 export class Host {
+  readonly run = runProgram;
+
   networks(family: IpFamily): IpRange[] {
     const own = addressesOf(family).flatMap(({ cidr }) => (cidr ? (rangeOfAddress(cidr) ?? []) : []));
     const routes = readRoutes(family).filter(({ subnet }) => !subnet.endsWith("/0"));

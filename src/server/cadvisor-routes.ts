@@ -37,8 +37,8 @@ export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): 
         const host = hostName(request.header("Host"));
         return host && port !== 0 ? `${scheme}://${host}:${port}` : undefined;
       };
-      const { view, readOnlyPort, securePagePort } = context;
-      return htmlResponse(200, indexPage(view, origin("http", readOnlyPort), origin("https", securePagePort)));
+      const { view, ports } = context;
+      return htmlResponse(200, indexPage(view, origin("http", ports.readOnly), origin("https", ports.securePage)));
     }
   }
 }

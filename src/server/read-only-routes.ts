@@ -45,17 +45,13 @@ export interface ReadOnlyContext {
   stats: NodeStats;
   /** Shared by concurrent requests. */
   shared: SharedResponses;
-  /** Port of the read-only server, for links to it; 0 = off. */
-  readOnlyPort: number;
-  /** Port that serves the page over TLS, for the link to it; 0 = none. */
-  securePagePort: number;
+  /** Ports for links: of the read-only server, and the one that serves the page over TLS; 0 = none. */
+  ports: { readOnly: number; securePage: number };
   /** `/stats/…` without the summary, and the cAdvisor port. */
   cadvisor: CadvisorApi;
   node: () => Promise<object>;
-  /** `/metrics`, in any order. */
-  metrics: () => readonly Metric[];
-  /** `/metrics/probes`. */
-  probeMetrics: () => readonly Metric[];
+  /** `shown`: `/metrics`, in any order. `probes`: `/metrics/probes`. */
+  metrics: { shown(): readonly Metric[]; probes(): readonly Metric[] };
 }
 
 /** A request that has found its route. */
@@ -97,12 +93,14 @@ const ROUTES: Readonly<Record<string, Handler>> = {
       cadvisor.kubeletContainer({ namespace, pod, container }, query),
   ),
   "/metrics": metrics("/metrics", 0, (context, format) => {
-    const sorted = context.metrics().toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    const sorted = context.metrics.shown().toSorted((a, b) => (a.name < b.name ? -1 : 1));
     return [metricsText(sorted, format)];
   }),
   "/metrics/cadvisor": cadvisorMetrics,
   "/metrics/resource": metrics("/metrics/resource", SHARED_MS, ({ stats }, format) => [stats.resourceMetrics(format)]),
-  "/metrics/probes": metrics("/metrics/probes", 0, ({ probeMetrics }, format) => [metricsText(probeMetrics(), format)]),
+  "/metrics/probes": metrics("/metrics/probes", 0, (context, format) => [
+    metricsText(context.metrics.probes(), format),
+  ]),
 };
 
 export const READ_ONLY_PATHS: readonly string[] = Object.keys(ROUTES);

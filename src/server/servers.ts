@@ -97,14 +97,15 @@ export class Servers {
     this.#context = {
       view,
       stats,
-      readOnlyPort: options.readOnlyPort,
-      securePagePort: page?.tls ? options.cadvisorPort : 0,
+      ports: { readOnly: options.readOnlyPort, securePage: page?.tls ? options.cadvisorPort : 0 },
       shared: new SharedResponses(clock),
       cadvisor,
       podList,
       node: async () => toNodeObject(await parts.nodeFacts(), cadvisor.facts.forNodeObject(), clock.now()),
-      metrics: () => [...metrics.shown(), ...stats.diskMetrics()],
-      probeMetrics: () => [...metrics.probes, processStartMetric()],
+      metrics: {
+        shown: () => [...metrics.shown(), ...stats.diskMetrics()],
+        probes: () => [...metrics.probes, processStartMetric()],
+      },
     };
     this.#fullContext = { ...this.#context, podList: options.readOnlyFull ? podList : new PodListRenderer(true) };
     const pageAddress = { address: options.cadvisorBindAddress, port: page ? options.cadvisorPort : 0 };

@@ -84,9 +84,17 @@ class FakeHost extends Host {
   readonly loopback = new Map([["docker0", false]]);
   isFiltered = false;
 
-  constructor(private readonly iptables: FakeIptables) {
+  constructor(
+    private readonly iptables: FakeIptables,
+    private readonly family: IpFamily,
+  ) {
     super();
   }
+
+  override readonly run: Host["run"] = (argv, options) => {
+    expect(argv[0]).toStartWith(this.family === "IPv4" ? "iptables-" : "ip6tables-");
+    return this.iptables.run(argv, options) as ReturnType<Host["run"]>;
+  };
 
   override async ruleGeneration() {
     return this.iptables.generation;
@@ -136,7 +144,7 @@ class FakeHost extends Host {
 function aKernel(iptables = new FakeIptables(), prefix = "KTS-1a2b3c", family: IpFamily = "IPv4") {
   const clock = new FakeClock();
   const logger = new RecordingLogger();
-  const host = new FakeHost(iptables);
+  const host = new FakeHost(iptables, family);
   const sandboxes = [2, 3].map((number) => ({
     id: `s${number}`,
     pid: number * 100,
@@ -151,10 +159,6 @@ function aKernel(iptables = new FakeIptables(), prefix = "KTS-1a2b3c", family: I
     rootDir: `/var/lib/${prefix}`,
     nodePortAddresses: [],
     sandboxes: () => sandboxes as never,
-    run: ((argv: readonly string[], options: object) => {
-      expect(argv[0]).toStartWith(family === "IPv4" ? "iptables-" : "ip6tables-");
-      return iptables.run(argv, options);
-    }) as never,
     host,
   });
   const apply = async (...services: RuledService[]) => {

@@ -95,14 +95,12 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
   const context: ReadOnlyContext = {
     view,
     stats,
-    securePagePort: 0,
-    readOnlyPort: 10255,
+    ports: { readOnly: 10255, securePage: 0 },
     shared: new SharedResponses(clock),
     cadvisor,
     node: async () => toNodeObject(aNode, cadvisor.facts.forNodeObject(), clock.now()),
     podList: new PodListRenderer(full),
-    metrics,
-    probeMetrics: () => [probes, processStartMetric()],
+    metrics: { shown: metrics, probes: () => [probes, processStartMetric()] },
   };
   const parts: Omit<ServerParts, "options"> = {
     environment: { clock, logger },

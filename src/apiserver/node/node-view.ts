@@ -9,7 +9,6 @@ import { type Persisted, StoredMap } from "../../base/model/persisted.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { usesClaim } from "../../controllers/claims.ts";
-import type { ServiceManager } from "../../controllers/service-manager.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeCordon } from "../../kubelet/node-cordon.ts";
@@ -34,7 +33,6 @@ import { SOURCE_ID, type SubmittedObjects } from "../storage/submitted-objects.t
 interface NodeViewParts {
   kubelet: Kubelet;
   workloads: WorkloadManager;
-  services: ServiceManager;
   feed: DesiredStateFeed;
   cordon: NodeCordon | undefined;
   view: KubeletView;
@@ -48,7 +46,6 @@ interface NodeViewParts {
 export class NodeView {
   readonly kubelet: Kubelet;
   readonly workloads: WorkloadManager;
-  readonly services: ServiceManager;
   readonly feed: DesiredStateFeed;
   readonly view: KubeletView;
   readonly servers: Servers;
@@ -61,10 +58,9 @@ export class NodeView {
   readonly #clock: Pick<Clock, "now">;
   readonly #firstSeen: StoredMap<string, string, readonly (readonly [key: string, time: string])[]>;
 
-  constructor({ kubelet, workloads, services, feed, cordon, view, servers, clock, firstSeen }: NodeViewParts) {
+  constructor({ kubelet, workloads, feed, cordon, view, servers, clock, firstSeen }: NodeViewParts) {
     this.kubelet = kubelet;
     this.workloads = workloads;
-    this.services = services;
     this.feed = feed;
     this.view = view;
     this.servers = servers;
@@ -460,7 +456,7 @@ export class NodeObjects implements ObjectRules {
     const others = this.#deps.store
       .list(resourceId(definition))
       .filter(({ metadata }) => metadata.name !== name || metadata.namespace !== namespace);
-    const { spec, problems } = this.node.services.assign(
+    const { spec, problems } = this.node.workloads.services.assign(
       object as unknown as Service,
       others as unknown as readonly Service[],
     );

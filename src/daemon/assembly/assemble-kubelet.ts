@@ -150,7 +150,6 @@ export async function assembleKubelet(input: AssembleInput) {
     engine,
     kubelet,
     workloads,
-    services: serviceManager,
     secretValues,
     ingresses,
     feed,

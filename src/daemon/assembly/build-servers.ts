@@ -202,9 +202,9 @@ export async function startLocalApi(
   view: KubeletView,
   servers: Servers,
 ): Promise<void> {
-  const { kubelet, workloads, services, feed, cordon, context } = parts;
+  const { kubelet, workloads, feed, cordon, context } = parts;
   const node = new NodeView({
-    ...{ kubelet, workloads, services, feed, cordon, view, servers, clock: context.clock },
+    ...{ kubelet, workloads, feed, cordon, view, servers, clock: context.clock },
     firstSeen: openStateFile(context, "first-seen"),
   });
   feed.onChange(() => api.podsChanged());
