@@ -63,6 +63,10 @@ export class WorkloadManager {
   readonly #claims: ClaimBinder;
   #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #prepared: PreparedState = prepareState(this.#state);
+  /** Pods of the API that are in the prepared state: only they are claimed. */
+  #podsOfApi: readonly DesiredPod[] = [];
+  /** The workloads have not been compared with them yet. */
+  #arePodsNew = false;
   #warned = new Set<string>();
   #isComplete = false;
   /** Pods of the newest state of the sources; undefined until they are published. */
@@ -110,7 +114,9 @@ export class WorkloadManager {
     const { services } = this;
     const { node, logger } = this.#context;
     this.#prepared = prepareState(state, node.comparesAllLabels ? undefined : node, !services.hasAddresses);
-    const { warnings } = this.#prepared;
+    const { warnings, pods } = this.#prepared;
+    this.#podsOfApi = pods.filter(({ source }) => source === "api");
+    this.#arePodsNew = this.#podsOfApi.length > 0;
     for (const warning of warnings) if (!this.#warned.has(warning)) logger.warn(warning);
     this.#warned = new Set(warnings);
     const known = new Set(this.#prepared.workloads.map(({ object }) => object.metadata.uid));
@@ -233,6 +239,7 @@ export class WorkloadManager {
       if (this.#syncWorkload(desired, statuses)) isChanged = true;
       if (desired.kind === "CronJob" && this.#syncChildJobs(desired, statuses)) isChanged = true;
     }
+    this.#arePodsNew = false;
     this.#handOverReplicaSets();
     // Jobs that their CronJob no longer has.
     if (this.#dropDeleted()) isChanged = true;
@@ -259,7 +266,8 @@ export class WorkloadManager {
   }
 
   #hasClaims(desired: DesiredWorkload, record: WorkloadRecord): boolean {
-    return claimPods(desired, record, this.#prepared.pods, this.#world(this.#observer.reader())) !== record;
+    if (!this.#arePodsNew) return false;
+    return claimPods(desired, record, this.#podsOfApi, this.#world(this.#observer.reader())) !== record;
   }
 
   #world(pod: ControllerWorld["pod"]): ControllerWorld {
@@ -332,7 +340,7 @@ export class WorkloadManager {
     const { nowMs } = world;
     const before = this.#records.get(key);
     const inherited = before ?? this.#adoptReplicaSets(desired, world);
-    const known = claimPods(desired, inherited, this.#prepared.pods, world);
+    const known = claimPods(desired, inherited, this.#podsOfApi, world);
     const { namespace } = desired.object.metadata;
     const jobOf = (name: string) => this.#records.get(objectKey("Job", { namespace, name }))?.job;
     const outcome = reconcileWorkload(desired, known, world, entry?.state, jobOf);

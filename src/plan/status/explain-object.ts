@@ -208,7 +208,7 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
   },
   Service: ({ type, selector, ports = [] }, _, pods, { backends = [] }) => {
     if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
-    if (selector === undefined) return explainWritten(ports, backends);
+    if (Object.keys(selector ?? {}).length === 0) return explainWritten(ports, backends);
     const ready = pods.filter((pod) => hasCondition(pod.status, "Ready")).length;
     const causes =
       pods.length > 0
