@@ -114,6 +114,11 @@ export interface PodActionsDeps {
   services: PodServices;
 }
 
+export interface PodActionsOwner {
+  /** Resolves when the pods that have something to clean up are on disk. */
+  recorded(): Promise<void>;
+}
+
 /**
  * Performs the work of one pod in the background: the actions of a plan, and what keeps its volumes in line with its
  * revision. What is under way, what failed and when to retry is written to the worker's {@link PodSyncState}; the end of
@@ -122,6 +127,7 @@ export interface PodActionsDeps {
 export class PodActions {
   readonly #ref: PodRef;
   readonly #deps: PodActionsDeps;
+  readonly #owner: PodActionsOwner;
   readonly #state: PodSyncState;
   readonly #sync: () => void;
   readonly #signal: AbortSignal;
@@ -139,9 +145,17 @@ export class PodActions {
    * @param sync plans again
    * @param signal aborts when the worker is detached
    */
-  constructor(ref: PodRef, deps: PodActionsDeps, state: PodSyncState, sync: () => void, signal: AbortSignal) {
+  constructor(
+    ref: PodRef,
+    deps: PodActionsDeps,
+    owner: PodActionsOwner,
+    state: PodSyncState,
+    sync: () => void,
+    signal: AbortSignal,
+  ) {
     this.#ref = ref;
     this.#deps = deps;
+    this.#owner = owner;
     this.#state = state;
     this.#sync = sync;
     this.#signal = signal;
@@ -190,6 +204,9 @@ export class PodActions {
     state.startErrors.clear();
     this.#start(
       async (signal) => {
+        // A process that ends before would leave a directory and a cgroup that no later one knows.
+        await this.#owner.recorded();
+        signal.throwIfAborted();
         const id = await services.createSandbox(toPodRequest(revision), attempt, signal);
         await cache.observeStart(id, signal);
         state.sandboxError = undefined;

@@ -17,7 +17,7 @@ import type { RolloutProgress } from "../plan/rollout.ts";
 import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import { type PodRevision, pendingResizeOf } from "./edit-rules.ts";
-import { PodActions, type PodActionsDeps, PodSyncState } from "./pod-actions.ts";
+import { PodActions, type PodActionsDeps, type PodActionsOwner, PodSyncState } from "./pod-actions.ts";
 import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
 import type { ProbeManager } from "./prober/probe-manager.ts";
 
@@ -28,7 +28,7 @@ export interface PodWorkerDeps extends PodActionsDeps {
 }
 
 /** All pods together, as one worker sees them: `PodWorkers`. */
-interface PodWorkerOwner {
+interface PodWorkerOwner extends PodActionsOwner {
   /** Whether this container was stopped by a shutdown of the machine: its exit code says nothing about its work. */
   wasShutDown(id: ContainerId): boolean;
   /** When the desired revision was first seen. Monotonic. */
@@ -106,7 +106,7 @@ export class PodWorker {
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
     this.#status = new PodStatusTracker(deps, completion, conditions);
     this.#timer = new PodWorkTimer(deps);
-    this.#actions = new PodActions(ref, deps, this.#state, () => this.wake(), this.#stop.signal);
+    this.#actions = new PodActions(ref, deps, owner, this.#state, () => this.wake(), this.#stop.signal);
   }
 
   /** The last computed status; undefined before the first sync and for orphans. */

@@ -53,7 +53,12 @@ export class PodWorkers {
     this.dependencies = new DependencyOrder(deps.podManager, this.#workers);
     this.halts = new HaltedPods(deps.records, deps.worker.cache);
     const nowMs = deps.worker.clock.monotonicMs();
-    for (const { uid, isRemoved } of deps.records.cleanup.values()) if (isRemoved) this.#removedAtMs.set(uid, nowMs);
+    for (const { uid, isRemoved } of deps.records.cleanup.values()) {
+      if (!isRemoved) continue;
+      this.#removedAtMs.set(uid, nowMs);
+      // The process before may have ended between the writes of these files.
+      this.#forgetEnd(uid);
+    }
   }
 
   get byUid(): ReadonlyMap<PodUID, PodWorker> {
@@ -101,6 +106,10 @@ export class PodWorkers {
     return this.dependencies.findHold(uid, pod, waitedMs);
   }
 
+  recorded(): Promise<void> {
+    return this.#deps.records.cleanup.saved();
+  }
+
   onStatus(worker: PodWorker): void {
     const { uid } = worker.ref;
     const { conditions } = this.#deps.records;
@@ -123,13 +132,18 @@ export class PodWorkers {
   }
 
   onGone({ ref: { uid } }: PodWorker): void {
-    const { cleanup, completions, conditions } = this.#deps.records;
+    const { cleanup } = this.#deps.records;
     this.#workers.delete(uid);
     cleanup.set(uid, { ...cleanup.get(uid)!, isRemoved: true });
     this.#removedAtMs.set(uid, this.#deps.worker.clock.monotonicMs());
+    this.#forgetEnd(uid);
+    this.gone.emit(uid);
+  }
+
+  #forgetEnd(uid: PodUID): void {
+    const { completions, conditions } = this.#deps.records;
     completions.delete(uid);
     conditions.delete(uid);
-    this.gone.emit(uid);
   }
 
   removing(): PodWorker[] {

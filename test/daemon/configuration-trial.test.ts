@@ -34,8 +34,18 @@ function world(
     lastKnownGood: known.lastKnownGood,
     goodOptions: known.lastKnownGood && DEFAULT_KUBELET_OPTIONS,
     store: {
-      tried: { read: () => kept.current, write: (data) => (kept.current = data) },
-      lastKnownGood: { read: () => kept.lastKnownGood, write: (data) => (kept.lastKnownGood = data) },
+      tried: {
+        read: () => kept.current,
+        write: (data) => {
+          kept.current = data;
+        },
+      },
+      lastKnownGood: {
+        read: () => kept.lastKnownGood,
+        write: (data) => {
+          kept.lastKnownGood = data;
+        },
+      },
     },
   };
   const trial = new ConfigurationTrial({

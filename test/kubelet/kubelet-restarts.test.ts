@@ -217,6 +217,33 @@ describe("our own restart", () => {
     expect(world.podCleanup).toMatchObject([{ name: "web-node1", isRemoved: true }, { name: "db-node1" }]);
   });
 
+  test("the end of a removed pod is forgotten, also when the process ended between the writes", async () => {
+    await world.started(named("web", { restartPolicy: "Never" }));
+    await world.exit("web", "app", 0, 1_000);
+    const [completions, conditions] = [new Map(world.completions), world.conditions];
+    expect([completions.size, conditions.length]).toEqual([1, 1]);
+    world.want();
+    await world.clock.advance(60_000);
+    Object.assign(world, { completions, conditions });
+    world.renew();
+    world.kubelet.start();
+    world.want();
+    await world.clock.advance(1_000);
+    expect([world.completions.size, world.conditions, world.podCleanup.length]).toEqual([0, [], 1]);
+  });
+
+  test("nothing of a pod is made before the disk knows that there may be something to clean up", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    world.disk = promise;
+    world.kubelet.start();
+    world.want(named("web"));
+    await world.clock.advance(1_000);
+    expect([world.podCleanup.length, world.engine.calls]).toEqual([1, []]);
+    resolve();
+    await world.clock.advance(100);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+  });
+
   test("containers that a hanging engine creates after the removal of their pod are removed, also after a restart", async () => {
     const pod = named("web");
     const state = (...pods: Pod[]) => stateOf(pods, { completeSources: new Set() }, { source: "api", sourceId: "api" });

@@ -83,6 +83,8 @@ export class KubeletWorld {
   /** State files: they outlive `renew`. */
   completions = new Map<string, Completion>();
   podCleanup: readonly PodRef[] = [];
+  /** Resolves when the state files are written. */
+  disk: Promise<void> = Promise.resolve();
   evictions: StoredEvictions = [];
   conditions: readonly (readonly [string, readonly PodCondition[]])[] = [];
   rollouts: StoredRollouts = [];
@@ -193,6 +195,7 @@ export class KubeletWorld {
       read: () => this[key],
       write: (all: this[K]) => {
         this[key] = JSON.parse(JSON.stringify(all));
+        return this.disk;
       },
     });
     const cache = new PodCache({

@@ -2,7 +2,8 @@
 export interface Persisted<T> {
   /** undefined when nothing was written yet or the stored value cannot be read. */
   read(): T | undefined;
-  write(value: T): void;
+  /** A promise resolves when the value was written, or could not be. */
+  write(value: T): void | Promise<void>;
 }
 
 /** A map that survives restarts of the process. Changes of one turn of the event loop are one write. */
@@ -10,6 +11,7 @@ export class StoredMap<K, V, Stored> extends Map<K, V> {
   readonly #file: Persisted<Stored>;
   readonly #toStored: (entries: ReadonlyMap<K, V>) => Stored;
   #isWriteDue = false;
+  #saved: Promise<void> | undefined;
 
   /**
    * @param toEntries reads the form in which the entries are stored; default: pairs of key and value
@@ -39,12 +41,17 @@ export class StoredMap<K, V, Stored> extends Map<K, V> {
     return isThere;
   }
 
+  /** Resolves when every change so far is in the file, or could not be written. */
+  async saved(): Promise<void> {
+    await this.#saved;
+  }
+
   #write(): void {
     if (this.#isWriteDue) return;
     this.#isWriteDue = true;
-    queueMicrotask(() => {
+    this.#saved = Promise.resolve().then(() => {
       this.#isWriteDue = false;
-      this.#file.write(this.#toStored(this));
+      return this.#file.write(this.#toStored(this));
     });
   }
 }
