@@ -52,6 +52,16 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
+/** Relative names have no meaning in a directory that was removed, and absolute ones need none: `/` takes its place. */
+function leaveRemovedDirectory(): void {
+  try {
+    process.cwd();
+  } catch {
+    process.chdir("/");
+  }
+}
+
 handleUnexpectedErrors();
+leaveRemovedDirectory();
 
 await main(takePrivateArguments(process.argv.slice(2)));

@@ -232,6 +232,11 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     "the kernel refuses a privilege of it",
     "take the privilege the message names out of securityContext; an engine in a container or without root has fewer of them",
   ],
+  [
+    /no space left on device/,
+    "a disk is full",
+    "free space where images, the root directory and its volumes are: df -h, docker system df",
+  ],
 ];
 
 /** A message whose cause is known; undefined for others. */

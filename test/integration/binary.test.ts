@@ -24,6 +24,18 @@ describeWithEngine("the compiled binary", () => {
     expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
   });
 
+  test("works in a directory that was removed", async () => {
+    const node = testNode();
+    const manifest = node.writeManifest("p.json", POD);
+    const prefix = ["sh", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', "sh"];
+    const outcomeOf = async (...args: string[]) => {
+      const { exitCode, stderr } = await node.spawn(args, { prefix }).finished();
+      return { exitCode, stderr };
+    };
+    expect(await outcomeOf("validate", manifest)).toEqual({ exitCode: 0, stderr: "" });
+    expect(await outcomeOf("--runonce", ...node.identityFlags(), manifest)).toMatchObject({ exitCode: 0 });
+  });
+
   // Both are defaults of Bun, and would hand the program to any user who can write to a directory.
   test("takes neither settings nor code from the directory it is started in", async () => {
     const node = testNode();

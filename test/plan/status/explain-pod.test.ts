@@ -301,6 +301,7 @@ const ENGINE_MESSAGES: [string, string, string][] = [
     "on this machine",
   ],
   [`${RUNC}error during container init: unable to apply caps: operation not permitted: unknown`, "kernel", "privilege"],
+  ['Cannot write the hosts file of pod "a": ENOSPC: no space left on device, write', "disk is full", "free space"],
   ['cannot load seccomp profile "/k/x.json": open /k/x.json: no such file', "seccomp", "/k/x.json"],
 ];
 
