@@ -1,10 +1,9 @@
 import { readdirSync, statSync } from "node:fs";
-import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
-import { parseOpenFilesLimit } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import { countKeptFiles, ownOpenFilesLimit } from "../stats/cgroups/kernel-files.ts";
 import { type HttpResponse, type ListenerResponse, type StreamedResponse, textResponse } from "./http-response.ts";
 import {
   IDLE_MS,
@@ -19,7 +18,7 @@ const IDLE_SECONDS = IDLE_MS / 1000;
 /** No route reads more: the page's manifests are the largest. Beyond it Bun answers 413 before the body. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 /** Above this, all connections are cut. The ports with TLS and the engine take at most half as many. */
-const MAX_OPEN_FILES = Math.min(4_096, ownLimit() / 2);
+const MAX_OPEN_FILES = Math.min(4_096, ownOpenFilesLimit() / 2);
 /** Responses that are made, sent or streamed; most of them then belong to clients that read nothing. */
 const MAX_PENDING = 1_024;
 const CHECK_MS = 10_000;
@@ -228,14 +227,8 @@ export class BunTransport implements Transport {
   }
 }
 
-function ownLimit(): number {
-  const limits = readTextIfReadable("/proc/self/limits", SYSTEM_FILE_BYTES) ?? "";
-  const soft = parseOpenFilesLimit(limits)?.soft ?? 1024;
-  return soft < 0 ? Number.POSITIVE_INFINITY : soft;
-}
-
-/** Descriptors of the process. Before Linux 6.2 a directory of them has no size. */
-const countOpenFiles = () => statSync("/proc/self/fd").size || readdirSync("/proc/self/fd").length;
+/** Descriptors of the process but those of cgroups. Before Linux 6.2 a directory of them has no size. */
+const countOpenFiles = () => (statSync("/proc/self/fd").size || readdirSync("/proc/self/fd").length) - countKeptFiles();
 
 /** @param url absolute, or path and query where the Host header is none. Its dot segments are resolved. */
 function targetOf(url: string): string {

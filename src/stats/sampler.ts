@@ -5,7 +5,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-figures.ts";
 import { type CgroupDirectories, mainDirectory, parentDirectories } from "./cgroups/cgroup-layout.ts";
 import type { CgroupKind, CgroupReader, Detail } from "./cgroups/cgroup-reader.ts";
-import { readText } from "./cgroups/kernel-files.ts";
+import { KeptFiles, readText } from "./cgroups/kernel-files.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 
 export interface CgroupSample {
@@ -160,6 +160,7 @@ const NOT_OURS = { name: "", labels: {}, logPath: "", writableLayerPath: "" };
 /** One cgroup with what is remembered between samples. */
 interface Tracked {
   directories: CgroupDirectories;
+  files: KeptFiles;
   path: string;
   createdAt: Date;
   readings: CpuReading[];
@@ -177,7 +178,7 @@ interface Tracked {
   lastSample: number;
 }
 
-/** Measures on demand; no timer runs. */
+/** Measures on demand. Files of cgroups are closed 90 to 180 s after the last sample; from then on no timer runs. */
 export class Sampler {
   readonly #reader: CgroupReader;
   readonly #clock: Clock;
@@ -193,6 +194,7 @@ export class Sampler {
   #previous: NodeSample | undefined;
   #latestMs = Number.NEGATIVE_INFINITY;
   #sampleCount = 0;
+  #closesFiles = false;
 
   /** @param systemCgroups paths that are measured in addition, e.g. `/system.slice` */
   constructor(
@@ -296,6 +298,7 @@ export class Sampler {
       interfaces: this.#interfaces(1),
     };
     this.#latestMs = nowMs;
+    this.#closeFilesLater();
     return this.#latest;
   }
 
@@ -322,7 +325,8 @@ export class Sampler {
       }
       const hasQuota = cgroup.spec.cpuQuotaMicroseconds !== undefined;
       const before = detail === "all" ? cgroup.measured : undefined;
-      const stats = this.#reader.read(cgroup.directories, detail, { hasQuota, kind, before });
+      const { directories: where, files } = cgroup;
+      const stats = this.#reader.read(where, detail, { hasQuota, kind, files, before });
       if (!stats) return undefined;
       cgroup.lastSample = this.#sampleCount;
       cgroup.readings = appendReading(cgroup.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
@@ -361,6 +365,7 @@ export class Sampler {
     if (!directories || !createdAt) return undefined;
     const tracked: Tracked = {
       directories,
+      files: new KeptFiles(),
       path: this.#reader.pathOf(directories),
       createdAt,
       readings: [],
@@ -381,9 +386,21 @@ export class Sampler {
   }
 
   #forget(isForgotten: (key: string) => boolean): void {
-    for (const [key, { lastSample }] of this.#tracked) {
-      if (lastSample !== this.#sampleCount && isForgotten(key)) this.#tracked.delete(key);
+    for (const [key, { files, lastSample }] of this.#tracked) {
+      if (lastSample === this.#sampleCount || !isForgotten(key)) continue;
+      files.close();
+      this.#tracked.delete(key);
     }
+  }
+
+  #closeFilesLater(): void {
+    if (this.#closesFiles) return;
+    this.#closesFiles = true;
+    this.#clock.schedule(OLDEST_BASE_MS, () => {
+      this.#closesFiles = false;
+      if (this.#isIdle) for (const { files } of this.#tracked.values()) files.close();
+      else this.#closeFilesLater();
+    });
   }
 
   /** The parent of the cgroup of its sandbox: right for both cgroup drivers, and inside a container. Without a process its name is all there is. */

@@ -499,8 +499,8 @@ describe("the metrics", () => {
     const refreshed = api.refresh();
     await clock.advance(1_000);
     await refreshed;
-    expect([...api.dockerContainers("db", { numStats: 1 })]).toHaveLength(1);
     expect(clock.pendingTimers).toBe(0);
+    expect([...api.dockerContainers("db", { numStats: 1 })]).toHaveLength(1);
   });
 
   test("in OpenMetrics, times are seconds and the text has an end", async () => {

@@ -24,7 +24,7 @@ import {
   toCgroupLayout,
   toProcessDirectories,
 } from "./cgroup-layout.ts";
-import { readSubdirectories, readText } from "./kernel-files.ts";
+import { type KeptFiles, readSubdirectories, readText } from "./kernel-files.ts";
 
 /** `basics`: what `/stats/summary` and `/metrics/resource` need. `all`: the rest too, for half as much again. */
 export type Detail = "basics" | "all";
@@ -97,17 +97,23 @@ export class CgroupReader {
    * The figures of one cgroup by its files, whose meaning is in cgroup-figures.ts.
    * @param hasQuota without a quota throttling is undefined
    * @param kind only containers show block I/O; only those of a pod's spec show pressure on hybrid machines
+   * @param files kept open for the next read; without them each file is opened
    * @param before with all details: what stands still while nothing of the cgroup runs is taken from it
    * @returns undefined when the cgroup is gone; with `basics`, what was not read is undefined or empty
    */
   read(
     directories: CgroupDirectories,
     detail: Detail,
-    { hasQuota, kind, before }: { hasQuota: boolean; kind: CgroupKind; before?: CgroupStats | undefined },
+    {
+      hasQuota,
+      kind,
+      files,
+      before,
+    }: { hasQuota: boolean; kind: CgroupKind; files?: KeptFiles; before?: CgroupStats | undefined },
   ): CgroupStats | undefined {
     const { pressure, hugetlbNames, meminfoPath } = this.#features;
     const all = detail === "all";
-    const read = fileReader(directories);
+    const read = fileReader(directories, files);
     const cpu = readCpu(directories, read, { all, hasQuota, before: before?.cpu });
     if (!cpu) return undefined;
     const idle = before?.cpu.usageNanoseconds === cpu.usageNanoseconds ? before : undefined;
@@ -170,10 +176,11 @@ export class CgroupReader {
 }
 
 /** Reads a file of a controller; undefined when the cgroup is not in its hierarchy, or is gone. */
-const fileReader = (directories: CgroupDirectories) => (controller: keyof CgroupDirectories, name: string) => {
-  const directory = directories[controller];
-  return directory && readText(`${directory.path}/${name}`);
-};
+const fileReader =
+  (directories: CgroupDirectories, files?: KeptFiles) => (controller: keyof CgroupDirectories, name: string) => {
+    const directory = directories[controller];
+    return directory && (files ? files.read(directory.path, name) : readText(`${directory.path}/${name}`));
+  };
 
 const readProcessIds = (directories: CgroupDirectories): string[] =>
   (readText(`${mainDirectory(directories)}/cgroup.procs`) ?? "").split("\n").filter(Boolean);
