@@ -321,6 +321,8 @@ function fixOfStart({ command = [], args = [], volumeMounts = [] }: Container, m
   if (mount && !message.includes("permission denied")) {
     return `volume ${mount.name} hides what the image has in ${mount.mountPath}: mount it elsewhere, or one file of it with subPath`;
   }
+  if (/(?:^|\/)bash$/.test(program) && !message.includes("permission denied"))
+    return "most small images have no bash: write sh in its place";
   return `check that ${JSON.stringify(program || "the image's entrypoint")} exists in the image and is executable`;
 }
 

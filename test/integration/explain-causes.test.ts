@@ -260,6 +260,13 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     { container: { readinessProbe: { exec: { command: ["nope"] }, periodSeconds: 1 } } },
     { container: { readinessProbe: fine } },
   ],
+  bash: ["cannot be started", "write sh", { container: { command: ["/bin/bash", "-c", "sleep 9"] } }],
+  "port-name": [
+    "readiness probe fails",
+    'no port of the container has the name "http"',
+    probe({ tcpSocket: { port: "http" } }),
+    { container: { readinessProbe: fine } },
+  ],
   scheme: ["readiness probe fails", "scheme: HTTP", web("HTTPS"), web("HTTP")],
   "slow-probe": [
     "readiness probe fails",

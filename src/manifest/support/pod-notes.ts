@@ -4,7 +4,7 @@ import {
   POD_ANNOTATIONS,
   requiredFormat,
 } from "../../base/api/annotations.ts";
-import type { Container, Pod, PodSpec, ResourceRequirements, Volume } from "../../base/api/pod.ts";
+import type { Container, Pod, PodSpec, Probe, ResourceRequirements, Volume } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { shorten } from "../decode/decode.ts";
@@ -25,6 +25,7 @@ export function findPodNotes(pod: Field<Pod>, isLenient: boolean): SupportNote[]
     ...findForeignAnnotations(pod.field("metadata").field("annotations")),
     ...findOwnAnnotations(pod.field("metadata").field("annotations"), pod.value.spec),
     ...containers.flatMap(findShellCommands),
+    ...containers.flatMap(findPortNames),
     ...spec.field("volumes").items().flatMap(findDecimalMode),
     ...containers.flatMap(findImageExpression),
   ];
@@ -197,6 +198,25 @@ function findShellCommands(container: Field<Container>): SupportNote[] {
     const message = describeMistake(command.value);
     return message === undefined ? [] : command.note(message);
   });
+}
+
+/** Warns of probes and hooks of a port by a name that no port of their container has: they fail each time. */
+function findPortNames(container: Field<Container>): SupportNote[] {
+  const names = (container.value.ports ?? []).flatMap(({ name }) => name ?? []);
+  const handlers = [
+    ...PROBES.map((name) => container.field(name)),
+    ...HOOKS.map((name) => container.field("lifecycle").field(name)),
+  ] as Field<Pick<Probe, "httpGet" | "tcpSocket"> | undefined>[];
+  return handlers.flatMap((handler) =>
+    (["httpGet", "tcpSocket"] as const).flatMap((kind) => {
+      const port = handler.field(kind).field("port") as Field<number | string | undefined>;
+      const { value } = port;
+      if (typeof value !== "string" || value === "" || names.includes(value)) return [];
+      const nearest = nearestName(value, names);
+      const hint = nearest === undefined ? "; write its number" : `; did you mean "${nearest}"?`;
+      return port.note(`no port of the container has the name "${value}"${hint}`);
+    }),
+  );
 }
 
 const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;

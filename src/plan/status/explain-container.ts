@@ -217,6 +217,13 @@ function fixOfProbe(failure: string, probe: Probe | undefined): string {
   if (failure.includes("server gave HTTP response to HTTPS client")) {
     return "the program speaks HTTP, not HTTPS: set the probe's scheme: HTTP";
   }
+  const port = /port "([^"]*)" not found/.exec(failure)?.[1];
+  if (port !== undefined) {
+    return `no port of the container has the name "${port}": set the probe's port to its number, or give a port of the container that name`;
+  }
+  if (probe?.grpc && /rpc/.test(failure)) {
+    return "the program must serve grpc.health.v1.Health on the probe's port: correct the port, or use httpGet or tcpSocket";
+  }
   const status = /statuscode: (\d+)/.exec(failure)?.[1];
   if (status === "400" && probe?.httpGet?.scheme !== "HTTPS") {
     return "the program responds with 400: if it speaks HTTPS, set the probe's scheme: HTTPS; or check the probe's path";

@@ -129,6 +129,15 @@ function warningsOf(pod: { annotations?: object; container?: object }): { field:
   return findings.map(({ field, message }) => ({ field, message }));
 }
 
+test.each([
+  ["http", [{ containerPort: 80, name: "htpt" }], 'no port of the container has the name "http"; did you mean "htpt"?'],
+  ["http", undefined, 'no port of the container has the name "http"; write its number'],
+  ["http", [{ containerPort: 80, name: "http" }], undefined],
+])("a probe of the port %s, where the container has %j", (port, ports, message) => {
+  const want = message === undefined ? [] : [{ field: "spec.containers[0].livenessProbe.tcpSocket.port", message }];
+  expect(warningsOf({ container: { ports, livenessProbe: { tcpSocket: { port } } } })).toEqual(want);
+});
+
 describe("annotations of kubelet-ts", () => {
   test.each([
     ["kubelet-ts.io/netwrok", "lan", 'there is no such annotation; did you mean "kubelet-ts.io/network"?'],

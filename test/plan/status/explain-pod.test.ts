@@ -181,6 +181,12 @@ const MISTAKES: [string, Given, string, string][] = [
     "its command ends with an error",
   ],
   [
+    "a probe of a port by a name that there is not",
+    { ...probed(), events: [unhealthy('Readiness probe errored: port "http" not found')] },
+    "readiness probe fails",
+    "set the probe's port to its number",
+  ],
+  [
     "a probe by HTTPS of a program without it",
     { ...probed(), events: [unhealthy("Readiness probe failed: http: server gave HTTP response to HTTPS client")] },
     "readiness probe fails",
