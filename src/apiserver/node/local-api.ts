@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { TextFiles } from "../../base/files/text-files.ts";
+import { apiSocketOf } from "../../base/host/root-directory.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { Persisted } from "../../base/model/persisted.ts";
@@ -257,7 +258,7 @@ export class LocalApi implements ObjectAccess {
           },
         }),
     });
-    const socketPath = join(rootDir, "api.sock");
+    const socketPath = apiSocketOf(rootDir);
     if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
       logger.warn(`The local API has no socket: "${socketPath}" is longer than ${MAX_SOCKET_PATH_BYTES} bytes`);
     } else

@@ -1,4 +1,5 @@
 import { accessSync, constants, mkdirSync } from "node:fs";
+import { join } from "node:path";
 
 /**
  * Creates the root directory, and checks that it can be used; read-only is accepted: pods keep running.
@@ -49,3 +50,6 @@ function explain(code: string | undefined, message: string): { problem: string; 
     }
   }
 }
+
+/** The socket of the Kubernetes API of the kubelet on a root directory. */
+export const apiSocketOf = (rootDir: string): string => join(rootDir, "api.sock");

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import type { ApiResource as Listed } from "../../apiserver/discovery.ts";
 import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
+import { apiSocketOf } from "../../base/host/root-directory.ts";
 import { didYouMean, nearestByBeginning } from "../../base/text/nearest-name.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../docker/engine/endpoint.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
@@ -45,11 +45,8 @@ export class UnservedKindError extends CommandError {}
 
 const RESPONSE_TIMEOUT_MS = 60_000;
 const MAX_RESPONSE_BYTES = 256 * 2 ** 20;
-const SOCKET = "api.sock";
 /** Owner of the fields that these commands write. */
 export const FIELD_MANAGER = "kubelet-ts";
-
-export const apiSocketOf = (rootDir: string): string => join(rootDir, SOCKET);
 
 /**
  * The local API socket of the kubelet that the flags mean.

@@ -1,5 +1,6 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
+import { apiSocketOf } from "../../base/host/root-directory.ts";
 import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
 import { allStatusesOf, findContainer } from "../../base/model/pod-containers.ts";
 import type { PodConnection } from "../../base/model/pod-dialer.ts";
@@ -7,7 +8,7 @@ import { DockerContainers } from "../../docker/docker-containers.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { CHANNEL } from "../../server/channel-protocol.ts";
 import { CommandError, type CommandRequest } from "../sub-command.ts";
-import { type ApiObject, apiSocketOf } from "./api-client.ts";
+import type { ApiObject } from "./api-client.ts";
 import { ApiWebSocket } from "./api-web-socket.ts";
 import { chooseContainers, choosePod } from "./choose-pod.ts";
 import { engineClient } from "./engine-reader.ts";

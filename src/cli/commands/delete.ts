@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import type { Pod } from "../../base/api/pod.ts";
 import { nodeNameOfPod } from "../../base/host/node-name.ts";
+import { apiSocketOf } from "../../base/host/root-directory.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { namespaceOf, podFullName } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
@@ -52,7 +52,7 @@ interface Wanted {
 export async function runDelete(request: CommandRequest, io: CommandIo): Promise<number> {
   removeProxies();
   const kubelet = await locateKubelet(request);
-  if (!("problem" in kubelet) && kubelet.instance && existsSync(join(kubelet.instance.rootDir, "api.sock"))) {
+  if (!("problem" in kubelet) && kubelet.instance && existsSync(apiSocketOf(kubelet.instance.rootDir))) {
     return await deleteByApi(request, io, graceOf(request));
   }
   const wanted = await readWanted(request);

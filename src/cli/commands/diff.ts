@@ -1,6 +1,7 @@
 import { apiVersionOf } from "../../apiserver/resource-definition.ts";
 import { readTextIfExists } from "../../base/files/bounded-read.ts";
 import { readNodeInfo } from "../../base/host/node-info.ts";
+import { apiSocketOf } from "../../base/host/root-directory.ts";
 import { podFullName } from "../../base/model/identity.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { diffManifest, type RunningState } from "../../daemon/manifest-diff.ts";
@@ -11,7 +12,7 @@ import type { PlainObject } from "../../manifest/plain-objects.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/parse-stream.ts";
 import { describeFinding } from "../../sources/source-set.ts";
-import { ApiClient, ApiStatusError, apiSocketOf } from "../client/api-client.ts";
+import { ApiClient, ApiStatusError } from "../client/api-client.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { localInstances, locateKubelet } from "../client/find-kubelet.ts";
 import { readKeptObjects, submittedPath } from "../client/kept-pods.ts";
