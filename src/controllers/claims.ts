@@ -66,7 +66,7 @@ function findVolume(claim: PersistentVolumeClaim, volumes: readonly PersistentVo
  * the pod would get another, empty volume. Pure. Source: `pkg/controller/volume/pvcprotection`.
  * @param pods with the namespace of their claims
  */
-export function retainBindings(
+function retainBindings(
   known: Bindings,
   claims: readonly PersistentVolumeClaim[],
   pods: Iterable<{ namespace: string | undefined; spec: Pick<PodSpec, "volumes"> }>,

@@ -50,7 +50,7 @@ export interface WorkloadEvent {
 }
 
 /** The node, as controllers know it. */
-export interface ControllerNode {
+interface ControllerNode {
   name: string;
   /** Address of the machine, under which Services of type LoadBalancer and Ingresses are reached. */
   ip: string;

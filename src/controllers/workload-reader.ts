@@ -319,7 +319,7 @@ export function computeWorkloadStatus(input: StatusInput): object {
 }
 
 /** The `status` of a Job. @param pods those that are not being removed */
-export function jobStatus({ job }: WorkloadRecord, pods: readonly PodRecord[], ready: number): object {
+function jobStatus({ job }: WorkloadRecord, pods: readonly PodRecord[], ready: number): object {
   const countOf = (phase: "Succeeded" | "Failed") => pods.filter((pod) => pod.ended?.phase === phase).length;
   const succeeded = job?.expired?.succeeded ?? countOf("Succeeded");
   const active = pods.filter((pod) => !pod.ended).length;

@@ -212,7 +212,7 @@ const MAX_CONTAINERS = 512;
 const MAX_INSPECTS = 4;
 
 /** The running containers of the engine that are not ours. They are read, and nothing else is ever done to them. */
-export class OtherContainers {
+class OtherContainers {
   readonly #client: Pick<DockerClient, "listContainers" | "inspectContainer">;
   readonly #owner: Owner;
   #known = new Map<string, OtherContainer>();

@@ -47,7 +47,7 @@ export interface OtherSample extends ContainerSample {
 }
 
 /** Names of the Summary API for the cgroups of `--kubelet-cgroups`, `--runtime-cgroups` and `--system-cgroups`. */
-export type SystemContainerName = "kubelet" | "runtime" | "misc";
+type SystemContainerName = "kubelet" | "runtime" | "misc";
 
 export interface SystemCgroupOptions {
   kubeletCgroups: string;

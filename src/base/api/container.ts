@@ -156,7 +156,6 @@ export type Lifecycle = v.InferOutput<typeof LifecycleSchema>;
 
 /** Source: core/v1 `Capabilities`. */
 export const CapabilitiesSchema = v.object({ add: v.optional(textList), drop: v.optional(textList) });
-export type Capabilities = v.InferOutput<typeof CapabilitiesSchema>;
 
 /** Source: core/v1 `SELinuxOptions`. */
 export const SELinuxOptionsSchema = v.object({
@@ -226,7 +225,6 @@ export const PodSecurityContextSchema = v.object({
   appArmorProfile: v.optional(AppArmorProfileSchema),
   seLinuxChangePolicy: v.optional(oneOfPointer(["Recursive", "MountOption"])),
 });
-export type PodSecurityContext = v.InferOutput<typeof PodSecurityContextSchema>;
 
 /** Source: core/v1 `ContainerPort`. */
 export const ContainerPortSchema = v.object({

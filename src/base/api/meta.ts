@@ -71,7 +71,6 @@ export type LabelSelector = v.InferOutput<typeof LabelSelectorSchema>;
 
 /** Source: core/v1 `LocalObjectReference`. */
 export const LocalObjectReferenceSchema = v.object({ name: v.optional(text) });
-export type LocalObjectReference = v.InferOutput<typeof LocalObjectReferenceSchema>;
 
 /** Source: core/v1 `TypedLocalObjectReference`, `TypedObjectReference`. */
 export const TypedLocalObjectReferenceSchema = v.object({

@@ -55,7 +55,6 @@ export const NodeAffinitySchema = v.object({
   requiredDuringSchedulingIgnoredDuringExecution: v.optional(NodeSelectorSchema),
   preferredDuringSchedulingIgnoredDuringExecution: v.optional(v.array(PreferredSchedulingTermSchema)),
 });
-export type NodeAffinity = v.InferOutput<typeof NodeAffinitySchema>;
 
 /** Source: core/v1 `PodAffinityTerm`. */
 export const PodAffinityTermSchema = v.object({

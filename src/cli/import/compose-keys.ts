@@ -13,7 +13,7 @@ const WINDOWS = "has an effect on Windows only";
 const SWARM = "has an effect in a swarm only";
 
 /** The keys of a map, or of each map in a list or under names. */
-export interface NestedRows {
+interface NestedRows {
   readonly of: "map" | "each";
   readonly rows: KeyRows;
 }

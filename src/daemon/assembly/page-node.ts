@@ -151,7 +151,7 @@ export function toImageRows(
 }
 
 /** Containers that are not ours, by memory. Pure. */
-export const toOtherContainerRows = (others: readonly OtherSample[]): OtherContainerRow[] =>
+const toOtherContainerRows = (others: readonly OtherSample[]): OtherContainerRow[] =>
   others
     .map(({ facts, cgroup }) => ({
       name: facts.dockerName,
