@@ -82,6 +82,7 @@ export class MetricsRecorder {
         if (isGone) known.delete(path);
         return isGone;
       },
+      kill: (path) => cgroups.kill(path),
     };
   }
 

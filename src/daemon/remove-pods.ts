@@ -191,7 +191,7 @@ async function removePod(pod: EnginePod, services: PodServices, input: RemovePod
   const upright = sandboxes.filter(({ state }) => state === "ready");
   await Promise.all(upright.map(({ id }) => services.stopSandbox(id, SANDBOX_GRACE_SECONDS, signal)));
   await Promise.all(containers.map((container) => services.removeContainer(container, signal)));
-  await Promise.all(sandboxes.map(({ id }) => services.removeSandbox(id, signal)));
+  await Promise.all(sandboxes.map(({ id }) => services.removeSandbox(id, uid, signal)));
   await services.tearDown(uid, { name, namespace }, signal);
   onProgress(pod, "removed");
 }

@@ -187,7 +187,9 @@ export class PodActions {
         return;
       }
       case "remove-sandbox":
-        return this.#removeOne(action.id, (signal) => this.#deps.services.removeSandbox(action.id, signal));
+        return this.#removeOne(action.id, (signal) =>
+          this.#deps.services.removeSandbox(action.id, this.#ref.uid, signal),
+        );
       default:
         return action satisfies never;
     }

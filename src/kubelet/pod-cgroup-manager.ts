@@ -1,9 +1,11 @@
 import type { Pod, QOSClass } from "../base/api/pod.ts";
 import type { CgroupPlan } from "../base/model/cgroup-plan.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { computeKubepodsBounds } from "../plan/admission.ts";
 import {
@@ -25,6 +27,8 @@ export interface CgroupWriter {
   ensure(plan: CgroupPlan): Promise<void>;
   /** false while something is still inside. */
   remove(path: string): Promise<boolean>;
+  /** Kills every process in it, and in those below it. */
+  kill(path: string): void;
 }
 
 interface PodCgroupManagerDeps {
@@ -119,6 +123,19 @@ export class PodCgroupManager {
   #podPlanOf(pod: Pod): CgroupPlan {
     const name = toPodCgroupName(pod.metadata.uid ?? "", computeQosClass(pod));
     return this.#planOf(name, computePodCgroupLimits(pod, this.#deps.options));
+  }
+
+  /**
+   * To be called after the engine has removed a container of a pod. An engine that was killed while it started the container takes
+   * it for one that never ran, and leaves its processes. Source: the kubelet's podContainerManagerImpl.Destroy.
+   */
+  endContainer(uid: PodUID, id: ContainerId): void {
+    const { options, cgroups, engine } = this.#deps;
+    if (!options.cgroupsPerQos) return;
+    const name = engine().cgroupDriver === "systemd" ? `docker-${id}.scope` : id;
+    for (const qosClass of QOS_CLASSES) {
+      cgroups.kill(`${this.#planOf(toPodCgroupName(uid, qosClass), {}).path}/${name}`);
+    }
   }
 
   /** To be called after the last container of a pod was removed. A cgroup in use for more than a second is removed later. */

@@ -237,13 +237,15 @@ export class PodRuntimeManager implements PodServices {
   async removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void> {
     await this.#parts.pods.remove(container.id, signal);
     const ref = podRefOfLabels(container);
+    this.#parts.cgroups.endContainer(ref.uid, container.id);
     this.#parts.logLinks.removeContainer(container, ref);
     // The container is gone either way; the directory goes with the pod.
     await this.#parts.files.removeTerminationLog(ref.uid, container.name, container.restartCount).catch(() => {});
   }
 
-  async removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {
+  async removeSandbox(id: ContainerId, uid: PodUID, signal: AbortSignal): Promise<void> {
     await this.#parts.sandboxes.remove(id, signal);
+    this.#parts.cgroups.endContainer(uid, id);
   }
 
   async refreshVolumes({ pod, objects }: PodRequest, signal: AbortSignal): Promise<void> {

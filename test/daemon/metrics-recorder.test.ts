@@ -9,7 +9,7 @@ test("changes of cgroups are timed; one that was not there is not destroyed", as
   const clock = new FakeClock();
   const work = new MetricsRecorder("node1", clock);
   const plan: CgroupPlan = { path: "/kubepods/pod1", v1Writes: [], v2Writes: [] };
-  const cgroups = work.timeCgroups({ ensure: async () => {}, remove: async () => true });
+  const cgroups = work.timeCgroups({ ensure: async () => {}, remove: async () => true, kill: () => {} });
   await cgroups.ensure(plan);
   await cgroups.ensure(plan);
   await cgroups.remove("/kubepods/burstable/pod1");

@@ -22,6 +22,10 @@ class FakeCgroups implements CgroupWriter {
     this.calls.push(`remove ${path}`);
     return !this.busy.has(path);
   }
+
+  kill(path: string): void {
+    this.calls.push(`kill ${path}`);
+  }
 }
 
 function setUp(options: Partial<KubeletOptions> = {}, onNodeBounded?: () => void) {
@@ -46,6 +50,19 @@ function setUp(options: Partial<KubeletOptions> = {}, onNodeBounded?: () => void
 
 const podWith = (uid: string, resources: Json = {}, spec: Json = {}) =>
   aPod({ metadata: { uid }, spec, container: { resources } });
+
+test("what runs in the cgroup of a removed container is killed, and nothing else of its pod", () => {
+  const { cgroups, manager } = setUp();
+  manager.endContainer("a", "c1");
+  expect(cgroups.calls).toEqual([
+    "kill /kubepods/poda/c1",
+    "kill /kubepods/burstable/poda/c1",
+    "kill /kubepods/besteffort/poda/c1",
+  ]);
+  const none = setUp({ cgroupsPerQos: false });
+  none.manager.endContainer("a", "c1");
+  expect(none.cgroups.calls).toEqual([]);
+});
 
 test("the QoS classes are weighed, and again only when that changes", async () => {
   const { cgroups, pods, manager } = setUp();

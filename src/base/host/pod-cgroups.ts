@@ -95,6 +95,15 @@ export class PodCgroups {
     rmSync(settings, { recursive: true, force: true });
   }
 
+  /** Kills every process in a cgroup, and in those below it; nothing where there is none. */
+  kill(path: string): void {
+    const directories = this.#options.hierarchies.map((hierarchy) => toCgroupDirectory(hierarchy, path));
+    for (const pid of new Set(directories.flatMap(processesOf))) {
+      this.#options.log.warn("The engine has removed a container whose process runs: it is killed", { pid, path });
+      unlessCode(["ESRCH", "EPERM"], () => process.kill(pid, "SIGKILL"));
+    }
+  }
+
   /** true when the cgroup exists in any hierarchy. */
   exists(path: string): boolean {
     return this.#options.hierarchies.some((hierarchy) => existsSync(toCgroupDirectory(hierarchy, path)));
@@ -178,6 +187,15 @@ function tryWrite(path: string, value: string): void {
   } catch {
     // Refused where it is already so, or where there is no such thing.
   }
+}
+
+/** Processes of a cgroup and of those below it; the kernel writes 0 for one of another PID namespace. */
+function processesOf(directory: string): number[] {
+  const text = unlessCode(["ENOENT", "ENODEV", "EOPNOTSUPP"], () =>
+    readBoundedText(join(directory, "cgroup.procs"), SYSTEM_FILE_BYTES),
+  );
+  const own = (text ?? "").split("\n").map(Number);
+  return [...own.filter((pid) => pid > 1), ...childrenOf(directory).flatMap(processesOf)];
 }
 
 /** Whether a process is in the cgroup or in one below it. */

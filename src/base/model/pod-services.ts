@@ -74,7 +74,7 @@ export interface PodServices {
     signal: AbortSignal,
   ): Promise<void>;
   removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void>;
-  removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void>;
+  removeSandbox(id: ContainerId, uid: PodUID, signal: AbortSignal): Promise<void>;
   /** Brings files made from ConfigMaps, Secrets and the pod's own metadata up to date. @throws PodStepError */
   refreshVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
   /** Removes volumes that an edit took out; no container of an earlier revision may run. @throws when one is in use */

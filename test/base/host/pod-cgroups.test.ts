@@ -141,6 +141,24 @@ describe("removal", () => {
     expect(existsSync(join(hierarchies[0]!.mountPoint, "kubepods/burstable"))).toBe(true);
   });
 
+  test("of what a removed container left running: its processes are killed, those of others live", async () => {
+    const hierarchy = emptyHierarchy();
+    const [left, below, other] = Array.from(["removed", "removed/below", "other"], (name) => {
+      const child = Bun.spawn(["sleep", "1000"]);
+      const directory = join(hierarchy.mountPoint, PATH, name);
+      mkdirSync(directory);
+      // The kernel writes 0 for a process of another PID namespace.
+      writeFileSync(join(directory, "cgroup.procs"), `0\n${child.pid}\n`);
+      return child;
+    });
+    const { podCgroups } = cgroups([hierarchy]);
+    podCgroups.kill(`/${PATH}/removed`);
+    podCgroups.kill(`/${PATH}/none`);
+    await Promise.all([left!.exited, below!.exited]);
+    expect([left!.signalCode, below!.signalCode, other!.killed]).toEqual(["SIGKILL", "SIGKILL", false]);
+    other!.kill();
+  });
+
   test("not while something is inside", async () => {
     const busy = emptyHierarchy();
     // A file keeps a plain directory from being removed, as a process does a cgroup.
