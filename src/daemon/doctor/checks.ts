@@ -359,6 +359,10 @@ function isOverlap({ subnet }: MachineFacts["routes"][number], other: string): b
 const toNumber = (address: string) => address.split(".").reduce((sum, byte) => sum * 256 + Number(byte), 0);
 
 function engineFix(kind: string, endpoint: string): string {
+  if (/^(?!unix:)[a-z]+:/.test(endpoint)) {
+    const isTcp = endpoint.startsWith("tcp://");
+    return `${isTcp ? `start dockerd with -H ${endpoint}, or ` : ""}unset DOCKER_HOST, or give --docker-endpoint=unix:///var/run/docker.sock`;
+  }
   switch (kind) {
     case "no-permission":
       return "sudo usermod -aG docker $USER, then log in again; or use sudo";

@@ -130,6 +130,8 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["engine!", problem("no-socket"), "no answer", "install Docker"],
   ["engine!", problem("no-socket", { endpoint: "unix:///run/user/7/d.sock" }), "no answer", "dockerd-rootless-setup"],
   ["engine!", problem("refused"), "no answer", "systemctl start docker"],
+  ["engine!", problem("refused", { endpoint: "tcp://127.0.0.1:2375" }), "no answer", "dockerd with -H tcp://127.0.0.1"],
+  ["engine!", problem("other", { endpoint: "ssh://u@h" }), "no answer", "unset DOCKER_HOST, or give --docker-endpoint"],
   ["engine API!", engine({ apiVersion: "1.9" }), "older than 1.32", "install Docker"],
   ["storage driver", engine({ storageDriver: "vfs" }), "slow", "overlay2"],
   ["log driver", engine({ logDriver: "none" }), "nothing to read", "json-file"],
