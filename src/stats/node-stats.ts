@@ -103,7 +103,8 @@ export class NodeStats {
     this.settings = settings;
     this.roots = roots;
     this.reader = new CgroupReader(roots.proc);
-    this.sampler = new Sampler(this.reader, clock, view, roots.proc, toSystemCgroups(settings));
+    const keepsFilesOpen = roots === MACHINE_ROOTS;
+    this.sampler = new Sampler(this.reader, clock, view, roots.proc, toSystemCgroups(settings), keepsFilesOpen);
     this.capacities = new Capacities(clock, (path) => readCapacity(path, slot));
     this.disk = new DiskUsage(clock, settings.volumeStatsAggPeriodMs, slot, measureDirectories);
   }

@@ -160,7 +160,8 @@ const NOT_OURS = { name: "", labels: {}, logPath: "", writableLayerPath: "" };
 /** One cgroup with what is remembered between samples. */
 interface Tracked {
   directories: CgroupDirectories;
-  files: KeptFiles;
+  /** Absent: they are opened for each read. */
+  files?: KeptFiles;
   path: string;
   createdAt: Date;
   readings: CpuReading[];
@@ -194,6 +195,7 @@ export class Sampler {
   #previous: NodeSample | undefined;
   #latestMs = Number.NEGATIVE_INFINITY;
   #sampleCount = 0;
+  readonly #keepsFilesOpen: boolean;
   #closesFiles = false;
 
   /** @param systemCgroups paths that are measured in addition, e.g. `/system.slice` */
@@ -203,12 +205,14 @@ export class Sampler {
     view: { podFacts(): readonly PodFacts[] },
     procRoot = "/proc",
     systemCgroups: ReadonlyMap<SystemContainerName, string> = new Map(),
+    keepsFilesOpen = false,
   ) {
     this.#reader = reader;
     this.#systemCgroups = systemCgroups;
     this.#clock = clock;
     this.#view = view;
     this.#proc = procRoot;
+    this.#keepsFilesOpen = keepsFilesOpen;
   }
 
   /** true when the next sample cannot have CPU rates of a useful window: the last one is too old, or too young. */
@@ -326,7 +330,7 @@ export class Sampler {
       const hasQuota = cgroup.spec.cpuQuotaMicroseconds !== undefined;
       const before = detail === "all" ? cgroup.measured : undefined;
       const { directories: where, files } = cgroup;
-      const stats = this.#reader.read(where, detail, { hasQuota, kind, files, before });
+      const stats = this.#reader.read(where, detail, { hasQuota, kind, ...(files && { files }), before });
       if (!stats) return undefined;
       cgroup.lastSample = this.#sampleCount;
       cgroup.readings = appendReading(cgroup.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
@@ -365,7 +369,7 @@ export class Sampler {
     if (!directories || !createdAt) return undefined;
     const tracked: Tracked = {
       directories,
-      files: new KeptFiles(),
+      ...(this.#keepsFilesOpen && { files: new KeptFiles() }),
       path: this.#reader.pathOf(directories),
       createdAt,
       readings: [],
@@ -388,7 +392,7 @@ export class Sampler {
   #forget(isForgotten: (key: string) => boolean): void {
     for (const [key, { files, lastSample }] of this.#tracked) {
       if (lastSample === this.#sampleCount || !isForgotten(key)) continue;
-      files.close();
+      files?.close();
       this.#tracked.delete(key);
     }
   }
@@ -398,7 +402,7 @@ export class Sampler {
     this.#closesFiles = true;
     this.#clock.schedule(OLDEST_BASE_MS, () => {
       this.#closesFiles = false;
-      if (this.#isIdle) for (const { files } of this.#tracked.values()) files.close();
+      if (this.#isIdle) for (const { files } of this.#tracked.values()) files?.close();
       else this.#closeFilesLater();
     });
   }
