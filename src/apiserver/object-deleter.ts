@@ -153,7 +153,9 @@ export class ObjectDeleter {
     const isKnown = definition.fate !== "objects" || this.#deps.rules.isMadeKnown();
     if (propagation === "Foreground" && (dependents.length > 0 || !isKnown)) return [...own, FOREGROUND];
     if (propagation === "Orphan" && !isKnown) return [...own, ORPHAN];
-    if (propagation === "Orphan" && metadata.uid !== undefined) {
+    if (propagation === "Orphan" && metadata.uid !== undefined && dependents.length > 0) {
+      // A process that ends before all of them are released goes on with it at its next start.
+      this.#mark(definition, object, { finalizers: [...own, ORPHAN], deletionGracePeriodSeconds: 0 }, 0);
       this.#orphanDependents(metadata.uid);
     }
     return own;

@@ -343,6 +343,18 @@ describe("delete", () => {
     expect((await get(`${DEPLOYMENT_PATH}/web`)).status).toBe(404);
   });
 
+  test("a deletion that leaves what it owned is marked before the first of it is released: a crash leaves no part", async () => {
+    const { post, remove, store, ownerReferences } = await anOwner();
+    await post(CONFIG_MAPS, named("child", { ownerReferences }));
+    const order: string[] = [];
+    store.subscribe(({ type, object: { kind, metadata } }) =>
+      order.push(`${type} ${kind} ${metadata.finalizers ?? ""}`),
+    );
+    await remove(`${DEPLOYMENT_PATH}/web`, { propagationPolicy: "Orphan" });
+    expect(order.slice(0, 2)).toEqual(["MODIFIED Deployment orphan", "MODIFIED ConfigMap "]);
+    expect(order.at(-1)).toStartWith("DELETED Deployment");
+  });
+
   test("in the foreground the owner waits for a pod that terminates", async () => {
     const { post, get, remove, endPod, ownerReferences } = await anOwner();
     await post(PODS, { ...aPod("p"), metadata: { name: "p", ownerReferences } });

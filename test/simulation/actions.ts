@@ -30,6 +30,8 @@ export class Scene {
   /** When people last changed what they want. */
   changedMs = 0;
   #apps = 0;
+  /** Faults that last now. */
+  #faults = 0;
   #isStopping = false;
 
   constructor(world: World, rules: Rules, wanted: Map<string, WantedPod>, maxPods: number) {
@@ -230,8 +232,9 @@ export class Scene {
     const { rules, world } = this;
     const { lastFaultMs } = rules;
     world.time.after(20 * 60_000, () => {
-      // Another fault may be the reason, and an edit may not have been seen before the cut.
-      const isQuiet = rules.lastFaultMs === lastFaultMs && world.time.nowMs - this.changedMs > 3_600_000;
+      // Another fault may be the reason, also one that began before, and an edit may not have been seen before the cut.
+      const isAlone = rules.lastFaultMs === lastFaultMs && this.#faults === 1;
+      const isQuiet = isAlone && world.time.nowMs - this.changedMs > 3_600_000;
       if (isQuiet) rules.checkWithoutManifests();
     });
   }
@@ -246,7 +249,9 @@ export class Scene {
   /** A fault that has begun ends after a while. */
   endLater(random: SeededRandom, end: () => void, longestMs = LONGEST_FAULT_MS, shortestMs = 100): void {
     const { time } = this.world;
+    this.#faults++;
     time.after(random.between(shortestMs, longestMs), () => {
+      this.#faults--;
       end();
       this.rules.lastFaultMs = time.nowMs;
       this.world.note("the fault is over");
