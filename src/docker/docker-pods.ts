@@ -115,8 +115,15 @@ export class DockerPods implements PodEngine {
       return await this.#timed("create_container", () => this.#create(name, body, signal));
     } catch (error) {
       signal.throwIfAborted();
-      const reason = error instanceof MappingError ? error.reason : "CreateContainerError";
-      throw new PodStepError(reason, textOf(error), { cause: error });
+      throw toCreateError(error);
+    }
+  }
+
+  checkContainer(request: ContainerRequest): void {
+    try {
+      toContainerCreateBody(request, this.#owner);
+    } catch (error) {
+      throw toCreateError(error);
     }
   }
 
@@ -261,6 +268,11 @@ export class DockerPods implements PodEngine {
       return (await this.#client.createContainer(nextName, fields, { signal })).Id;
     }
   }
+}
+
+function toCreateError(error: unknown): PodStepError {
+  const reason = error instanceof MappingError ? error.reason : "CreateContainerError";
+  return new PodStepError(reason, textOf(error), { cause: error });
 }
 
 /** Message for the pod's status: the engine's own text if it responded. */

@@ -153,7 +153,7 @@ export class PendingEdits {
     const { clock, services } = this.#deps;
     const { signal } = edit.stop;
     const containers = allContainersOf(next.pod.spec).filter(({ name }) => names.includes(name));
-    const isNewSandbox = next.hashes.sandbox !== edit.earlier.hashes.sandbox;
+    const isNewSandbox = needsSandbox(edit.earlier, next);
     const podIps = worker.snapshot.sandboxes[0]?.ips ?? [];
     const request = { ...toPodRequest(next), containers, isNewSandbox, podIps };
     const cancelTimer = clock.schedule(SHOW_AFTER_MS, () => {
@@ -206,11 +206,14 @@ const mayWait = ({ isBound, runsOnce }: DesiredPod): boolean => !isBound && !run
 const hasRun = ({ status }: PodWorker, { containers }: PodSnapshot): boolean =>
   status?.phase !== "Succeeded" && status?.phase !== "Failed" && containers.some(({ startedAt }) => startedAt);
 
+const needsSandbox = ({ hashes: before }: PodRevision, { hashes }: PodRevision): boolean =>
+  before.sandbox !== hashes.sandbox || before.init !== hashes.init;
+
 /** Names of the containers that the edit stops or, with a new sandbox, of all that it starts. Pure. */
-function findReplaced({ hashes: before }: PodRevision, { pod, hashes }: PodRevision): string[] {
-  const isNewSandbox = before.sandbox !== hashes.sandbox || before.init !== hashes.init;
-  return allContainersOf(pod.spec).flatMap(({ name }) => {
-    const hash = before.containers.get(name);
-    return isNewSandbox || (hash !== undefined && hash !== hashes.containers.get(name)) ? [name] : [];
+function findReplaced(earlier: PodRevision, next: PodRevision): string[] {
+  const isNewSandbox = needsSandbox(earlier, next);
+  return allContainersOf(next.pod.spec).flatMap(({ name }) => {
+    const hash = earlier.hashes.containers.get(name);
+    return isNewSandbox || (hash !== undefined && hash !== next.hashes.containers.get(name)) ? [name] : [];
   });
 }

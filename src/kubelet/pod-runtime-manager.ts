@@ -131,21 +131,24 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async prepareEdit({ isNewSandbox, containers, ...request }: EditRequest, signal: AbortSignal): Promise<void> {
-    const { sandboxes, pods, volumes } = this.#parts;
+    const { sandboxes, pods, volumes, files } = this.#parts;
     const { pod } = request;
     if (isNewSandbox && !(await sandboxes.usesPlugin(pod))) await pods.checkNetworks(pod, signal);
     await this.#findRuntimeHandler(pod, "CreateContainerError");
     await volumes.check(pod, request.objects, signal);
     for (const container of containers) {
+      const inputs = await files.readContainerInputs(pod, container, volumes);
       // A file of another container of the pod is made when that one runs.
-      const env = container.env?.filter(({ valueFrom }) => !valueFrom?.fileKeyRef);
-      this.#resolveEnvironment({ ...request, container: { ...container, ...(env && { env }) } });
+      const variables = container.env?.filter(({ valueFrom }) => !valueFrom?.fileKeyRef);
+      const { env } = this.#resolveEnvironment({ ...request, container: { ...container, env: variables } });
       const image = await this.#ensureImage(request, container, signal).catch((error: unknown) => {
         if (!(error instanceof PodStepError)) throw error;
         const { reason, message, retryAfterMs } = error;
         const text = `image ${JSON.stringify(container.image)} of container ${container.name}: ${message}`;
         throw new PodStepError(reason, text, { retryAfterMs, cause: error });
       });
+      const start = { ...request, container, isInit: false, restartCount: 0, hash: "", sandboxId: "" };
+      pods.checkContainer(this.#withoutMounts(start, image, env, inputs.readProfile));
       this.#pulledAhead.set(container, image);
     }
   }
@@ -284,41 +287,49 @@ export class PodRuntimeManager implements PodServices {
     image: ImageInfo,
     signal: AbortSignal,
   ): Promise<ContainerRequest> {
-    const { options, info: node, engine, recorder } = this.#node;
     const { files, volumes } = this.#parts;
     const { pod, container } = request;
     const inputs = await files.readContainerInputs(pod, container, volumes);
     const resolved = this.#resolveEnvironment(request, inputs.readEnvFile);
-    for (const warning of resolved.warnings) recorder.record(podRefOf(pod), warning);
-    const { command, args } = expandCommand(container, resolved.env);
+    for (const warning of resolved.warnings) this.#node.recorder.record(podRefOf(pod), warning);
+    const bare = this.#withoutMounts(request, image, resolved.env, inputs.readProfile);
     const mounts = await volumes.mountsFor(pod, container, resolved.env, signal);
     const hostsFile = await files.writeHostsFile(pod, request.podIps);
     const terminationLogFile = await files.makeTerminationLog(pod, container, request.restartCount);
     const runtimeHandler = await this.#findRuntimeHandler(pod, "CreateContainerError");
     return {
-      pod,
-      container,
-      restartCount: request.restartCount,
-      sandboxId: request.sandboxId,
-      targetId: request.targetId,
-      hash: request.hash,
-      backOffMs: request.backOffMs,
-      image,
-      env: resolved.env,
-      command,
-      args,
+      ...bare,
       mounts,
       ...(runtimeHandler !== undefined && { runtimeHandler }),
+      paths: { ...bare.paths, ...(hostsFile && { hostsFile }), ...(terminationLogFile && { terminationLogFile }) },
+    };
+  }
+
+  /** What needs no file of the pod. @throws PodStepError CreateContainerConfigError for a command that becomes too long */
+  #withoutMounts(
+    { pod, container, restartCount, sandboxId, targetId, hash, backOffMs }: StartContainerRequest,
+    image: ImageInfo,
+    env: ContainerRequest["env"],
+    readFile: ContainerRequest["readFile"],
+  ): ContainerRequest {
+    const { options, info: node, engine } = this.#node;
+    return {
+      pod,
+      container,
+      restartCount,
+      sandboxId,
+      targetId,
+      hash,
+      backOffMs,
+      image,
+      env,
+      ...expandCommand(container, env),
+      mounts: [],
       node,
       engine: engine(),
-      paths: {
-        ...(hostsFile && { hostsFile }),
-        ...(terminationLogFile && { terminationLogFile }),
-        seccompRoot: files.seccompRoot,
-        podLogsDir: options.podLogsDir,
-      },
+      paths: { seccompRoot: this.#parts.files.seccompRoot, podLogsDir: options.podLogsDir },
       settings: options,
-      readFile: inputs.readProfile,
+      readFile,
     };
   }
 }

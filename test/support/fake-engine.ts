@@ -243,6 +243,8 @@ export class FakeEngine implements PodEngine, PodServices {
 
   async checkNetworks(): Promise<void> {}
 
+  checkContainer(): void {}
+
   async pullImage({ container }: StartContainerRequest): Promise<void> {
     await this.#work(`pull ${container.name}`);
   }

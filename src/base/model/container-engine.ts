@@ -192,6 +192,8 @@ export interface PodEngine extends ObservedRuntime {
   startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox>;
   /** @throws PodStepError with upstream's reasons: CreateContainerConfigError, CreateContainerError */
   createContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerId>;
+  /** Finds what {@link createContainer} would refuse without a question to the engine. @throws PodStepError as it does */
+  checkContainer(request: ContainerRequest): void;
   /** @throws PodStepError RunContainerError: the container stays, with the engine's verdict in its state */
   start(id: ContainerId, signal: AbortSignal): Promise<void>;
   /** SIGTERM (or the image's or the manifest's signal), then SIGKILL; resolves when it has ended or is gone. */

@@ -121,9 +121,9 @@ export class VolumeManager {
   async check(pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
     const directories = this.#directoriesOf(pod);
     for (const volume of usedVolumes(pod)) {
-      const { plugin, source } = pluginOf(volume);
       try {
-        await plugin.check?.(source, { pod, name: volume.name, directories }, this.#host, objects);
+        const { plugin, source } = pluginOf(volume);
+        await plugin.check?.(source, { pod, name: volume.name, directories }, this.#host, objects, signal);
       } catch (error) {
         signal.throwIfAborted();
         throw new PodStepError("FailedMount", setUpFailure(volume.name, error).message, { cause: error });

@@ -88,8 +88,14 @@ interface VolumePlugin<Source> {
   directory: string | undefined;
   /** Absent: every volume of this type has that directory. */
   hasDirectory?(source: Source): boolean;
-  /** Finds mistakes that `setUp` would refuse, and changes nothing that is in use. Absent: it refuses none. @throws Error */
-  check?(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex): Promise<unknown>;
+  /** Finds what `setUp` would refuse, and changes nothing that is in use. Absent: nothing can be found before. @throws Error */
+  check?(
+    source: Source,
+    volume: PodVolume,
+    host: VolumeHost,
+    objects: ObjectIndex,
+    signal: AbortSignal,
+  ): Promise<unknown>;
   /** To be repeated at any time: what is already so stays. @throws Error with a message for users */
   setUp(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex, signal: AbortSignal): Promise<void>;
   /** Writes its files again from the objects as they are now. @returns whether anything is different */
@@ -111,13 +117,9 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
   hostPath: {
     directory: "local-volume",
     hasDirectory: ({ local }) => local !== undefined,
-    async check({ local: _, ...source }, __, host) {
-      const problem = await host.hostFiles.prepareHostPath(source);
-      if (problem) throw new Error(problem);
-    },
+    check: checkHostPath,
     async setUp({ local, ...source }, volume, host) {
-      const problem = await host.hostFiles.prepareHostPath(source);
-      if (problem) throw new Error(problem);
+      await checkHostPath(source, volume, host);
       if (local) await setUpLocal(source.path, local, volume, host);
     },
     mountSource: ({ path, local }, { name, directories }) => ({
@@ -162,6 +164,8 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
   projected: filesPlugin("projected"),
   image: {
     directory: "image",
+    check: (source, { pod }, { images }, objects, signal) =>
+      pullVolumeImage(source, pod, images, resolvePullSecrets(pod, objects), signal),
     setUp: (source, { pod, name, directories }, host, objects, signal) =>
       setUpImageVolume(source, pod, directories.paths("image", name), host, resolvePullSecrets(pod, objects), signal),
     mountSource: (_, { name, directories }) => ({ kind: "image", paths: directories.paths("image", name) }),
@@ -215,6 +219,15 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
 
 const ownPath = (plugin: string, name: string, directories: PodDirectories) =>
   ({ kind: "path", path: directories.volume(plugin, name), isManaged: true }) as const;
+
+async function checkHostPath(
+  { path, type }: Pick<NonNullable<Volume["hostPath"]>, "path" | "type">,
+  _: PodVolume,
+  host: VolumeHost,
+): Promise<void> {
+  const problem = await host.hostFiles.prepareHostPath({ path, type });
+  if (problem) throw new Error(problem);
+}
 
 const factsOf = ({ allocatable, clock }: VolumeHost, objects: ObjectIndex) => ({
   objects,
@@ -293,20 +306,32 @@ async function setUpLocal(
  * @throws Error with a message for users.
  */
 async function setUpImageVolume(
-  { reference, pullPolicy = "IfNotPresent" }: ImageVolumeSource,
+  source: ImageVolumeSource,
   pod: Pod,
   paths: VolumePaths,
   { engine, images, hostFiles }: VolumeHost,
   pullSecrets: readonly Secret[],
   signal: AbortSignal,
 ): Promise<void> {
-  if (!reference) throw new Error("image volume has no reference");
-  if ((await hostFiles.readImageState(paths))?.reference === reference) return;
-  // Events and back-off are those of the pod; the volume has no container of its own.
-  const container = { ...pod.spec.containers[0]!, image: reference, imagePullPolicy: pullPolicy };
-  const { id: imageId } = await images.ensureImage(pod, container, { pullSecrets }, signal);
+  const { reference = "" } = source;
+  if (reference !== "" && (await hostFiles.readImageState(paths))?.reference === reference) return;
+  const imageId = await pullVolumeImage(source, pod, images, pullSecrets, signal);
   if (!mountsImages(engine)) await unpack(imageId, paths.directory, engine, hostFiles, signal);
   await hostFiles.writeImageState(paths, { reference, imageId });
+}
+
+/** @returns the engine's id of the image */
+async function pullVolumeImage(
+  { reference, pullPolicy = "IfNotPresent" }: ImageVolumeSource,
+  pod: Pod,
+  images: ImageSource,
+  pullSecrets: readonly Secret[],
+  signal: AbortSignal,
+): Promise<string> {
+  if (!reference) throw new Error("image volume has no reference");
+  // Events and back-off are those of the pod; the volume has no container of its own.
+  const container = { ...pod.spec.containers[0]!, image: reference, imagePullPolicy: pullPolicy };
+  return (await images.ensureImage(pod, container, { pullSecrets }, signal)).id;
 }
 
 async function unpack(

@@ -167,6 +167,22 @@ describe("which volumes", () => {
     expect(samplesOf(metrics.storageOperationDuration).at(-1)).toBe(`_count${labels("empty-dir")}`);
   });
 
+  test.each<[Volume, string | undefined]>([
+    [{ name: "v", hostPath: { path: "/dev/null", type: "BlockDevice" } }, "/dev/null is not a block device"],
+    [{ name: "v", configMap: { name: "no", defaultMode: 420 } }, 'configmap "no" not found'],
+    [{ name: "v", image: { reference: "no" } }, "no such image"],
+    [{ name: "v", csi: { driver: "d.example" } } as Volume, "not supported without a cluster"],
+    [{ name: "v", emptyDir: {} }, undefined],
+  ])("check of %j finds %p, and makes nothing", async (volume, problem) => {
+    const images = { ensureImage: () => Promise.reject(new Error("no such image")) };
+    const { manager } = aManager(tempDir(), { images });
+    const found = await manager.check(podWith([volume]), NO_OBJECTS, SIGNAL).catch((error: Error) => error);
+    expect(found instanceof PodStepError ? found.message : found).toEqual(
+      problem === undefined ? undefined : expect.stringContaining(problem),
+    );
+    expect(existsSync(manager.directories("uid1").pod)).toBe(false);
+  });
+
   test("one that fails for two minutes is reported, and again as long as it fails; not when it is ready or gone", async () => {
     const { manager, clock, recorder } = aManager(tempDir());
     const pod = podWith([

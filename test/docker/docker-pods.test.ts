@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { DockerPods } from "../../src/docker/docker-pods.ts";
 import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { FakeClock, settle } from "../support/fake-clock.ts";
+import { aContainerRequest, aPod } from "./mapping-requests.ts";
 
 /** An engine whose event stream is open and silent, also while it is frozen. */
 class SilentClient {
@@ -65,4 +66,12 @@ test("an engine that hangs is lost within 40 s, and opened again when it answers
   await settle();
   await watching;
   expect(clock.pendingTimers).toBe(0);
+});
+
+test("what the engine would not be asked for is found before a container is created", () => {
+  const owner = { nodeName: "n", rootHash: "r" };
+  const pods = new DockerPods({ client: {} as DockerClient, owner, clock: new FakeClock() });
+  const requestOf = (securityContext: object) => aContainerRequest(aPod({ container: { securityContext } }));
+  expect(() => pods.checkContainer(requestOf({ runAsNonRoot: true }))).toThrow("image will run as root");
+  expect(() => pods.checkContainer(requestOf({ runAsNonRoot: true, runAsUser: 5 }))).not.toThrow();
 });
