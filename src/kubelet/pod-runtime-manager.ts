@@ -305,7 +305,7 @@ export class PodRuntimeManager implements PodServices {
     };
   }
 
-  /** What needs no file of the pod. @throws PodStepError CreateContainerConfigError for a command that becomes too long */
+  /** The request without mounts and files of the pod. @throws PodStepError CreateContainerConfigError for a command that becomes too long */
   #withoutMounts(
     { pod, container, restartCount, sandboxId, targetId, hash, backOffMs }: StartContainerRequest,
     image: ImageInfo,
