@@ -285,7 +285,7 @@ export class Kubelet {
     this.#statusStore.changed();
   }
 
-  /** A pod whose edit the node refuses runs on by its earlier manifest. */
+  /** A pod whose edit the node refuses keeps running with its earlier manifest. */
   #keep(desired: DesiredPod, why: Rejection): void {
     const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     const before = this.#earlierOf(desired) ?? desired;

@@ -42,7 +42,7 @@ interface PendingEditsDeps {
 
 /**
  * Edits of pods that run. Nothing of such a pod is stopped before the images of the edit are there and what it refers to
- * exists; until then, or while the node refuses it, the pod runs on by its earlier manifest, and a condition says why. The
+ * exists; until then, or while the node refuses it, the pod keeps running with its earlier manifest, and a condition says why. The
  * kubelet stops first, and so loses the pod by a slip in its image's tag.
  */
 export class PendingEdits {
@@ -193,7 +193,7 @@ export class PendingEdits {
 
   #note(edit: PendingEdit, why: string, isPreparing: boolean): string {
     edit.why = why;
-    const message = `the edit waits, and the pod runs on by its earlier manifest: ${why}`;
+    const message = `the edit waits, and the pod keeps running with its earlier manifest: ${why}`;
     edit.kept = withPendingEdit(edit.earlier, message, isPreparing);
     return message;
   }

@@ -63,7 +63,7 @@ export interface Admission {
   rejections: ReadonlyMap<PodUID, Rejection>;
   /** Running pods that keep their resources, because the node cannot give them those of their edit. */
   resizes: ReadonlyMap<PodUID, PendingResize>;
-  /** Running pods that run on by their earlier manifest, because the node refuses the edit. */
+  /** Running pods that keep running with their earlier manifest, because the node refuses the edit. */
   refusedEdits: ReadonlyMap<PodUID, Rejection>;
 }
 

@@ -172,7 +172,7 @@ describe("an edit that cannot start costs no running pod", () => {
     world.submit(web("2"));
     await world.clock.advance(1_000);
     expect(world.engine.idOf("web-node1", "app")).toBe(id);
-    expect(pendingEdit()).toBe("the edit waits, and the pod runs on by its earlier manifest: no such image");
+    expect(pendingEdit()).toBe("the edit waits, and the pod keeps running with its earlier manifest: no such image");
     expect(world.recorder.events.filter((event) => event.includes("EditPending"))).toHaveLength(1);
     await world.clock.advance(20_000);
     runs("2");
