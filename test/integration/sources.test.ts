@@ -69,4 +69,45 @@ describeWithEngine("sources on a real engine", () => {
     node.removeManifest("b.json");
     await node.until("c to be refused for another reason", async () => (await status("c"))?.reason === "NodeAffinity");
   });
+
+  test("an edit that cannot start costs no running pod, also over a restart, and takes effect when it can", async () => {
+    const node = testNode();
+    const ports = [{ containerPort: 80, hostPort: node.kubeletPort }];
+    const edits: Record<string, Parameters<typeof sleeper>> = {
+      image: ["image", { image: "127.0.0.1:1/none:1" }],
+      secret: ["secret", { envFrom: [{ secretRef: { name: "none" } }] }],
+      port: ["port", { ports }],
+      selector: ["selector", {}, { nodeSelector: { disktype: "ssd" } }],
+      root: ["root", { securityContext: { runAsNonRoot: true } }],
+      runtime: ["runtime", {}, { runtimeClassName: "none" }],
+      network: ["network", {}, {}, { annotations: { "kubelet-ts.io/network": `${node.name}-none` } }],
+    };
+    const names = Object.keys(edits);
+    node.writeManifest("holder.json", sleeper("holder", { ports }));
+    for (const name of names) node.writeManifest(`${name}.json`, sleeper(name));
+    const kubelet = await node.start(["--port=0"]);
+    await node.untilRunning(names.length + 1);
+    const before = await node.containerIds();
+    for (const name of names) node.writeManifest(`${name}.json`, sleeper(...edits[name]!));
+    const isPending = async (name: string) =>
+      (await node.statusOf(name))?.conditions?.some(({ reason }) => reason === "EditPending") ?? false;
+    const allPending = () =>
+      node.until("the edits to wait", async () => (await Promise.all(names.map(isPending))).every(Boolean));
+    await allPending();
+    const waited = await node.run("wait pod/image --for=condition=Ready --timeout=0s");
+    expect(waited).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("the edit waits") });
+    await kubelet.stop();
+    await node.start(["--port=0"]);
+    await allPending();
+    expect(await node.containerIds()).toEqual(before);
+    node.writeManifest("image.json", sleeper("image", { env: [{ name: "A", value: "1" }] }));
+    node.removeManifest("holder.json");
+    const isNew = (id: string) => !before.includes(id);
+    await node.until("the two that can start", async () => (await node.containerIds()).filter(isNew).length === 2);
+    await node.until("them to be shown", async () => !((await isPending("image")) || (await isPending("port"))));
+    const restarts = async (name: string) => (await node.statusOf(name))?.containerStatuses?.[0]?.restartCount;
+    const others = names.filter((name) => name !== "image" && name !== "port");
+    expect(await Promise.all(others.map(restarts))).toEqual(others.map(() => 0));
+    expect((await Promise.all(others.map(isPending))).every(Boolean)).toBe(true);
+  });
 });
