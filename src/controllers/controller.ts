@@ -28,6 +28,10 @@ const MAX_MADE_AT_ONCE = 10;
 /** Until the next step: what the engine and clients have sent comes before it. */
 const STEP_PAUSE_MS = 20;
 
+/** A pod that replaces another one waits for the ingress server, which may not work, no longer than this. */
+const MAX_AWAITED_MS = 10_000;
+const AWAITED_PAUSE_MS = 100;
+
 /** A controller's view of one of its pods. */
 export interface PodFacts {
   phase: "Pending" | "Running" | "Succeeded" | "Failed";
@@ -36,6 +40,8 @@ export interface PodFacts {
   readyForMs: number;
   /** Nothing of it is left on the engine. */
   isGone: boolean;
+  /** It is Ready, and the ingress server is about to send requests to it. */
+  isAwaited?: () => boolean;
   /** As the kubelet publishes it. */
   status?: PodStatus;
 }
@@ -292,8 +298,12 @@ export class Draft {
 
   /** Whether a pod has been Ready for `minReadySeconds`; asks for another reconciliation when that is yet to come. */
   isAvailable({ uid }: PodRecord, minReadySeconds = 0): boolean {
-    const { isReady, readyForMs } = this.world.pod(uid);
+    const { isReady, readyForMs, isAwaited } = this.world.pod(uid);
     if (!isReady) return false;
+    if (readyForMs < MAX_AWAITED_MS && isAwaited?.()) {
+      this.wakeIn(AWAITED_PAUSE_MS);
+      return false;
+    }
     return this.isPast(this.world.nowMs - readyForMs + minReadySeconds * 1000);
   }
 
@@ -363,10 +373,13 @@ export class PodObserver {
   isRead = false;
   /** Pods that this process has seen running. */
   readonly #knownUids = new Set<PodUID>();
+  readonly #isAwaited: (status: PodStatus) => boolean;
 
-  constructor(kubelet: ObservedPods, clock: Clock) {
+  /** @param isAwaited the ingress server does not send requests to a pod yet, but soon will */
+  constructor(kubelet: ObservedPods, clock: Clock, isAwaited: (status: PodStatus) => boolean = () => false) {
     this.#kubelet = kubelet;
     this.#clock = clock;
+    this.#isAwaited = isAwaited;
   }
 
   /** Notes which pods are Ready. A pod that was Ready before this process keeps that time, by the wall clock. */
@@ -399,6 +412,7 @@ export class PodObserver {
         isReady: readySinceMs !== undefined,
         readyForMs: readySinceMs === undefined ? 0 : Math.max(0, nowMs - readySinceMs),
         isGone: this.isGone(uid),
+        isAwaited: () => status !== undefined && this.#isAwaited(status),
       };
     };
   }

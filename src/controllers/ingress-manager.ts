@@ -1,12 +1,13 @@
 import { hasCondition } from "../base/api/conditions.ts";
 import type { Ingress } from "../base/api/ingress.ts";
-import type { Pod } from "../base/api/pod.ts";
+import type { Pod, PodStatus } from "../base/api/pod.ts";
 import type { Secret } from "../base/api/secret.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { DesiredObjectOf } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
 import { compareFullNames, podFullName } from "../base/model/identity.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import { computeIngressConfig, findRefused, type IngressConfig, isServedHere } from "../plan/ingress-config.ts";
 import type { IngressPorts } from "../plan/nginx-config.ts";
@@ -27,6 +28,8 @@ interface IngressManagerDeps {
   isSettled: () => boolean;
   /** Fate of the last configuration that the server has seen; undefined: nothing yet. */
   readOutcome: () => IngressOutcome | undefined;
+  /** Has the server, a container of this id, look for its configuration now. */
+  wake: (id: ContainerId) => void;
   /** Gets every state, with the server and its configuration in it. */
   next: DesiredStateStage;
 }
@@ -35,6 +38,8 @@ interface IngressManagerDeps {
 const DEBOUNCE_MS = 20;
 /** The server looks at its configuration once a second. */
 const OUTCOME_MS = 2000;
+/** While the controllers wait for it. */
+const LOOK_PAUSE_MS = 100;
 /** Reasons for which a container has no image. */
 const IMAGE_REASONS = new Set(["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"]);
 
@@ -63,6 +68,8 @@ export class IngressManager {
   #unsubscribe: (() => void) | undefined;
   #cancelDebounce: (() => void) | undefined;
   #cancelLook: (() => void) | undefined;
+  /** Monotonic: before this {@link isAwaited} does not look again. */
+  #nextLookMs = 0;
 
   constructor(deps: IngressManagerDeps) {
     this.#deps = deps;
@@ -94,6 +101,23 @@ export class IngressManager {
     return { loadBalancer: isServed ? { ingress: [{ ip: this.#context.node.ip }] } : {} };
   }
 
+  /**
+   * Whether the server, which works, is about to send requests to a pod with this status, but does not yet: until then it needs
+   * the pods that this one replaces.
+   */
+  isAwaited({ podIPs = [] }: PodStatus): boolean {
+    if (this.#ingresses.length === 0 || !hasCondition(this.#server()?.status, "Ready")) return false;
+    const { clock } = this.#context;
+    const nowMs = clock.monotonicMs();
+    if (this.#cancelDebounce || nowMs >= this.#nextLookMs) {
+      this.#look();
+      this.#nextLookMs = nowMs + LOOK_PAUSE_MS;
+    }
+    const { text = "" } = this.#config ?? {};
+    const isNamed = podIPs.some(({ ip }) => text.includes(`server ${ip}:`) || text.includes(`server [${ip}]:`));
+    return isNamed && this.#outcome === undefined;
+  }
+
   stop(): void {
     for (const cancel of [this.#unsubscribe, this.#cancelDebounce, this.#cancelLook]) cancel?.();
     this.#unsubscribe = this.#cancelDebounce = this.#cancelLook = undefined;
@@ -109,22 +133,23 @@ export class IngressManager {
   #update(isNewState: boolean): void {
     const { next } = this.#deps;
     const [state, isComplete] = this.#last!;
+    let isNewConfig = false;
     if (this.#deps.isSettled()) {
       const config = this.#compute(state);
-      if (config.revision !== this.#config?.revision) {
-        isNewState = true;
-        this.#outcome = undefined;
-      }
+      isNewConfig = config.revision !== this.#config?.revision;
+      if (isNewConfig) this.#outcome = undefined;
       this.#config = config;
       this.#report();
       const { status } = this.#server() ?? {};
       const isSettled = this.#outcome && this.#outcome.state !== "ended" && hasCondition(status, "Ready");
       if (status?.phase === "Running" && !isSettled) this.#scheduleLook();
     }
-    if (!isNewState) return;
+    if (!isNewState && !isNewConfig) return;
     // Without a configuration the pod is not in the state, but must not be removed either.
     if (this.#config) next.setDesired(this.#withServer(state, this.#config), isComplete);
     else next.setDesired(state, false);
+    const { containerID } = this.#server()?.status?.containerStatuses?.[0] ?? {};
+    if (isNewConfig && containerID) this.#deps.wake(containerID.replace("docker://", "") as ContainerId);
   }
 
   #compute(state: DesiredState): IngressConfig {

@@ -87,7 +87,7 @@ export class WorkloadManager {
     this.services = deps.services;
     this.#context = deps.context;
     const { clock, node } = deps.context;
-    this.#observer = new PodObserver(deps.kubelet, clock);
+    this.#observer = new PodObserver(deps.kubelet, clock, (status) => deps.ingresses?.isAwaited(status) ?? false);
     this.#records = new WorkloadRecords(deps.file);
     this.#claims = new ClaimBinder(this.#records);
     this.#pods = new WorkloadPods(node.name, this.#records, this.#claims, this.#observer);

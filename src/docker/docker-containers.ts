@@ -46,6 +46,11 @@ export class DockerContainers implements ContainerAccess {
     return new TextDecoder().decode(tail);
   }
 
+  /** Sends a signal to the main process. */
+  signal(id: ContainerId, signal: string): Promise<void> {
+    return this.#client.killContainer(id, signal);
+  }
+
   run(id: ContainerId, argv: readonly string[], options: CommandOptions): Promise<CommandResult> {
     return this.#client.exec(id, argv, options);
   }

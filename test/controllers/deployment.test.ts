@@ -55,6 +55,25 @@ describe("a rolling update", () => {
     expect(world.leaving).toHaveLength(1);
   });
 
+  test("keeps a pod until the ingress server sends requests to the one in its place, but not for long", async () => {
+    let awaited = true;
+    const world = started();
+    const [before] = world.live;
+    world.apply(deployment({ template: podTemplate("busybox:2") }));
+    const next = world.live.find((pod) => pod !== before && pod.uid !== before!.uid)!;
+    world.set(next, { phase: "Running", isReady: true, isAwaited: () => awaited });
+    expect([world.leaving.length, world.wakeInMs]).toEqual([0, 100]);
+    awaited = false;
+    world.reconcile();
+    expect(world.leaving).toHaveLength(1);
+    world.apply(deployment({ template: podTemplate("busybox:3") }));
+    const last = world.live.find(({ uid }) => uid !== next.uid)!;
+    world.set(last, { phase: "Running", isReady: true, isAwaited: () => true });
+    await world.clock.advance(10_000);
+    world.reconcile();
+    expect(world.live).toEqual([last]);
+  });
+
   test("without progress in time is reported once", async () => {
     const world = started({ progressDeadlineSeconds: 60 });
     world.apply(deployment({ progressDeadlineSeconds: 60, template: podTemplate("busybox:bad") }));

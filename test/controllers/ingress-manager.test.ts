@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Ingress } from "../../src/base/api/ingress.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { DesiredObject } from "../../src/base/model/desired-object.ts";
@@ -6,14 +8,20 @@ import type { DesiredPod, DesiredState } from "../../src/base/model/desired-pod.
 import { IngressManager } from "../../src/controllers/ingress-manager.ts";
 import {
   CONFIG_KEY,
+  INGRESS_SCRIPT,
   type IngressOutcome,
   ingressPodManifest,
   parseOutcome,
+  SCRIPT_KEY,
 } from "../../src/controllers/ingress-pod.ts";
 import { readManifestValue } from "../../src/manifest/read-manifest.ts";
+import { INGRESS_DIRECTORY } from "../../src/plan/nginx-config.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
 import { aContext, manifest, readObjects } from "./workload-world.ts";
 
+const tempDir = tempDirs();
 const PORTS = { http: 80, https: 443 };
 const [SERVER] = readManifestValue(ingressPodManifest("nginx", PORTS), {
   file: "x",
@@ -58,6 +66,7 @@ function aManager() {
     holder: undefined as string | undefined,
     changed: () => {},
     listeners: 0,
+    woken: [] as string[],
   };
   const manager = new IngressManager({
     context: aContext(clock, {
@@ -78,6 +87,7 @@ function aManager() {
     services: { holderOfPort: () => world.holder },
     isSettled: () => world.isSettled,
     readOutcome: () => world.outcome,
+    wake: (id) => void world.woken.push(id),
     next: { setDesired: (state, isComplete) => void published.push([state, isComplete]) },
   });
   const config = () => {
@@ -136,6 +146,28 @@ test("only a change of what is served is published, and changes of many pods at 
   await clock.advance(20);
   expect(published).toHaveLength(2);
   expect(config()).toContain("server 10.0.0.1:80 ");
+});
+
+test("the server is woken for a new configuration, and a pod is awaited until it uses it", async () => {
+  const { manager, clock, world, config, outcome } = aManager();
+  world.pods = [server({ ...READY, containerStatuses: [{ containerID: "docker://abc" }] })];
+  manager.setDesired(stateOf(ingress("a")), true);
+  outcome("used");
+  const status = { ...READY, podIPs: [{ ip: "10.0.0.1" }] } as Pod["status"] & object;
+  const other = { ...status, podIPs: [{ ip: "10.0.0.2" }] };
+  const metadata = { ...SERVER.pod.metadata, uid: "web", namespace: "default", labels: { app: "web" } };
+  world.pods = [...world.pods, { ...SERVER.pod, metadata, status }];
+  world.changed();
+  // The change is not handled yet: the controllers may come first.
+  expect([manager.isAwaited(status), manager.isAwaited(other)]).toEqual([true, false]);
+  expect(config()).toContain("server 10.0.0.1:80 ");
+  expect(world.woken).toEqual(["abc", "abc"]);
+  outcome("used");
+  await clock.advance(100);
+  expect(manager.isAwaited(status)).toBe(false);
+  world.changed();
+  await clock.advance(20);
+  expect(world.woken).toHaveLength(2);
 });
 
 test("an Ingress has the node's address once its server is Ready", async () => {
@@ -215,6 +247,31 @@ test("the fate of a configuration is not asked for at rest", async () => {
   outcome("used");
   await clock.advance(4000);
   expect(clock.pendingTimers).toBe(0);
+});
+
+test("the server's script: a test of nginx that was killed is made again, and a signal has it look without pauses", async () => {
+  const [run, config, bin] = [tempDir(), tempDir(), tempDir()];
+  const program = (name: string, script: string) => {
+    writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  };
+  program("nginx", `[ "$1" != -t ] && exit; [ -e ${bin}/tested ] || { >${bin}/tested; kill -9 $$; }`);
+  program("sleep", `echo "$1" >> ${bin}/slept; exec /bin/sleep "$1"`);
+  mkdirSync(join(config, "one"));
+  symlinkSync("one", join(config, "..data"));
+  const script = INGRESS_SCRIPT.replaceAll(INGRESS_DIRECTORY, run).replaceAll("/config/", `${config}/`);
+  writeFileSync(join(config, "one", SCRIPT_KEY), script);
+  writeFileSync(join(config, "one", CONFIG_KEY), "# abc\n");
+  const env = { PATH: `${bin}:${process.env.PATH}` };
+  const server = Bun.spawn(["/bin/sh", join(config, "one", SCRIPT_KEY)], { env, stdout: "ignore", stderr: "ignore" });
+  try {
+    await until("the configuration", () => existsSync(join(run, "nginx.conf")));
+    server.kill("SIGUSR1");
+    await until("a short pause", () => readFileSync(join(bin, "slept"), "utf8").includes("0.05\n"));
+    expect(server.exitCode).toBeNull();
+  } finally {
+    server.kill("SIGKILL");
+    await server.exited;
+  }
 });
 
 test.each([

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { BINARY } from "../support/kubelet-process.ts";
@@ -91,7 +92,8 @@ async function startNode(node: TestNode, flags: readonly string[] = []) {
   const untilAnswered = (host: string, path: string, want: string | RegExp) =>
     node.until(`${want} at ${host}${path}`, async () => {
       const answer = await ask(host, path).catch(String);
-      return typeof want === "string" ? answer.startsWith(want) : want.test(answer);
+      const isWanted = typeof want === "string" ? answer.startsWith(want) : want.test(answer);
+      return isWanted && (await hasSettled(node));
     });
   return { kubelet, start, ask, untilAnswered, http, https };
 }
@@ -162,6 +164,18 @@ function otherVersion(): string {
 
 const serverId = async (node: TestNode) => (await node.runningContainer("nginx")).Id;
 
+const childrenOf = (pid: number) =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+
+/** Workers of the configuration before take requests until nginx has told them to quit, which changes their title. */
+async function hasSettled(node: TestNode): Promise<boolean> {
+  const { State } = await node.docker.inspectContainer(await serverId(node));
+  const titles = childrenOf(State.Pid)
+    .flatMap(childrenOf)
+    .map((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8"));
+  return titles.filter((title) => /^nginx: worker process[\s\0]*$/.test(title)).length === cpus().length;
+}
+
 describeWithEngine("the ingress server", () => {
   test("--ingress-image, --ingress-ports: routes by host and path, annotations, and an address once it runs", async () => {
     const node = testNode();
@@ -230,9 +244,9 @@ describeWithEngine("the ingress server", () => {
     const podsOf = async (host: string, cookies: string[]) =>
       new Set(await Promise.all(cookies.map((cookie) => podOf(host, cookie)))).size;
     const clients = Array.from({ length: 12 }, (_, index) => `client-${index}`);
-    await node.until("both pods", async () => (await podsOf("sticky.test", clients)) === 2);
-    // Workers of the configuration before take connections for a moment.
-    await node.until("one pod", async () => (await podsOf("sticky.test", Array(12).fill("one") as string[])) === 1);
+    const hasBoth = async () => (await podsOf("sticky.test", clients)) === 2 && (await hasSettled(node));
+    await node.until("both pods", hasBoth);
+    expect(await podsOf("sticky.test", Array(12).fill("one") as string[])).toBe(1);
     expect(await podsOf("web.test", Array(12).fill("one") as string[])).toBe(2);
     const shown = async () => JSON.parse((await node.run("get ingress web -o json")).stdout);
     const { status } = await node.until("an address", async () => {

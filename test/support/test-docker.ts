@@ -4,10 +4,6 @@ import { VolumeSchema } from "../../src/docker/engine/schemas.ts";
 
 /** The Docker client with the calls that only tests make. */
 export class TestDocker extends DockerClient {
-  async killContainer(id: string, signal: string): Promise<void> {
-    await this.send("POST", `/containers/${id}/kill`, { query: { signal } });
-  }
-
   /** Waits until it has ended. */
   async waitContainer(id: string): Promise<{ exitCode: number }> {
     const schema = v.object({ StatusCode: v.number() });

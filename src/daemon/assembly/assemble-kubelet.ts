@@ -27,7 +27,13 @@ import type { KubeletOptions } from "../../config/option-table.ts";
 import type { ControllerContext } from "../../controllers/controller.ts";
 import { DnsServer, dnsPodManifest } from "../../controllers/dns-server.ts";
 import { IngressManager } from "../../controllers/ingress-manager.ts";
-import { INGRESS_VOLUME, ingressPodManifest, OUTCOME_FILE, parseOutcome } from "../../controllers/ingress-pod.ts";
+import {
+  INGRESS_VOLUME,
+  ingressPodManifest,
+  OUTCOME_FILE,
+  parseOutcome,
+  WAKE_SIGNAL,
+} from "../../controllers/ingress-pod.ts";
 import { ExternalNames, ServiceHosts } from "../../controllers/service-hosts.ts";
 import { ServiceManager, type ServiceProxy } from "../../controllers/service-manager.ts";
 import { WorkloadManager } from "../../controllers/workload-manager.ts";
@@ -117,7 +123,7 @@ export async function assembleKubelet(input: AssembleInput) {
   const ingresses = hasLocalApi
     ? buildIngressManager(
         controllers,
-        { kubelet, services: serviceManager, isSettled: () => workloads.isSettled },
+        { kubelet, engine, services: serviceManager, isSettled: () => workloads.isSettled },
         options,
       )
     : undefined;
@@ -270,7 +276,7 @@ const MAX_OUTCOME_BYTES = 16 * 1024;
 
 function buildIngressManager(
   context: ControllerContext,
-  parts: { kubelet: Kubelet; services: ServiceManager; isSettled: () => boolean },
+  { engine, ...parts }: { kubelet: Kubelet; engine: DockerEngine; services: ServiceManager; isSettled: () => boolean },
   options: KubeletOptions,
 ): IngressManager {
   const [http = 0, https = 0] = options.ingressPorts.split(",").map(Number);
@@ -283,6 +289,8 @@ function buildIngressManager(
     pod,
     ...parts,
     readOutcome: () => parseOutcome(readBeneath(volume, OUTCOME_FILE)),
+    // Without the signal it looks a second later.
+    wake: (id) => void engine.containers.signal(id, WAKE_SIGNAL).catch(() => {}),
     next: parts.kubelet,
   });
 }

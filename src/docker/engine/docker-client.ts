@@ -202,6 +202,11 @@ export class DockerClient extends DockerConnection {
     });
   }
 
+  /** Sends a signal to the main process of a container, `USR1`. */
+  async killContainer(id: string, signal: string, options: CallOptions = {}): Promise<void> {
+    await this.send("POST", `/containers/${segment(id)}/kill`, { ...options, query: { signal } });
+  }
+
   /** @param remove.force kill it first; `volumes` with its anonymous volumes */
   async removeContainer(
     id: string,
