@@ -7,6 +7,7 @@ import {
   parseUlimits,
   ULIMITS_ANNOTATION,
 } from "../base/api/annotations.ts";
+import { isCapability } from "../base/api/container.ts";
 import type { Container, Pod } from "../base/api/pod.ts";
 import { quantityToWhole } from "../base/api/quantity.ts";
 import type { ContainerRequest, Mount, Owner, SandboxRequest } from "../base/model/container-engine.ts";
@@ -147,6 +148,18 @@ export function toContainerCreateBody(request: ContainerRequest, owner: Owner): 
     }),
     HostConfig: toHostConfig(request),
   };
+}
+
+/** Finds what an engine refuses when it creates the container, in its words. @throws MappingError */
+export function checkCreateBody({
+  WorkingDir = "/",
+  HostConfig: { CapAdd = [], CapDrop = [] },
+}: ContainerCreateBody): void {
+  const refuse = (why: string) => new MappingError("CreateContainerError", why);
+  const unknown = [...CapAdd, ...CapDrop].find((name) => !isCapability(name));
+  if (unknown !== undefined) throw refuse(`unknown capability: ${JSON.stringify(unknown)}`);
+  if (!WorkingDir.startsWith("/"))
+    throw refuse(`the working directory '${WorkingDir}' is invalid, it needs to be an absolute path`);
 }
 
 /** Mounts of hostPath devices: a bind mount shows the file, but the device cgroup does not let it be opened. */

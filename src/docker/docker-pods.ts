@@ -18,7 +18,7 @@ import type { ContainerId, ContainerLimits } from "../base/model/pod-snapshot.ts
 import { messageOf } from "../base/text/error-message.ts";
 import { computeUserNetworks, describeNetwork } from "../plan/pod-network.ts";
 import { PodStepError } from "../plan/waiting-reasons.ts";
-import { toContainerCreateBody, toSandboxCreateBody, toUpdateBody } from "./create-bodies.ts";
+import { checkCreateBody, toContainerCreateBody, toSandboxCreateBody, toUpdateBody } from "./create-bodies.ts";
 import type { ContainerCreateBody } from "./engine/container-create-body.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { DockerError, isConflict, isNotFound, known } from "./engine/docker-error.ts";
@@ -121,7 +121,7 @@ export class DockerPods implements PodEngine {
 
   checkContainer(request: ContainerRequest): void {
     try {
-      toContainerCreateBody(request, this.#owner);
+      checkCreateBody(toContainerCreateBody(request, this.#owner));
     } catch (error) {
       throw toCreateError(error);
     }

@@ -205,6 +205,11 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     "the engine may not set its ulimits",
     "lower them in the annotation kubelet-ts.io/ulimits, or raise those of the engine (LimitNOFILE, LimitMEMLOCK of docker.service) and restart it",
   ],
+  [
+    /working directory '([^']*)' is invalid/,
+    'workingDir "$1" is not an absolute path',
+    "begin workingDir with /, or remove it: the image has one",
+  ],
   [/Cannot mkdir: (\S+) is not a directory/, "$1 is not a directory of the image", "correct workingDir"],
   [
     /unable to find user ([^:\s]+)/,

@@ -28,9 +28,9 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
         reason: "Started",
         message: "Started container app",
         source: { component: "kubelet", host: "node1" },
-        firstTimestamp: ago(9),
+        firstTimestamp: ago(90),
         lastTimestamp: ago(9),
-        count: 1,
+        count: 4,
         type: "Normal",
       },
     ],
@@ -141,8 +141,8 @@ pod/web-node1
 $ get node --no-headers
 node1   Ready   <none>   <unknown>   v0.1.0
 $ get events
-LAST SEEN   TYPE     REASON    OBJECT          MESSAGE
-9s          Normal   Started   pod/web-node1   Started container app
+LAST SEEN          TYPE     REASON    OBJECT          MESSAGE
+9s (x4 over 90s)   Normal   Started   pod/web-node1   Started container app
 $ top pods
 NAMESPACE   NAME        CPU(cores)   MEMORY(bytes)
 default     web-node1   1m           2Mi
@@ -172,7 +172,7 @@ describe("what is printed", () => {
 
   test("describe shows the events of its pod only", async () => {
     const { out } = await run("describe pod web");
-    expect(out).toContain("Started  9s    kubelet  Started container app");
+    expect(out).toContain("Started  9s (x4 over 90s)  kubelet  Started container app");
     expect((await run("describe pod db")).out).toMatch(/^Events: +<none>$/m);
     expect((await run("describe pods")).out.match(/^Name: /gm)).toHaveLength(2);
   });

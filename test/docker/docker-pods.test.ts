@@ -71,7 +71,13 @@ test("an engine that hangs is lost within 40 s, and opened again when it answers
 test("what the engine would not be asked for is found before a container is created", () => {
   const owner = { nodeName: "n", rootHash: "r" };
   const pods = new DockerPods({ client: {} as DockerClient, owner, clock: new FakeClock() });
-  const requestOf = (securityContext: object) => aContainerRequest(aPod({ container: { securityContext } }));
+  const requestOf = (securityContext: object, workingDir = "") =>
+    aContainerRequest(aPod({ container: { securityContext, workingDir } }));
   expect(() => pods.checkContainer(requestOf({ runAsNonRoot: true }))).toThrow("image will run as root");
   expect(() => pods.checkContainer(requestOf({ runAsNonRoot: true, runAsUser: 5 }))).not.toThrow();
+  const capabilities = { add: ["net_admin", "CAP_BPF"], drop: ["ALL"] };
+  expect(() => pods.checkContainer(requestOf({ capabilities }, "/srv"))).not.toThrow();
+  for (const wrong of [{ add: ["NETADMIN"] }, { drop: ["CAP_ALL"] }])
+    expect(() => pods.checkContainer(requestOf({ capabilities: wrong }))).toThrow("unknown capability");
+  expect(() => pods.checkContainer(requestOf({}, "srv"))).toThrow("the working directory 'srv' is invalid");
 });

@@ -157,6 +157,18 @@ export type Lifecycle = v.InferOutput<typeof LifecycleSchema>;
 /** Source: core/v1 `Capabilities`. */
 export const CapabilitiesSchema = v.object({ add: v.optional(textList), drop: v.optional(textList) });
 
+/** Without `CAP_`. Source: capabilities(7), Linux 6.12. */
+export const CAPABILITIES: readonly string[] = (
+  "ALL AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SUSPEND BPF CHECKPOINT_RESTORE CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER " +
+  "FSETID IPC_LOCK IPC_OWNER KILL LEASE LINUX_IMMUTABLE MAC_ADMIN MAC_OVERRIDE MKNOD NET_ADMIN NET_BIND_SERVICE " +
+  "NET_BROADCAST NET_RAW PERFMON SETFCAP SETGID SETPCAP SETUID SYSLOG SYS_ADMIN SYS_BOOT SYS_CHROOT SYS_MODULE SYS_NICE " +
+  "SYS_PACCT SYS_PTRACE SYS_RAWIO SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG WAKE_ALARM"
+).split(" ");
+
+/** Whether an engine takes the name: any case, with `CAP_` or without it. Source: moby's `NormalizeLegacyCapabilities`. */
+export const isCapability = (name: string): boolean =>
+  CAPABILITIES.includes(name.toUpperCase().replace(/^CAP_(?!ALL$)/, ""));
+
 /** Source: core/v1 `SELinuxOptions`. */
 export const SELinuxOptionsSchema = v.object({
   user: v.optional(text),

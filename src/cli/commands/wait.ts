@@ -70,7 +70,9 @@ async function waitForOne(
 function hintOf(text: string, object: ApiObject | undefined): string {
   const type = /^condition=([^=]+)/.exec(text)?.[1];
   const types = conditionsOf(object).map((condition) => condition.type);
-  if (type === undefined || types.some((known) => known.toLowerCase() === type.toLowerCase())) return "";
+  if (type === undefined) return "";
+  if (types.some((known) => known.toLowerCase() === type.toLowerCase()))
+    return object?.kind === "Pod" ? `; kubelet-ts explain pod ${object.metadata.name} says why` : "";
   if (types.length === 0) return "; it has no conditions";
   return `; its conditions are ${types.join(", ")}${didYouMean(type, types)}`;
 }

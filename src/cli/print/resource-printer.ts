@@ -1,5 +1,5 @@
 import type { PrintedColumn } from "../../apiserver/printers/age.ts";
-import { EVENT_COLUMNS } from "../../apiserver/printers/event-row.ts";
+import { EVENT_COLUMNS, eventAge } from "../../apiserver/printers/event-row.ts";
 import { NODE_COLUMNS } from "../../apiserver/printers/node-row.ts";
 import { POD_COLUMNS } from "../../apiserver/printers/pod-row.ts";
 import { TextTable } from "./text-table.ts";
@@ -30,7 +30,7 @@ export type ResourceFormat = "table" | "wide" | "json" | "yaml" | "name";
 const OWN_KINDS = {
   pods: { kind: "Pod", columns: POD_COLUMNS },
   nodes: { kind: "Node", columns: NODE_COLUMNS },
-  events: { kind: "Event", columns: EVENT_COLUMNS },
+  events: { kind: "Event", columns: EVENT_COLUMNS.with(0, { name: "Last Seen", cell: eventAge }) },
 };
 export type ResourceName = keyof typeof OWN_KINDS;
 

@@ -4,9 +4,10 @@ import {
   POD_ANNOTATIONS,
   requiredFormat,
 } from "../../base/api/annotations.ts";
+import { CAPABILITIES, isCapability } from "../../base/api/container.ts";
 import type { Container, Pod, PodSpec, Probe, ResourceRequirements, Volume } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean, nearestName } from "../../base/text/nearest-name.ts";
 import { shorten } from "../decode/decode.ts";
 import type { Field, SupportNote } from "../field.ts";
 import { FIELD_SUPPORT, type FieldSupport } from "./field-support.ts";
@@ -26,6 +27,7 @@ export function findPodNotes(pod: Field<Pod>, isLenient: boolean): SupportNote[]
     ...findOwnAnnotations(pod.field("metadata").field("annotations"), pod.value.spec),
     ...containers.flatMap(findShellCommands),
     ...containers.flatMap(findPortNames),
+    ...containers.flatMap(findWhatEnginesRefuse),
     ...spec.field("volumes").items().flatMap(findDecimalMode),
     ...containers.flatMap(findImageExpression),
   ];
@@ -217,6 +219,20 @@ function findPortNames(container: Field<Container>): SupportNote[] {
       return port.note(`no port of the container has the name "${value}"${hint}`);
     }),
   );
+}
+
+/** Warns of what Kubernetes accepts, and no engine: the container would never be created. */
+function findWhatEnginesRefuse(container: Field<Container>): SupportNote[] {
+  const directory = container.field("workingDir");
+  const isRelative = directory.value !== undefined && /^[^/]/.test(directory.value);
+  const capabilities = container.field("securityContext").field("capabilities");
+  const names = [...capabilities.field("add").items(), ...capabilities.field("drop").items()];
+  return [
+    ...(isRelative ? [directory.note("must be an absolute path: the engine refuses another one")] : []),
+    ...names
+      .filter(({ value }) => !isCapability(value))
+      .map((name) => name.note(`there is no such capability${didYouMean(name.value, CAPABILITIES)}`)),
+  ];
 }
 
 const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;

@@ -1,3 +1,4 @@
+import { ROLLBACK_ANNOTATION } from "../../base/api/annotations.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Container, ContainerStateTerminated, ContainerStatus, Pod, Probe } from "../../base/api/pod.ts";
 import { isSidecar } from "../restart-policy.ts";
@@ -46,9 +47,29 @@ export function explainContainer(input: ExplainContainerInput): Cause {
   return {
     subject,
     problem,
-    facts: [...facts, ...(tail.length > 0 ? ["end of its log:", ...tail.map((line) => `  ${shorten(line)}`)] : [])],
+    facts: [
+      ...facts,
+      ...(fix ? describeEdit(input) : []),
+      ...(tail.length > 0 ? ["end of its log:", ...tail.map((line) => `  ${shorten(line)}`)] : []),
+    ],
     fix,
   };
+}
+
+/** With what the pod was Ready, if an edit of this container ended that. */
+function describeEdit({ pod: { metadata, spec, status }, events }: ExplainContainerInput): string[] {
+  const ready = status?.conditions?.find(({ type, status: is }) => type === "Ready" && is === "False");
+  const endMs = Date.parse(ready?.lastTransitionTime ?? "");
+  const graceMs = (spec.terminationGracePeriodSeconds ?? 30) * 1000;
+  const edit = events.find(({ message, lastTimestamp }) => {
+    const takenMs = endMs - Date.parse(lastTimestamp);
+    const isEdit = message.endsWith("definition changed, will be restarted");
+    return isEdit && takenMs >= -CLOCK_SLACK_MS && takenMs <= graceMs + CLOCK_SLACK_MS;
+  });
+  if (!edit || metadata.annotations?.[ROLLBACK_ANNOTATION]) return [];
+  return [
+    `the pod was Ready until its edit of ${edit.lastTimestamp}: undo the edit to go back; with the annotation ${ROLLBACK_ANNOTATION}: on-failure the next one is undone automatically`,
+  ];
 }
 
 const shorten = (line: string) => (line.length > LOG_LINE_CHARS ? `${line.slice(0, LOG_LINE_CHARS)}…` : line);

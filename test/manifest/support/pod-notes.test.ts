@@ -138,6 +138,20 @@ test.each([
   expect(warningsOf({ container: { ports, livenessProbe: { tcpSocket: { port } } } })).toEqual(want);
 });
 
+test.each([
+  [{ workingDir: "srv" }, "workingDir", "must be an absolute path"],
+  [{ securityContext: { capabilities: { add: ["NETADMIN"] } } }, "securityContext.capabilities.add[0]", "NET_ADMIN?"],
+  [
+    { securityContext: { capabilities: { drop: ["all", "CAP_X"] } } },
+    "securityContext.capabilities.drop[1]",
+    "no such",
+  ],
+])("what no engine takes is told: %j", (container, field, message) => {
+  expect(warningsOf({ container })).toEqual([
+    { field: `spec.containers[0].${field}`, message: expect.stringContaining(message) },
+  ]);
+});
+
 describe("annotations of kubelet-ts", () => {
   test.each([
     ["kubelet-ts.io/netwrok", "lan", 'there is no such annotation; did you mean "kubelet-ts.io/network"?'],

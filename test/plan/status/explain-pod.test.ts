@@ -298,6 +298,7 @@ const ENGINE_MESSAGES: [string, string, string][] = [
   [`${RUNC}container init was OOM-killed (memory limit too low?): unknown`, "memory limit", "resources.limits.memory"],
   ["listen tcp4 10.9.9.9:4599: bind: cannot assign requested address", "10.9.9.9", "hostIP"],
   ['invalid CapAdd: unknown capability: "CAP_NOPE"', 'no capability "NOPE"', "capabilities"],
+  ["the working directory 'srv' is invalid, it needs to be an absolute path", '"srv" is not an absolute', "with /"],
   ["Cannot mkdir: /etc/passwd is not a directory", "/etc/passwd is not a directory", "workingDir"],
   ["unable to find user app: no matching entries in passwd file", 'no user "app"', "runAsUser"],
   [`${RUNC}exec: "/app": exec format error: unknown`, "for another processor", "#!"],
@@ -396,6 +397,18 @@ test.each([
   const explanation = renderExplanation(explainOf(shown({ mains, ready: true }), { events }));
   expect(explanation).toContain(text);
   expect(explanation.includes("restartPolicy")).toBe(events.length === 0);
+});
+
+test.each([
+  ["the edit that ended it", 62, {}, true],
+  ["no edit of an hour before", 3600, {}, false],
+  ["no edit that is undone automatically", 62, { annotations: { "kubelet-ts.io/rollback": "on-failure" } }, false],
+])("a pod that is not Ready any more names %s", (_, seconds, metadata, isNamed) => {
+  const edit = { ...killed("definition changed, will be restarted"), lastTimestamp: ago(seconds) };
+  const conditions = [{ type: "Ready", status: "False", lastTransitionTime: ago(61) } as const];
+  const pod = shown({ mains: [crashed(127)], metadata, status: { conditions: [...conditions] } });
+  const text = renderExplanation(explainOf(pod, { events: [edit] }));
+  expect(text.includes(`the pod was Ready until its edit of ${edit.lastTimestamp}: undo the edit`)).toBe(isNamed);
 });
 
 test("a misspelt image has a near name among those of other pods", () => {
