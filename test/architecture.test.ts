@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   cli: "daemon apiserver server kubelet docker plan sources config manifest base citty valibot ws yaml",
   // Files of other programs to manifests: knows the shapes of the engine's containers, and no command.
   "cli/import": "docker/engine plan/sysctls.ts base/api/annotations.ts base/api/quantity.ts base/text valibot yaml",
-  "cli/bundle": "docker/engine valibot",
+  "cli/bundle": "docker/engine base/files valibot",
   // The one place that puts everything together.
   daemon:
     "apiserver cluster server page kubelet controllers docker plan sources config stats manifest base age-encryption consola/core valibot",

@@ -1,7 +1,7 @@
+import { tarArchive } from "../base/files/tar.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { DockerUnreachableError, known } from "./engine/docker-error.ts";
 import type { ImageInspect } from "./engine/schemas.ts";
-import { tarArchive } from "./engine/tar.ts";
 
 /** Tag of the sandboxes' image; the image garbage collection recognizes it. It is never collected. */
 export const PAUSE_IMAGE = "kubelet-ts/pause:1";

@@ -1,5 +1,6 @@
 import { parseImageUpdatePolicy } from "../../src/base/api/annotations.ts";
 import { parseMountPoints } from "../../src/base/files/mount-points.ts";
+import { parseTarHeader } from "../../src/base/files/tar.ts";
 import { parseKernelRecord } from "../../src/base/host/kmsg.ts";
 import { parseDiskstats, parseNetDev } from "../../src/base/host/proc.ts";
 import { parseCronSchedule } from "../../src/base/text/cron-schedule.ts";
@@ -14,7 +15,6 @@ import {
   parseLegacyDockerConfig,
 } from "../../src/docker/engine/docker-config.ts";
 import { DockerProtocolError } from "../../src/docker/engine/docker-error.ts";
-import { parseTarHeader } from "../../src/docker/engine/tar.ts";
 import { explain, nextPage, parseChallenge, parseTags, RegistryError } from "../../src/docker/registry-client.ts";
 import {
   chooseNetworkConfig,

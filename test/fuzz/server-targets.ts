@@ -1,5 +1,5 @@
+import { parseTarHeader, tarArchive } from "../../src/base/files/tar.ts";
 import { demultiplex, jsonLines } from "../../src/docker/engine/docker-connection.ts";
-import { parseTarHeader, tarArchive } from "../../src/docker/engine/tar.ts";
 import {
   chooseProtocol,
   decodeChannel,

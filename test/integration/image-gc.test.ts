@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { tarArchive } from "../../src/docker/engine/tar.ts";
+import { tarArchive } from "../../src/base/files/tar.ts";
 import { PAUSE_IMAGE, pauseExecutable } from "../../src/docker/pause-image.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type TarEntry, tarArchive } from "../../src/docker/engine/tar.ts";
+import { type TarEntry, tarArchive } from "../../src/base/files/tar.ts";
 import { pauseExecutable } from "../../src/docker/pause-image.ts";
 import { freePorts, RUN_ID, readEngine } from "./test-node.ts";
 import { until } from "./until.ts";

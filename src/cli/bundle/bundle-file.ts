@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import * as v from "valibot";
+import { BLOCK_BYTES, parseTarHeader, tarHeader } from "../../base/files/tar.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { known } from "../../docker/engine/docker-error.ts";
-import { BLOCK_BYTES, parseTarHeader, tarHeader } from "../../docker/engine/tar.ts";
 
 /** The bundle cannot be used; nothing was changed. */
 export class BundleError extends Error {}

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { BLOCK_BYTES, parseTarHeader, tarHeader } from "../../../src/base/files/tar.ts";
 import {
   BundleError,
   checkBundle,
@@ -10,7 +11,6 @@ import {
   writeBundle,
 } from "../../../src/cli/bundle/bundle-file.ts";
 import { DockerError } from "../../../src/docker/engine/docker-error.ts";
-import { BLOCK_BYTES, parseTarHeader, tarHeader } from "../../../src/docker/engine/tar.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();

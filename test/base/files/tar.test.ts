@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { tarArchive } from "../../../src/docker/engine/tar.ts";
+import { tarArchive } from "../../../src/base/files/tar.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
