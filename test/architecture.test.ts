@@ -24,12 +24,13 @@ const FEW_LINES = 80;
 const MAY_IMPORT: Readonly<Record<string, string>> = {
   cli: "daemon apiserver server kubelet docker plan sources config manifest base citty valibot ws yaml",
   // Files of other programs to manifests: knows the shapes of the engine's containers, and no command.
-  "cli/import": "docker/engine plan/sysctls.ts base/api/annotations.ts base/api/quantity.ts base/text valibot yaml",
-  "cli/bundle": "docker/engine base/files valibot",
+  "cli/import":
+    "base/api/docker-json.ts plan/sysctls.ts base/api/annotations.ts base/api/quantity.ts base/text valibot yaml",
+  "cli/bundle": "docker/docker-host.ts base/files valibot",
   // The one place that puts everything together.
   daemon:
     "apiserver cluster server page kubelet controllers docker plan sources config stats manifest base age-encryption consola/core valibot",
-  "daemon/doctor": "daemon/install config/option-table.ts docker/engine manifest plan sources stats base",
+  "daemon/doctor": "daemon/install config/option-table.ts docker/docker-host.ts manifest plan sources stats base",
   "daemon/install": "base/files base/host",
   // The listener and the streams into containers are those of the authenticated port; its objects are the kubelet's.
   apiserver: "server kubelet controllers sources plan config manifest base @valibot/to-json-schema valibot ws yaml",
@@ -49,7 +50,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   docker: "plan config/option-table.ts manifest/yaml base valibot",
   // The Engine API. It knows no pods.
   "docker/engine":
-    "base/concurrency base/files base/host/http-fetch.ts base/model/clock.ts base/model/container-access.ts base/model/registry-auth.ts base/text valibot",
+    "base/concurrency base/files base/api/docker-json.ts base/host/http-fetch.ts base/host/process-sample.ts base/model/clock.ts base/model/container-access.ts base/model/engine-error.ts base/model/registry-auth.ts base/text valibot",
   plan: "config/option-table.ts base/api base/model base/text",
   // A status reports restarts and back-off, which plan/ decides.
   "plan/status": "plan base/api base/model base/text",
@@ -210,6 +211,11 @@ const RULES = {
     why: "Bun's fetch reads local files, too, and follows a redirect to one",
     fix: "call httpFetch, and check each redirect that is followed",
   },
+  "nothing outside of docker/ imports docker/engine/": {
+    allowed: "the files right in docker/: DockerEngine for the node, DockerHost for callers that own no containers",
+    why: "another engine is another folder: what Docker sends and receives is known to docker/ alone",
+    fix: "ask the engine by a member of ContainerEngine or DockerHost, or add one that speaks of pods, images or bytes",
+  },
   "a test is named after its source file, with a topic where a file has several tests": {
     allowed: "test/ROOM/file.test.ts and test/ROOM/file-topic.test.ts for src/ROOM/file.ts; folders of WITHOUT_SOURCE",
     why: "the tests of a file are found without a search",
@@ -328,6 +334,16 @@ describe("architecture", () => {
       .filter(({ path, text }) => /(?<![.#\w])fetch\((?!request)/.test(text) && !path.startsWith("page/"))
       .filter(({ path }) => path !== "base/host/http-fetch.ts")
       .map(({ path }) => `src/${path} calls fetch`),
+  );
+
+  rule("nothing outside of docker/ imports docker/engine/", () =>
+    files
+      .filter(({ folder }) => folder !== "docker")
+      .flatMap((file) =>
+        file.imports
+          .filter(({ specifier }) => isRelative(specifier) && isBelow(resolve(file, specifier), "docker/engine"))
+          .map(({ specifier }) => showImport(file, specifier)),
+      ),
   );
 
   rule("a test is named after its source file, with a topic where a file has several tests", () => {

@@ -1,9 +1,9 @@
 import { defineCommand, runCommand } from "citty";
 import { type LabelFilter, parseLabelSelector } from "../base/api/selectors.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll } from "../base/host/write-all.ts";
+import { EngineError } from "../base/model/engine-error.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import { didYouMean } from "../base/text/nearest-name.ts";
-import { DockerError, DockerProtocolError, DockerUnreachableError } from "../docker/engine/docker-error.ts";
 import { readArguments } from "./arguments.ts";
 import { type CommandManual, renderCommandHelp } from "./help.ts";
 
@@ -77,7 +77,8 @@ export async function runSubCommand(
 
 /** Errors whose message is for the user, and what the file system or the network refused. All others are defects. */
 const isExpectedFailure = (error: unknown): boolean =>
-  [CommandError, DockerError, DockerUnreachableError, DockerProtocolError].some((kind) => error instanceof kind) ||
+  error instanceof CommandError ||
+  error instanceof EngineError ||
   (error instanceof Error && "syscall" in error && error.syscall !== "write");
 
 /** @throws UsageError */

@@ -1,8 +1,9 @@
 import { join } from "node:path";
+import { MAX_SOCKET_PATH_BYTES } from "../base/host/http-fetch.ts";
 import { readDefaultAddress, readNodeName } from "../base/host/node-info.ts";
 import { COMMAND_SOCKET, type InstanceInfo } from "../base/host/root-lock.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { endpointText, MAX_SOCKET_PATH_BYTES, parseEndpoint } from "../docker/engine/endpoint.ts";
+import { dockerEndpoint } from "../docker/docker-host.ts";
 import { isLoopback, toLocalHost } from "../server/host-header.ts";
 import type { Servers } from "../server/servers.ts";
 import { buildInfo } from "./version.ts";
@@ -39,7 +40,7 @@ export function instanceInfo(
     readOnlyPort: options.readOnlyPort,
     pageUrl: pagePort === undefined ? undefined : toPageUrl(options.cadvisorBindAddress, options.nodeIp, pagePort),
     socketPath: servers?.socketPath(),
-    dockerEndpoint: endpointText(parseEndpoint(options.dockerEndpoint || undefined, environment)),
+    dockerEndpoint: dockerEndpoint({ endpoint: options.dockerEndpoint, environment }),
   };
 }
 

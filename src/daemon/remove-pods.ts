@@ -13,7 +13,7 @@ import { isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { IpFamily } from "../base/text/ip-range.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import type { EnginePod } from "../docker/engine-pods.ts";
+import type { EnginePod } from "../docker/docker-host.ts";
 import { computeRootHash } from "../docker/labels.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import { chainPrefix, KernelRules } from "../kubelet/kernel-rules.ts";
@@ -66,7 +66,7 @@ export async function removePods(input: RemovePodsInput): Promise<string[]> {
     lock.publish(instanceInfo({ ...options, runOnce: true }, environment, undefined));
     const first = await servicesOf(input, options.hostnameOverride);
     const all = [first];
-    const pods = await first.engine.listPods(signal);
+    const pods = await first.engine.listPods(computeRootHash(options.rootDir), signal);
     const chosen = input.choose(pods);
     const failures: string[] = [];
     const nodeNames = chosen.map(({ owner }) => owner.nodeName);

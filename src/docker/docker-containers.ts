@@ -3,14 +3,15 @@ import type {
   CommandResult,
   ContainerAccess,
   LogSelection,
+  OutputChunk,
   ProcessSession,
   StreamSelection,
 } from "../base/model/container-access.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { demultiplex, rawOutput } from "./engine/docker-connection.ts";
-import { exitCodeOf, killExec, type OutputChunk } from "./engine/exec.ts";
-import { type HijackedConnection, realSchedule, type Schedule } from "./engine/transport.ts";
+import { exitCodeOf, killExec } from "./engine/exec.ts";
+import type { HijackedConnection, Schedule } from "./engine/transport.ts";
 
 const TAIL_BYTES = 64 * 1024;
 const TAIL_MS = 10_000;
@@ -20,14 +21,14 @@ export class DockerContainers implements ContainerAccess {
   readonly #client: DockerClient;
   readonly #schedule: Schedule;
 
-  constructor(client: DockerClient, schedule: Schedule = realSchedule) {
+  constructor(client: DockerClient, schedule: Schedule) {
     this.#client = client;
     this.#schedule = schedule;
   }
 
-  async logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+  async logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<OutputChunk>> {
     const { tailLines, since, limitBytes, ...rest } = selection;
-    const chunks = await this.#client.openContainerLogs(id, {
+    const chunks = await this.#client.containerLogs(id, {
       ...rest,
       tail: tailLines,
       since: since && (since.getTime() / 1000).toFixed(3),
@@ -40,7 +41,7 @@ export class DockerContainers implements ContainerAccess {
   async logTail(id: ContainerId, lines: number, signal: AbortSignal): Promise<string> {
     const within = AbortSignal.any([signal, AbortSignal.timeout(TAIL_MS)]);
     let tail: Uint8Array = new Uint8Array();
-    for await (const { data } of this.#client.containerLogs(id, { tail: lines, signal: within })) {
+    for await (const { data } of await this.#client.containerLogs(id, { tail: lines, signal: within })) {
       tail = Buffer.concat([tail, data]).subarray(-TAIL_BYTES);
     }
     return new TextDecoder().decode(tail);
@@ -49,6 +50,11 @@ export class DockerContainers implements ContainerAccess {
   /** Sends a signal to the main process. */
   signal(id: ContainerId, signal: string): Promise<void> {
     return this.#client.killContainer(id, signal);
+  }
+
+  /** Whether the container's own process has a terminal. */
+  async hasTerminal(id: ContainerId): Promise<boolean> {
+    return (await this.#client.inspectContainer(id)).Config.Tty;
   }
 
   run(id: ContainerId, argv: readonly string[], options: CommandOptions): Promise<CommandResult> {
@@ -109,10 +115,10 @@ async function* noteEnd(chunks: AsyncIterable<OutputChunk>, onEnd: () => void): 
   onEnd();
 }
 
-async function* limited(chunks: AsyncIterable<{ data: Uint8Array }>, limitBytes: number): AsyncGenerator<Uint8Array> {
+async function* limited(chunks: AsyncIterable<OutputChunk>, limitBytes: number): AsyncGenerator<OutputChunk> {
   let left = limitBytes;
-  for await (const { data } of chunks) {
-    yield data.length > left ? data.subarray(0, left) : data;
+  for await (const { stream, data } of chunks) {
+    yield { stream, data: data.length > left ? data.subarray(0, left) : data };
     left -= data.length;
     if (left <= 0) return;
   }

@@ -13,13 +13,12 @@ import type {
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { DockerContainers } from "./docker-containers.ts";
+import { DockerHost, type DockerHostOptions } from "./docker-host.ts";
 import { DockerImages } from "./docker-images.ts";
 import { DockerPods, type DockerPodsDeps } from "./docker-pods.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { known } from "./engine/docker-error.ts";
 import type { ContainerInspect, EngineInfoResponse } from "./engine/schemas.ts";
-import { type EnginePod, listEnginePods } from "./engine-pods.ts";
 import { preloadImages } from "./image-preload.ts";
 import { isOwned, ownershipLabels, toOwnershipFilter } from "./labels.ts";
 import { ensurePauseImage } from "./pause-image.ts";
@@ -30,8 +29,7 @@ export class MisconfigurationError extends Error {
   override readonly name = "MisconfigurationError";
 }
 
-interface DockerEngineOptions {
-  client: DockerClient;
+interface DockerEngineOptions extends DockerHostOptions {
   owner: Owner;
   clock: Clock;
   logger: Logger;
@@ -41,11 +39,9 @@ interface DockerEngineOptions {
   pods: Pick<DockerPodsDeps, "networks" | "onOperation" | "onStarted">;
 }
 
-/** One Docker engine: its pods, containers, images and volumes, and what is known of it since it was last connected to. */
-export class DockerEngine implements ContainerEngine {
-  readonly #client: DockerClient;
+/** The engine of a node: its pods, containers, images and volumes, and what is known of it since it was last connected to. */
+export class DockerEngine extends DockerHost implements ContainerEngine {
   readonly pods: DockerPods;
-  readonly containers: DockerContainers;
   readonly images: DockerImages;
   readonly volumes: DockerVolumes;
   readonly others: OtherContainers;
@@ -55,12 +51,12 @@ export class DockerEngine implements ContainerEngine {
   #error: string | undefined = "the Docker engine has not answered yet";
 
   constructor(options: DockerEngineOptions) {
-    const { client, owner, clock, logger } = options;
+    super(options);
+    const { owner, clock, logger } = options;
+    const { client } = this;
     this.#options = options;
-    this.#client = client;
     const onReconnect = (signal: AbortSignal) => this.#refresh(signal);
     this.pods = new DockerPods({ client, owner, clock, onReconnect, ...options.pods });
-    this.containers = new DockerContainers(client, (ms, callback) => clock.schedule(ms, callback));
     const pauseOverride = options.options.podInfraContainerImage;
     this.images = new DockerImages({ client, owner, clock, logger, pauseOverride });
     this.volumes = new DockerVolumes({ client, owner });
@@ -91,8 +87,8 @@ export class DockerEngine implements ContainerEngine {
   async connect(signal: AbortSignal): Promise<void> {
     const { options, mayLowerOomScores } = this.#options;
     try {
-      await this.#client.connect({ signal });
-      this.#info = await readEngineInfo(this.#client, mayLowerOomScores(), signal);
+      await this.client.connect({ signal });
+      this.#info = await readEngineInfo(this.client, mayLowerOomScores(), signal);
     } catch (error) {
       this.#error = (error as Error).message;
       throw error;
@@ -104,19 +100,14 @@ export class DockerEngine implements ContainerEngine {
     }
   }
 
-  /** The pods of this root directory, of every node name it was used with, by their containers alone. */
-  listPods(signal: AbortSignal): Promise<EnginePod[]> {
-    return listEnginePods(this.#client, this.#options.owner.rootHash, signal);
-  }
-
   /** Loads the image archives of a directory, as {@link preloadImages}. @returns the names of the images */
   preloadImages(directory: string, stateFile: string, signal: AbortSignal): Promise<string[]> {
-    return preloadImages(this.#client, directory, stateFile, this.#options.logger, signal);
+    return preloadImages(this.client, directory, stateFile, this.#options.logger, signal);
   }
 
   /** Registries that the engine trusts without TLS. */
   async insecureRegistries(signal: AbortSignal): Promise<InsecureRegistries> {
-    const { RegistryConfig } = await this.#client.info({ signal });
+    const { RegistryConfig } = await this.client.info({ signal });
     const hosts = Object.entries(RegistryConfig?.IndexConfigs ?? {});
     return {
       hosts: hosts.flatMap(([host, { Secure }]) => (Secure ? [] : [host])),
@@ -132,13 +123,13 @@ export class DockerEngine implements ContainerEngine {
   ): Promise<string> {
     const override = this.#options.options.podInfraContainerImage || undefined;
     const ensure = (stop: AbortSignal) =>
-      ensurePauseImage(this.#client, { override, ...(pull && { pull: (reference) => pull(reference, stop) }) }, stop);
+      ensurePauseImage(this.client, { override, ...(pull && { pull: (reference) => pull(reference, stop) }) }, stop);
     return this.#pauseImages.do("pause", ensure, signal);
   }
 
   /** Reads the facts again after a reconnection: the engine may have another version or cgroup driver. */
   async #refresh(signal: AbortSignal): Promise<void> {
-    if (this.#info) this.#info = await readEngineInfo(this.#client, this.#info.negativeOomScores, signal);
+    if (this.#info) this.#info = await readEngineInfo(this.client, this.#info.negativeOomScores, signal);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { User } from "../base/model/cluster-connection.ts";
-import type { ContainerAccess, LogSelection, StreamSelection } from "../base/model/container-access.ts";
+import type { ContainerAccess, LogSelection, OutputChunk, StreamSelection } from "../base/model/container-access.ts";
 import { podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { findContainer } from "../base/model/pod-containers.ts";
@@ -43,6 +43,11 @@ interface PodStreamsDeps {
   idleTimeoutMs: number;
 }
 
+/** The bytes of a log, of both streams in the order of their arrival. */
+export async function* dataOf(log: AsyncIterable<OutputChunk>): AsyncGenerator<Uint8Array> {
+  for await (const { data } of log) yield data;
+}
+
 /** Logs, commands and ports of the containers of pods, for the clients of both APIs. */
 export class PodStreams {
   readonly #deps: PodStreamsDeps;
@@ -58,7 +63,8 @@ export class PodStreams {
     const target = findLogContainer(pod, container, previous);
     if ("problem" in target) return refusal(400, target.problem);
     const since = sinceSeconds === undefined ? sinceTime : new Date(clock.now().getTime() - sinceSeconds * 1000);
-    return { chunks: await containers.logs(target.id, { ...selection, ...(since && { since }) }, signal) };
+    const log = await containers.logs(target.id, { ...selection, ...(since && { since }) }, signal);
+    return { chunks: dataOf(log) };
   }
 
   /** exec or attach, over SPDY or a WebSocket as the client asks. */

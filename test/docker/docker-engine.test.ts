@@ -46,7 +46,7 @@ test.each([
 });
 
 test("an engine that was never reached is an error from the start", async () => {
-  const engine = aDockerEngine({ client: new DockerClient({ kind: "unix", path: "/nowhere/docker.sock" }) });
+  const engine = aDockerEngine("/nowhere/docker.sock");
   expect(engine.connectError).toBe("the Docker engine has not answered yet");
   expect(engine.info).toThrow("has not answered yet");
   await expect(engine.connect(new AbortController().signal)).rejects.toThrow("No Docker engine");
@@ -79,7 +79,7 @@ test("running containers that are not ours, without their labels and environment
       "GET /containers/ended/json": inspect("ended", 0, "bridge"),
     },
   });
-  const { others } = aDockerEngine({ client: new DockerClient({ kind: "unix", path: daemon.socketPath }) });
+  const { others } = aDockerEngine(daemon.socketPath);
   const { signal } = new AbortController();
   const started = { createdAt: new Date("2026-11-21T06:36:00Z"), startedAt: new Date("2026-11-21T06:36:01Z") };
   const want = [
@@ -103,7 +103,7 @@ test("of very many containers that are not ours, those that were created first a
     ]),
   );
   using daemon = new FakeDaemon({ routes: { ...routes, "GET /containers/json": () => Response.json(listed) } });
-  const { others } = aDockerEngine({ client: new DockerClient({ kind: "unix", path: daemon.socketPath }) });
+  const { others } = aDockerEngine(daemon.socketPath);
   const found = await others.list(() => true, new AbortController().signal);
   expect([found.length, found[0]?.id, found.at(-1)?.id]).toEqual([512, "c1", "c512"]);
 });
@@ -118,7 +118,7 @@ test("containers that are not ours: what was read before a call was stopped is k
   };
   const routes = Object.fromEntries(listed.map(({ Id }) => [`GET /containers/${Id}/json`, inspect(Id)]));
   using daemon = new FakeDaemon({ routes: { ...routes, "GET /containers/json": () => Response.json(listed) } });
-  const { others } = aDockerEngine({ client: new DockerClient({ kind: "unix", path: daemon.socketPath }) });
+  const { others } = aDockerEngine(daemon.socketPath);
   await expect(others.list(() => true, stop.signal)).rejects.toThrow("too late");
   const asked = daemon.requests.length;
   await others.list(() => true, new AbortController().signal);

@@ -3,11 +3,12 @@ import { existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json";
 import { loadBundleImages, openBundle } from "../../src/cli/bundle/bundle-file.ts";
+import { DockerHost } from "../../src/docker/docker-host.ts";
 import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { BINARY } from "../support/kubelet-process.ts";
 import { sleeper } from "../support/manifests.ts";
-import { callEngine, readEngine } from "../support/test-node.ts";
+import { callEngine, engineSocketPath, readEngine } from "../support/test-node.ts";
 
 const POD = sleeper("p", { command: ["true"] }, { restartPolicy: "Never" });
 
@@ -78,7 +79,8 @@ describeWithEngine("kubelet-ts bundle", () => {
     const bundle = await openBundle(file, process.arch);
     expect(bundle.index.images).toEqual([sleeper("web").spec.containers[0]?.image as string]);
     expect(await node.docker.loadImage(bundle.read("images.tar"))).toEqual(bundle.index.images);
-    expect(await loadBundleImages(node.docker, bundle)).toEqual([]);
+    const engine = new DockerHost({ endpoint: engineSocketPath(), environment: {} });
+    expect(await loadBundleImages(engine, bundle)).toEqual([]);
 
     const destdir = join(node.directory, "machine");
     const install = () => node.spawn(["install", "--bundle", file, `--destdir=${destdir}`]).finished();

@@ -68,7 +68,7 @@ describeWithEngine("the Docker client on a real engine", () => {
     const id = await run(["sh", "-c", "echo one; echo bad >&2"], { Tty: true });
     await client.waitContainer(id);
     const seen: Record<string, string> = {};
-    for await (const { stream, data } of client.containerLogs(id)) {
+    for await (const { stream, data } of await client.containerLogs(id)) {
       seen[stream] = (seen[stream] ?? "") + decoder.decode(data);
     }
     expect(seen).toEqual({ stdout: "one\r\nbad\r\n" });
@@ -167,7 +167,7 @@ describeWithEngine("Docker as a container engine", () => {
   testEngineContract(async () => {
     const { signal } = new AbortController();
     const owner = { nodeName: node.name, rootHash: computeRootHash(node.rootDir) };
-    const engine = aDockerEngine({ client: node.docker, owner });
+    const engine = aDockerEngine(engineSocketPath(), owner);
     await engine.connect(signal);
     const image = await engine.images.imageStatus("busybox:test");
     if (!image) throw new Error("busybox:test is missing: npm run images -- --test");

@@ -9,10 +9,11 @@ import { RecordingLogger } from "./recording-logger.ts";
 export const OWNER = { nodeName: "node1", rootHash: "0123456789abcdef" };
 
 /** Docker as one owner sees it, without pull secrets and networks of plugins. */
-export function aDockerEngine({ client, owner = OWNER }: { client: DockerClient; owner?: typeof OWNER }): DockerEngine {
+export function aDockerEngine(socketPath: string, owner = OWNER): DockerEngine {
   const logger = new RecordingLogger();
   return new DockerEngine({
-    client,
+    endpoint: socketPath,
+    environment: {},
     owner,
     clock: new SystemClock(),
     logger,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { ContainerAccess } from "../../src/base/model/container-access.ts";
+import type { ContainerAccess, OutputChunk } from "../../src/base/model/container-access.ts";
 import type {
   ContainerRequest,
   ImageEngine,
@@ -27,10 +27,10 @@ interface ContractEngine {
 /** Its log is two lines. */
 const COMMAND = ["sh", "-c", "echo one; echo two; exec sleep 600"];
 
-async function textOf(pieces: AsyncIterable<Uint8Array>): Promise<string> {
+async function textOf(log: AsyncIterable<OutputChunk>): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
-  for await (const piece of pieces) text += decoder.decode(piece, { stream: true });
+  for await (const { data } of log) text += decoder.decode(data, { stream: true });
   return text;
 }
 

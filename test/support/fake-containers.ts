@@ -1,6 +1,7 @@
 import type {
   ContainerAccess,
   LogSelection,
+  OutputChunk,
   ProcessSession,
   StreamSelection,
   TerminalSize,
@@ -12,21 +13,21 @@ export class FakeContainers implements ContainerAccess {
   selection: LogSelection | undefined;
   log = ["one\n", "two\n"];
   /** Output of the next held process. */
-  output: { stream: "stdout" | "stderr"; data: Uint8Array }[] = [];
+  output: OutputChunk[] = [];
   exitCode: number | undefined = 0;
   /** Thrown by the next call. */
   failure: Error | undefined;
   /** The last held process. */
   held: FakeProcess | undefined;
 
-  async logs(id: string, selection: LogSelection): Promise<AsyncIterable<Uint8Array>> {
+  async logs(id: string, selection: LogSelection): Promise<AsyncIterable<OutputChunk>> {
     this.#note(`logs ${id}`);
     this.selection = selection;
     const { tailLines = this.log.length, limitBytes } = selection;
     const lines = this.log.slice(Math.max(0, this.log.length - tailLines));
     const wanted = limitBytes === undefined ? lines : [lines.join("").slice(0, limitBytes)];
     return (async function* () {
-      for (const piece of wanted) yield Buffer.from(piece);
+      for (const piece of wanted) yield { stream: "stdout" as const, data: Buffer.from(piece) };
     })();
   }
 
@@ -74,14 +75,14 @@ const namesOf = (streams: StreamSelection) =>
 
 /** Writes what it was given; with nothing to write it runs until its input ends or it is closed. */
 export class FakeProcess implements ProcessSession {
-  readonly output: AsyncIterable<{ stream: "stdout" | "stderr"; data: Uint8Array }>;
+  readonly output: AsyncIterable<OutputChunk>;
   readonly written: string[] = [];
   readonly sizes: TerminalSize[] = [];
   closed = 0;
   readonly #ended = Promise.withResolvers<void>();
   readonly #exitCode: number | undefined;
 
-  constructor(output: { stream: "stdout" | "stderr"; data: Uint8Array }[], exitCode: number | undefined) {
+  constructor(output: OutputChunk[], exitCode: number | undefined) {
     this.#exitCode = exitCode;
     const ended = this.#ended.promise;
     this.output = (async function* () {

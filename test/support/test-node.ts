@@ -261,7 +261,8 @@ export class TestNode {
   async logs(containerId: string): Promise<string> {
     const decoder = new TextDecoder();
     let text = "";
-    for await (const { data } of this.docker.containerLogs(containerId)) text += decoder.decode(data, { stream: true });
+    for await (const { data } of await this.docker.containerLogs(containerId))
+      text += decoder.decode(data, { stream: true });
     return text;
   }
 

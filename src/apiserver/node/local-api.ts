@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { TextFiles } from "../../base/files/text-files.ts";
+import { MAX_SOCKET_PATH_BYTES } from "../../base/host/http-fetch.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
@@ -64,8 +65,6 @@ interface LocalApiBackground {
   };
 }
 
-/** Longest path of a Unix socket, in bytes. Source: unix(7). */
-const MAX_SOCKET_PATH_BYTES = 107;
 const DISK_RETRY_MS = 10_000;
 /** Most clients are of this machine, so all may have one address. Watches and sessions keep their connections. */
 const LIMITS = { connections: 1_000, perAddress: 1_000 };

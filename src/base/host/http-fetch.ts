@@ -1,3 +1,6 @@
+/** Longest path of a Unix socket: sockaddr_un.sun_path holds 108 bytes with its final NUL. */
+export const MAX_SOCKET_PATH_BYTES = 107;
+
 /**
  * Bun's `fetch` for http: and https: alone, which leaves redirects to the caller. Bun's own also reads `file:`, `data:`,
  * `blob:` and `s3:`, so that a server could name a file of this machine in a redirect or in a challenge.

@@ -11,6 +11,7 @@ interface Process {
   name: string;
   state: string;
   cpuMs: number;
+  session: number;
   children: number[];
 }
 
@@ -23,6 +24,36 @@ export function sampleProcesses(mainPids: readonly number[], proc = "/proc"): Pr
 /** Whether a pid of the engine is a process here: not so with an engine elsewhere. @param containerId all 64 digits */
 export function isOfContainer(pid: number, containerId: string, proc = "/proc"): boolean {
   return (readTextIfReadable(`${proc}/${pid}/cgroup`, SYSTEM_FILE_BYTES) ?? "").includes(containerId);
+}
+
+/**
+ * Kills the processes of an exec: its main process, all descendants, and the rest of its session. Ending the stream
+ * would leave them running (kubernetes#26895). Only processes in a cgroup with the container's id are killed: a pid may
+ * have been reused, or mean another process here.
+ * @param containerId all 64 digits
+ * @returns how many processes got SIGKILL
+ */
+export function killExecProcesses(hostPid: number, containerId: string): number {
+  if (hostPid <= 1 || containerId.length < 64) return 0;
+  const table = readTable("/proc");
+  const doomed = new Set<number>();
+  const queue = [...table].flatMap(([pid, { session }]) => (pid === hostPid || session === hostPid ? pid : []));
+  for (let pid = queue.shift(); pid !== undefined; pid = queue.shift()) {
+    if (doomed.has(pid) || !isOfContainer(pid, containerId)) continue;
+    doomed.add(pid);
+    queue.push(...(table.get(pid)?.children ?? []));
+  }
+  let killed = 0;
+  // Parents first, so that none of them can start another child in the meantime.
+  for (const pid of doomed) {
+    try {
+      process.kill(pid, "SIGKILL");
+      killed++;
+    } catch {
+      // ESRCH: the process has already ended. EPERM: not root; the caller reports the time-out either way.
+    }
+  }
+  return killed;
 }
 
 function sampleOne(mainPid: number, table: ReadonlyMap<number, Process>, proc: string): ProcessSample {
@@ -57,6 +88,7 @@ function readTable(proc: string): Map<number, Process> {
     table.set(Number(entry), {
       name: stat.slice(stat.indexOf("(") + 1, nameEnd),
       state: fields[0] ?? "",
+      session: Number(fields[3]),
       cpuMs: (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK,
       children: [],
     });

@@ -30,10 +30,16 @@ export interface TerminalSize {
   height: number;
 }
 
+/** One piece of a container's output. A chunk is not a line. */
+export interface OutputChunk {
+  stream: "stdout" | "stderr";
+  data: Uint8Array;
+}
+
 /** A process in a container, held by its streams. */
 export interface ProcessSession {
   /** Its output, in order, until it ends or `close`. May be read once. */
-  output: AsyncIterable<{ stream: "stdout" | "stderr"; data: Uint8Array }>;
+  output: AsyncIterable<OutputChunk>;
   /** Resolves when more may follow. */
   write(data: Uint8Array): Promise<void>;
   /** It reads the end of its input. */
@@ -65,8 +71,8 @@ export interface CommandResult {
 
 /** Logs and commands of containers. The caller ensures that ids are those of our own containers. */
 export interface ContainerAccess {
-  /** Resolves when the engine has begun to respond. The signal ends what is followed. */
-  logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
+  /** Resolves when the engine has begun to respond; a terminal has stdout alone. The signal ends what is followed. */
+  logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<OutputChunk>>;
   /** Runs a command to its end. Rejects when it cannot be run at all, never for an exit code. */
   run(id: ContainerId, argv: readonly string[], options: CommandOptions): Promise<CommandResult>;
   exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession>;

@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import * as v from "valibot";
 import { BLOCK_BYTES, parseTarHeader, tarHeader } from "../../base/files/tar.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
-import { known } from "../../docker/engine/docker-error.ts";
+import type { DockerHost } from "../../docker/docker-host.ts";
 
 /** The bundle cannot be used; nothing was changed. */
 export class BundleError extends Error {}
@@ -81,32 +80,20 @@ async function hashOf(slice: Blob): Promise<string> {
  * @throws BundleError when the engine does not take them
  */
 export async function loadBundleImages(
-  client: Pick<DockerClient, "loadImage" | "inspectImage">,
+  engine: Pick<DockerHost, "loadImages" | "missingImages">,
   { index, read }: Pick<Bundle, "read"> & { index: Pick<BundleIndex, "images"> },
 ): Promise<string[]> {
-  const missing = await missingImages(client, index.images);
+  const missing = await engine.missingImages(index.images);
   if (missing.length === 0) return [];
   try {
-    await client.loadImage(read(IMAGES));
+    await engine.loadImages(read(IMAGES));
   } catch (error) {
     throw new BundleError(
       `the engine does not load the images: ${(error as Error).message}; check its disk: docker system df`,
     );
   }
-  const still = await missingImages(client, missing);
+  const still = await engine.missingImages(missing);
   if (still.length > 0) throw new BundleError(`images are missing after loading: ${still.join(", ")}`);
-  return missing;
-}
-
-/** Which of the images the engine does not have. */
-export async function missingImages(
-  client: Pick<DockerClient, "inspectImage">,
-  images: readonly string[],
-): Promise<string[]> {
-  const missing: string[] = [];
-  for (const image of images) {
-    if (!(await known(client.inspectImage(image)))) missing.push(image);
-  }
   return missing;
 }
 

@@ -3,10 +3,9 @@ import type { ApiResource as Listed } from "../../apiserver/discovery.ts";
 import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
-import { httpFetch } from "../../base/host/http-fetch.ts";
+import { httpFetch, MAX_SOCKET_PATH_BYTES } from "../../base/host/http-fetch.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
 import { didYouMean, nearestByBeginning } from "../../base/text/nearest-name.ts";
-import { MAX_SOCKET_PATH_BYTES } from "../../docker/engine/endpoint.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import { locateKubelet, removeProxies } from "./find-kubelet.ts";
 

@@ -4,14 +4,13 @@ import { apiSocketOf } from "../../base/host/root-directory.ts";
 import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
 import { allStatusesOf, findContainer } from "../../base/model/pod-containers.ts";
 import type { PodConnection } from "../../base/model/pod-dialer.ts";
-import { DockerContainers } from "../../docker/docker-containers.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import type { DockerHost } from "../../docker/docker-host.ts";
 import { CHANNEL } from "../../server/channel-protocol.ts";
 import { CommandError, type CommandRequest } from "../sub-command.ts";
 import type { ApiObject } from "./api-client.ts";
 import { ApiWebSocket } from "./api-web-socket.ts";
 import { chooseContainers, choosePod } from "./choose-pod.ts";
-import { engineClient } from "./engine-reader.ts";
+import { engineOf } from "./engine-reader.ts";
 import { localInstances } from "./find-kubelet.ts";
 import { readKnownPods } from "./kubelet-api.ts";
 
@@ -108,27 +107,15 @@ async function* portChunks(socket: ApiWebSocket): AsyncGenerator<Uint8Array> {
 }
 
 /** Through the engine, while no kubelet answers. */
-function engineStreams(client: DockerClient, containerId: string, podIp: string | undefined): ContainerStreams {
-  const containers = new DockerContainers(client);
-  return {
-    exec: (argv, streams) => containers.exec(containerId, argv, streams),
-    attach: (streams) => containers.attach(containerId, streams),
-    hasTerminal: async () => (await client.inspectContainer(containerId)).Config.Tty,
-    dial: async (port, signal) => {
-      const container = await client.inspectContainer(containerId);
-      const sandboxId = container.Config.Labels["io.kubernetes.sandbox.id"] ?? "";
-      const { NetworkSettings, HostConfig, State } = await client.inspectContainer(sandboxId);
-      const networks = Object.values(NetworkSettings.Networks).filter((network) => network !== null);
-      const address = {
-        ip: podIp ?? networks[0]?.IPAddress ?? "",
-        hostNetwork: HostConfig.NetworkMode === "host",
-        sandboxPid: State.Pid,
-        sandboxId,
-      };
-      return dialPod(address, port, signal);
-    },
-  };
-}
+const engineStreams = (engine: DockerHost, id: string, podIp: string | undefined): ContainerStreams => ({
+  exec: (argv, streams) => engine.containers.exec(id, argv, streams),
+  attach: (streams) => engine.containers.attach(id, streams),
+  hasTerminal: () => engine.containers.hasTerminal(id),
+  dial: async (port, signal) => {
+    const address = await engine.podAddressOf(id);
+    return dialPod({ ...address, ip: podIp ?? address.ip }, port, signal);
+  },
+});
 
 /** A running container of the engine. */
 export interface ChosenContainer {
@@ -163,7 +150,7 @@ export async function chooseRunningContainer(request: CommandRequest, written: s
   const streams =
     socketPath !== undefined && localInstances.mayUse(socketPath)
       ? apiStreams(socketPath, pod, containerName)
-      : engineStreams(engineClient(request, instance?.dockerEndpoint), containerId, pod.status?.podIP);
+      : engineStreams(engineOf(request, instance?.dockerEndpoint), containerId, pod.status?.podIP);
   const notes = [note, chosen.note].filter((text) => text !== undefined);
   return { pod, containerName, streams, object, note: notes.join("\n") };
 }

@@ -1,12 +1,10 @@
 import { resolve } from "node:path";
 import type { Pod } from "../../base/api/pod.ts";
 import { nodeNameOfPod } from "../../base/host/node-name.ts";
+import { EngineError } from "../../base/model/engine-error.ts";
 import { byNewest, isRunning } from "../../base/model/pod-snapshot.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
-import { DockerClient } from "../../docker/engine/docker-client.ts";
-import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
-import { parseEndpoint } from "../../docker/engine/endpoint.ts";
-import { type EnginePod, listEnginePods } from "../../docker/engine-pods.ts";
+import { DockerHost, type EnginePod } from "../../docker/docker-host.ts";
 import { ANNOTATION_LABEL_PREFIX, computeRootHash, LABEL } from "../../docker/labels.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
 import { computeQosClass } from "../../plan/pod-resources.ts";
@@ -18,9 +16,9 @@ import { readKeptPods } from "./kept-pods.ts";
 const TIMEOUT_MS = 15_000;
 
 /** The engine of the flags, else of the kubelet. @param known of the kubelet that runs. @throws UsageError */
-export function engineClient({ value }: CommandRequest, known?: string): DockerClient {
+export function engineOf({ value }: CommandRequest, known?: string): DockerHost {
   try {
-    return new DockerClient(parseEndpoint(value("docker-endpoint") ?? known, process.env));
+    return new DockerHost({ endpoint: value("docker-endpoint") ?? known, environment: process.env });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
@@ -28,7 +26,7 @@ export function engineClient({ value }: CommandRequest, known?: string): DockerC
 
 /** Answers about pods while no kubelet runs: from the labels on the engine and the checkpoints of the root directory. */
 export class EngineReader {
-  readonly #client: DockerClient;
+  readonly #engine: DockerHost;
   /** undefined: the pods of every root directory. */
   readonly #rootHash: string | undefined;
   /** That of the checkpoints. */
@@ -40,7 +38,7 @@ export class EngineReader {
   /** @param note why only the engine can be asked. @throws UsageError */
   constructor(request: CommandRequest, note: string) {
     const { rootDir } = findingOptions(request);
-    this.#client = engineClient(request);
+    this.#engine = engineOf(request);
     this.#rootHash = rootDir === undefined ? undefined : computeRootHash(resolve(rootDir));
     this.#rootDir = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
     const kept = readKeptPods(this.#rootDir).map(({ pod }): [string, Pod] => [pod.metadata.uid ?? "", pod]);
@@ -49,9 +47,11 @@ export class EngineReader {
   }
 
   async pods(): Promise<readonly Pod[]> {
-    const found = listEnginePods(this.#client, this.#rootHash, AbortSignal.timeout(TIMEOUT_MS));
+    const found = this.#engine.listPods(this.#rootHash, AbortSignal.timeout(TIMEOUT_MS));
     const pods = await found.catch((error: unknown) => {
-      throw error instanceof DockerUnreachableError ? new KubeletApiError(`${this.note}; ${error.message}`) : error;
+      throw error instanceof EngineError && error.isUnreachable
+        ? new KubeletApiError(`${this.note}; ${error.message}`)
+        : error;
     });
     const now = new Date();
     return pods.map((found) => {

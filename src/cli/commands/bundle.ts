@@ -3,8 +3,8 @@ import { podTemplateOf } from "../../base/model/desired-object.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import { buildInfo } from "../../daemon/version.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { BINARY, type BundleContent, IMAGES, MANIFESTS, missingImages, writeBundle } from "../bundle/bundle-file.ts";
-import { engineClient } from "../client/engine-reader.ts";
+import { BINARY, type BundleContent, IMAGES, MANIFESTS, writeBundle } from "../bundle/bundle-file.ts";
+import { engineOf } from "../client/engine-reader.ts";
 import { readManifestFiles } from "../client/manifest-inputs.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
@@ -22,8 +22,8 @@ export async function runBundle(request: CommandRequest, io: CommandIo): Promise
     manifests.set(name, bytes);
   }
   if (manifests.size === 0) throw new CommandError(`no manifest in ${files.join(", ")}`);
-  const client = engineClient(request, undefined);
-  const missing = await missingImages(client, [...images]);
+  const engine = engineOf(request);
+  const missing = await engine.missingImages([...images]);
   if (missing.length > 0) {
     const pulls = missing.map((image) => `  docker pull ${image}`).join("\n");
     throw new CommandError(`images that are not on this machine:\n${pulls}`);
@@ -34,7 +34,7 @@ export async function runBundle(request: CommandRequest, io: CommandIo): Promise
   ];
   if (images.size > 0) {
     const stop = new AbortController();
-    contents.push({ path: IMAGES, mode: 0o644, chunks: await client.saveImages([...images].sort(), stop.signal) });
+    contents.push({ path: IMAGES, mode: 0o644, chunks: await engine.saveImages([...images].sort(), stop.signal) });
   }
   const index = await writeBundle(resolve(output), contents, {
     version: 1,

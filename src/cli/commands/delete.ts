@@ -8,7 +8,7 @@ import type { Logger } from "../../base/model/logger.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { readRemovalSettings } from "../../daemon/removal-settings.ts";
 import { RootDirInUseError, removePods } from "../../daemon/remove-pods.ts";
-import type { EnginePod } from "../../docker/engine-pods.ts";
+import type { EnginePod } from "../../docker/docker-host.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
 import { ApiClient, ApiStatusError } from "../client/api-client.ts";

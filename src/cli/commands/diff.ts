@@ -5,7 +5,6 @@ import { apiSocketOf } from "../../base/host/root-directory.ts";
 import { podFullName } from "../../base/model/identity.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { diffManifest, type RunningState } from "../../daemon/manifest-diff.ts";
-import { listEnginePods } from "../../docker/engine-pods.ts";
 import { computeRootHash } from "../../docker/labels.ts";
 import { toPodRevision } from "../../kubelet/edit-rules.ts";
 import type { PlainObject } from "../../manifest/plain-objects.ts";
@@ -13,7 +12,7 @@ import { readManifest } from "../../manifest/read-manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/parse-stream.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import { ApiClient, ApiStatusError } from "../client/api-client.ts";
-import { engineClient } from "../client/engine-reader.ts";
+import { engineOf } from "../client/engine-reader.ts";
 import { localInstances, locateKubelet } from "../client/find-kubelet.ts";
 import { readKeptObjects, submittedPath } from "../client/kept-pods.ts";
 import { readManifestFiles } from "../client/manifest-inputs.ts";
@@ -25,8 +24,8 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
   const kubelet = await locateKubelet(request);
   if ("problem" in kubelet && !kubelet.isAbsent) throw new CommandError(kubelet.problem);
   const { instance, rootDir } = kubelet;
-  const client = engineClient(request, instance?.dockerEndpoint);
-  const running = await listEnginePods(client, computeRootHash(rootDir), AbortSignal.timeout(15_000));
+  const engine = engineOf(request, instance?.dockerEndpoint);
+  const running = await engine.listPods(computeRootHash(rootDir), AbortSignal.timeout(15_000));
   const nodeName = instance?.nodeName ?? running[0]?.owner.nodeName;
   const resolved = await resolveOptions([
     `--root-dir=${rootDir}`,

@@ -8,7 +8,6 @@ import { namespaceOf, podFullName } from "../../base/model/identity.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { readLogTails } from "../../daemon/log-tails.ts";
-import { DockerContainers } from "../../docker/docker-containers.ts";
 import { ServicePods } from "../../plan/service-endpoints.ts";
 import {
   explainObject,
@@ -20,7 +19,7 @@ import {
 import { explainPod, type PodExplanation, renderExplanation } from "../../plan/status/explain-pod.ts";
 import { ApiClient, type ApiObject } from "../client/api-client.ts";
 import { findPod, inScope, namespaceHint, POD_KIND, POD_WORDS, podsOfObject } from "../client/choose-pod.ts";
-import { engineClient } from "../client/engine-reader.ts";
+import { engineOf } from "../client/engine-reader.ts";
 import { locateKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, openReader, type RefusedText } from "../client/kubelet-api.ts";
 import { kindNames, kindOf, loadServedKinds } from "../client/object-targets.ts";
@@ -70,7 +69,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   ];
   if (names.length === 0 && chosen.length === 0) throw new CommandError(noPods(pods, scope));
   const { instance } = await locateKubelet(request);
-  const containers = new DockerContainers(engineClient(request, instance?.dockerEndpoint));
+  const { containers } = engineOf(request, instance?.dockerEndpoint);
   const explanations = await Promise.all(
     chosen.map(async (pod) =>
       explainPod({

@@ -4,10 +4,9 @@ import { basename, dirname, join, resolve } from "node:path";
 import * as v from "valibot";
 import { readBoundedBytes, readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { writeYaml } from "../../base/text/write-yaml.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
-import { known } from "../../docker/engine/docker-error.ts";
+import type { DockerHost } from "../../docker/docker-host.ts";
 import { LABEL } from "../../docker/labels.ts";
-import { engineClient } from "../client/engine-reader.ts";
+import { engineOf } from "../client/engine-reader.ts";
 import { importCompose } from "../import/compose.ts";
 import { ComposeError, parseCompose, parseEnvFile } from "../import/compose-text.ts";
 import { type DockerContainer, importDocker } from "../import/docker.ts";
@@ -36,7 +35,7 @@ async function importContainers(request: CommandRequest): Promise<Imported> {
   if (names.length === 0) throw new UsageError("import docker needs the names of CONTAINERs: docker ps shows them");
   const misplaced = (["file", "profile", "project-name"] as const).find((flag) => request.value(flag) !== undefined);
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} is for import compose`);
-  return importDocker(await readContainers(engineClient(request), names), findDevices, hostGateway());
+  return importDocker(await readContainers(engineOf(request), names), findDevices, hostGateway());
 }
 
 const INSPECT_TIMEOUT_MS = 15_000;
@@ -44,27 +43,27 @@ const INSPECT_TIMEOUT_MS = 15_000;
 /**
  * Inspects containers and their images; changes nothing.
  * @param names names, ids or prefixes of ids; two of one container count once
- * @throws CommandError, DockerError, DockerUnreachableError
+ * @throws CommandError, EngineError
  */
-async function readContainers(client: DockerClient, names: readonly string[]): Promise<DockerContainer[]> {
+async function readContainers(engine: DockerHost, names: readonly string[]): Promise<DockerContainer[]> {
   const signal = AbortSignal.timeout(INSPECT_TIMEOUT_MS);
   const found = new Map<string, DockerContainer>();
   for (const name of names) {
-    const one = await readContainer(client, name, signal);
+    const one = await readContainer(engine, name, signal);
     found.set(one.container.Id, one);
   }
   return [...found.values()];
 }
 
-async function readContainer(client: DockerClient, name: string, signal: AbortSignal): Promise<DockerContainer> {
-  const raw = await known(client.inspectContainerRaw(name, { signal }));
+async function readContainer(engine: DockerHost, name: string, signal: AbortSignal): Promise<DockerContainer> {
+  const raw = await engine.inspectContainer(name, signal);
   if (raw === undefined) throw new CommandError(`there is no container "${name}": docker ps -a shows all`);
   const container = v.parse(InspectedContainerSchema, raw);
   const pod = container.Config.Labels[LABEL.podName];
   if (pod !== undefined)
     throw new CommandError(`container "${name}" is one of pod "${pod}": it has a manifest already`);
   const imageOf = async (reference: string) => {
-    const response = reference === "" ? undefined : await known(client.inspectImageRaw(reference, { signal }));
+    const response = reference === "" ? undefined : await engine.inspectImage(reference, signal);
     return response && v.parse(InspectedImageSchema, response);
   };
   const [image, current] = [await imageOf(container.Image), await imageOf(container.Config.Image)];

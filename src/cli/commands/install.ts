@@ -27,9 +27,9 @@ import {
   runStep,
 } from "../../daemon/install/run-install.ts";
 import { buildFacts } from "../../daemon/version.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import type { DockerHost } from "../../docker/docker-host.ts";
 import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/parse-stream.ts";
-import { engineClient } from "../client/engine-reader.ts";
+import { engineOf } from "../client/engine-reader.ts";
 import { removeProxies } from "../client/find-kubelet.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 import { renderLines } from "./doctor.ts";
@@ -45,7 +45,7 @@ export async function runInstall(request: CommandRequest, io: CommandIo): Promis
     : planInstall({ ...state, ...(bundle && { manifests: bundle.manifests }) });
   if ("problem" in plan) throw new CommandError(plan.problem);
   if (bundle && !request.isOn("dry-run")) {
-    if (target.destdir === "") await bundle.loadImages(engineClient(request, state.dockerEndpoint), io);
+    if (target.destdir === "") await bundle.loadImages(engineOf(request, state.dockerEndpoint), io);
     else io.stdout("The images of the bundle are not loaded: with --destdir only files are written\n");
   }
   await carryOut(plan, target, state.manager, request.isOn("dry-run"), io);
@@ -95,8 +95,8 @@ async function openVerified(file: string, ownHash: string) {
   );
   return {
     manifests,
-    loadImages: async (client: DockerClient, io: CommandIo) => {
-      const loaded = await loadBundleImages(client, bundle).catch(fail);
+    loadImages: async (engine: DockerHost, io: CommandIo) => {
+      const loaded = await loadBundleImages(engine, bundle).catch(fail);
       for (const image of loaded) io.stdout(`Loaded ${image}\n`);
     },
   };

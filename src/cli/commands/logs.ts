@@ -1,10 +1,10 @@
 import type { Pod } from "../../base/api/pod.ts";
-import { BrokenPipeError } from "../../base/host/write-all.ts";
+import type { LogSelection } from "../../base/model/container-access.ts";
+import { EngineError } from "../../base/model/engine-error.ts";
 import { parseDuration } from "../../base/text/duration.ts";
-import type { DockerClient, LogsOptions } from "../../docker/engine/docker-client.ts";
-import { DockerError, isNotFound } from "../../docker/engine/docker-error.ts";
+import type { DockerHost } from "../../docker/docker-host.ts";
 import { chooseContainers, choosePod, choosePods, findLogTarget, type LogTarget } from "../client/choose-pod.ts";
-import { engineClient } from "../client/engine-reader.ts";
+import { engineOf } from "../client/engine-reader.ts";
 import { readKnownPods } from "../client/kubelet-api.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
@@ -15,7 +15,7 @@ const SELECTED_TAIL = "10";
 export async function runLogs(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseWanted(request, io.now());
   const { pods: known, instance } = await readKnownPods(request, true);
-  const client = engineClient(request, instance?.dockerEndpoint);
+  const engine = engineOf(request, instance?.dockerEndpoint);
   const pods = await podsOf(request, wanted.pod, known, io);
   // Among several containers, one without a log is reported and the others are shown.
   const found = pods.flatMap((pod) => {
@@ -29,9 +29,9 @@ export async function runLogs(request: CommandRequest, io: CommandIo): Promise<n
   for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
   const targets = found.flatMap((it) => ("problem" in it ? [] : it));
   // One after the other; when followed, interleaved by lines.
-  if (wanted.engine.follow)
-    await Promise.all(targets.map((target) => printLog(client, target, wanted, targets.length > 1, io)));
-  else for (const target of targets) await printLog(client, target, wanted, false, io);
+  if (wanted.selection.follow)
+    await Promise.all(targets.map((target) => printLog(engine, target, wanted, targets.length > 1, io)));
+  else for (const target of targets) await printLog(engine, target, wanted, false, io);
   return problems.length > 0 ? 1 : 0;
 }
 
@@ -40,8 +40,7 @@ interface WantedLogs {
   pod: string | undefined;
   container: string | undefined;
   hasPrefix: boolean;
-  limitBytes: number | undefined;
-  engine: Pick<LogsOptions, "stdout" | "stderr" | "tail" | "since" | "timestamps" | "follow">;
+  selection: LogSelection;
 }
 
 /** @throws UsageError */
@@ -56,23 +55,25 @@ function parseWanted({ positionals, value, isOn }: CommandRequest, now: Date): W
   }
   const container = word ?? value("container");
   const stream = value("stream") ?? "All";
-  const tail = wholeNumber("tail", value("tail") ?? (isSelected && !isOn("follow") ? SELECTED_TAIL : undefined));
+  const tailLines = wholeNumber("tail", value("tail") ?? (isSelected && !isOn("follow") ? SELECTED_TAIL : undefined));
   // The engine counts lines before it separates the streams. Upstream refuses it, too.
   if (value("tail") !== undefined && stream !== "All")
     throw new UsageError("--tail counts lines of both streams: remove --stream");
   if (isOn("all-containers") && container !== undefined) {
     throw new UsageError("--all-containers and the name of one exclude each other");
   }
+  const limitBytes = wholeNumber("limit-bytes", value("limit-bytes"));
+  const since = sinceOf(value("since"), value("since-time"), now);
   return {
     pod,
     container,
     hasPrefix: isOn("prefix"),
-    limitBytes: wholeNumber("limit-bytes", value("limit-bytes")),
-    engine: {
+    selection: {
       stdout: stream !== "Stderr",
       stderr: stream !== "Stdout",
-      tail,
-      since: sinceOf(value("since"), value("since-time"), now),
+      ...(tailLines !== undefined && { tailLines }),
+      ...(limitBytes !== undefined && { limitBytes }),
+      ...(since && { since }),
       timestamps: isOn("timestamps"),
       follow: isOn("follow"),
     },
@@ -86,8 +87,7 @@ function wholeNumber(flag: string, text: string | undefined): number | undefined
   return Number(text);
 }
 
-/** Unix seconds with a fraction. */
-function sinceOf(since: string | undefined, sinceTime: string | undefined, now: Date): string | undefined {
+function sinceOf(since: string | undefined, sinceTime: string | undefined, now: Date): Date | undefined {
   if (since !== undefined && sinceTime !== undefined) throw new UsageError("give --since or --since-time, not both");
   if (since === undefined && sinceTime === undefined) return undefined;
   const ms = since === undefined ? Date.parse(sinceTime!) : now.getTime() - (parseDuration(since) ?? Number.NaN);
@@ -98,7 +98,7 @@ function sinceOf(since: string | undefined, sinceTime: string | undefined, now: 
         : `--since must be a duration as in 30s, 5m, 2h (found "${since}")`,
     );
   }
-  return (ms / 1000).toFixed(3);
+  return new Date(ms);
 }
 
 async function podsOf(request: CommandRequest, name: string | undefined, known: readonly Pod[], io: CommandIo) {
@@ -113,7 +113,7 @@ async function podsOf(request: CommandRequest, name: string | undefined, known: 
 }
 
 async function printLog(
-  client: DockerClient,
+  engine: DockerHost,
   { containerId, podName, containerName }: LogTarget,
   wanted: WantedLogs,
   isShared: boolean,
@@ -124,19 +124,14 @@ async function printLog(
   const prefix = wanted.hasPrefix ? `[pod/${podName}/${containerName}] ` : "";
   // A TTY has one stream; stdout and stderr are split into lines separately.
   const prefixers = { stdout: new LinePrefixer(prefix), stderr: new LinePrefixer(prefix) };
-  let left = wanted.limitBytes ?? Number.POSITIVE_INFINITY;
   try {
-    for await (const { stream, data } of client.containerLogs(containerId, wanted.engine)) {
-      const taken = data.length > left ? data.subarray(0, left) : data;
-      left -= taken.length;
-      io.stdout(byLine ? prefixers[stream].push(taken) : taken);
-      if (left <= 0) break;
-    }
+    const log = await engine.containers.logs(containerId, wanted.selection, new AbortController().signal);
+    for await (const { stream, data } of log) io.stdout(byLine ? prefixers[stream].push(data) : data);
   } catch (error) {
-    if (error instanceof BrokenPipeError || !(error instanceof DockerError)) throw error;
+    if (!(error instanceof EngineError) || error.isUnreachable || error.kind === "malformed") throw error;
     const { message } = error;
     throw new CommandError(
-      isNotFound(error)
+      error.kind === "not-found"
         ? `the container "${containerName}" of pod "${podName}" was removed in the meantime; try again`
         : `the log of container "${containerName}" cannot be read: ${message}`,
     );

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "../../docker/engine/schemas.ts";
+import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "../../base/api/docker-json.ts";
 import type { ImportNotes } from "./pod-parts.ts";
 
 const NOT_CARRIED = "is not carried over";

@@ -12,8 +12,6 @@ import { computeClaimBytes } from "../../controllers/claims.ts";
 import type { ServiceManager } from "../../controllers/service-manager.ts";
 import { CredentialProviders } from "../../docker/credential-provider.ts";
 import { DockerEngine } from "../../docker/docker-engine.ts";
-import { DockerClient } from "../../docker/engine/docker-client.ts";
-import { parseEndpoint } from "../../docker/engine/endpoint.ts";
 import { ImageCredentials } from "../../docker/image-credentials.ts";
 import { CniNetworks } from "../../kubelet/cni/cni-networks.ts";
 import { ImageManager } from "../../kubelet/images/image-manager.ts";
@@ -112,7 +110,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       logLinks,
     },
   );
-  /** One attempt to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
+  /** One attempt to reach the engine. @throws EngineError, MisconfigurationError */
   const connect = async (signal: AbortSignal) => {
     await engine.connect(signal);
     await engine.volumes.removeLeftovers(signal);
@@ -128,13 +126,11 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
 
 function buildEngine(context: NodeContext, networks: PodNetworks, oomGroup: OomGroup): DockerEngine {
   const { options, environment, owner, clock, logger, metrics, background } = context;
-  const client = new DockerClient(parseEndpoint(options.dockerEndpoint || undefined, environment), {
-    schedule: (ms, callback) => clock.schedule(ms, callback),
+  const engine = new DockerEngine({
+    endpoint: options.dockerEndpoint,
+    environment,
     timeoutMs: options.runtimeRequestTimeoutMs,
     killExecProcesses: background.tasks.killExecProcesses,
-  });
-  const engine = new DockerEngine({
-    client,
     owner,
     clock,
     logger,

@@ -4,7 +4,7 @@ import { probeDirectory, replaceFile } from "../../base/files/replace-file.ts";
 import { readDirectoryTexts } from "../../base/files/text-files.ts";
 import { findLog, readLog } from "../../base/host/log-directory.ts";
 import { findPortHolder, findPortHolders } from "../../base/host/port-holder.ts";
-import { killExecProcesses } from "../../docker/engine/exec.ts";
+import { killExecProcesses } from "../../base/host/process-sample.ts";
 import { performLogLinkTask } from "../../kubelet/log-links.ts";
 import { HOST_FILE_TASKS } from "../../kubelet/volumes/host-files.ts";
 import type { ReadManifestOptions } from "../../manifest/object-reading.ts";

@@ -8,10 +8,9 @@ import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import { parseRoutes } from "../../base/host/proc.ts";
 import { listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
+import { EngineError } from "../../base/model/engine-error.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
-import { DockerClient } from "../../docker/engine/docker-client.ts";
-import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
-import { parseEndpoint } from "../../docker/engine/endpoint.ts";
+import { DockerHost, type HostFacts } from "../../docker/docker-host.ts";
 import { parseSavedRules } from "../../plan/service-rules.ts";
 import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
@@ -55,7 +54,7 @@ const ENGINE_TIMEOUT_MS = 5000;
  */
 export async function gatherFacts(input: GatherInput) {
   const { options, environment } = input;
-  const { engine, client, rootDir } = await readEngine(options, environment);
+  const { engine, host, rootDir } = await readEngine(options, environment);
   const paths =
     options.podManifestPaths.length + options.manifestUrls.length > 0 ? undefined : runningManifestPaths(options);
   const manifests = await readManifestFiles({ ...options, ...(paths && { podManifestPaths: paths }) }, input.decrypt);
@@ -104,7 +103,7 @@ export async function gatherFacts(input: GatherInput) {
     timeZone: readTimeZone(environment.TZ),
     otherOrchestrators: readOrchestrators(),
     manifests,
-    images: client ? await gatherImages(client, manifests.specs, manifests.secrets, input.credentials) : [],
+    images: host ? await gatherImages(host, manifests.specs, manifests.secrets, input.credentials) : [],
     certificates: readCertificates(options),
     unit: service && (await examineService(service)),
     hasServiceManager: detectManager({ destdir: "", isRoot: true, home: "", user: "" }) !== undefined,
@@ -126,75 +125,47 @@ function readNode({ rootDir, hostnameOverride }: KubeletOptions) {
   return { name, last, machine: hostnameOverride === "" ? readNodeName("") : name };
 }
 
+/** As an engine that does not answer. */
+const UNKNOWN: Omit<HostFacts, "rootDir" | "containers"> = {
+  version: "",
+  apiVersion: "",
+  storageDriver: "",
+  logDriver: "",
+  cgroupDriver: "",
+  cgroupVersion: "",
+  liveRestore: false,
+  warnings: [],
+  bridgeSubnets: [],
+  bridge: "docker0",
+  bridges: [],
+  rootless: false,
+};
+
 async function readEngine(options: KubeletOptions, environment: GatherInput["environment"]) {
-  const unknown = {
+  const given = {
     endpoint: options.dockerEndpoint || environment.DOCKER_HOST || "unix:///var/run/docker.sock",
     /** undefined: it answered. */
     problem: undefined as { kind: string; message: string } | undefined,
-    version: "",
-    apiVersion: "",
-    storageDriver: "",
-    logDriver: "",
-    cgroupDriver: "",
     /** `--cgroup-driver`; "" when it is not given. */
     wantedCgroupDriver: options.cgroupDriver as string,
-    cgroupVersion: "",
-    liveRestore: false,
-    warnings: [] as readonly string[],
-    /** Subnets of the default bridge. */
-    bridgeSubnets: [] as readonly string[],
-    /** Device of the default bridge. */
-    bridge: "docker0",
-    /** Devices of networks of the engine that have names of their own. */
-    bridges: [] as readonly string[],
     userlandProxy: readUserlandProxy(),
     /** Names of containers that another kubelet or orchestrator made. */
     foreignContainers: [] as readonly { name: string; owner: string }[],
-    rootless: false,
   };
-  const signal = AbortSignal.timeout(ENGINE_TIMEOUT_MS);
+  const stateOf = (facts: typeof UNKNOWN, more: Partial<typeof given>) => ({ ...given, ...facts, ...more });
   const { owner: nodeName } = readKeptNamesIfReadable(options.rootDir, readNodeName(options.hostnameOverride));
   try {
-    const endpoint = parseEndpoint(options.dockerEndpoint || undefined, environment);
-    const client = new DockerClient(endpoint, {
-      schedule: (ms, callback) => {
-        const timer = setTimeout(callback, ms);
-        return () => clearTimeout(timer);
-      },
-      timeoutMs: ENGINE_TIMEOUT_MS,
+    const host = new DockerHost({ endpoint: options.dockerEndpoint, environment, timeoutMs: ENGINE_TIMEOUT_MS });
+    const { rootDir, containers, ...facts } = await host.facts(AbortSignal.timeout(ENGINE_TIMEOUT_MS));
+    const foreignContainers = containers.flatMap(({ name, labels }) => {
+      const owner = ownerOf(labels, nodeName);
+      return owner ? { name, owner } : [];
     });
-    const { engineApiVersion } = await client.connect({ signal });
-    const [info, networks, containers] = await Promise.all([
-      client.info({ signal }),
-      client.listNetworks({ signal }),
-      client.listContainers({ all: true }, { signal }),
-    ]);
-    const deviceOf = ({ Options }: (typeof networks)[number]) => Options["com.docker.network.bridge.name"] ?? "";
-    const bridge = networks.find(({ Name }) => Name === "bridge");
-    const engine: typeof unknown = {
-      ...unknown,
-      version: info.ServerVersion,
-      apiVersion: engineApiVersion,
-      storageDriver: info.Driver,
-      logDriver: info.LoggingDriver,
-      cgroupDriver: info.CgroupDriver,
-      cgroupVersion: info.CgroupVersion || "1",
-      liveRestore: info.LiveRestoreEnabled,
-      warnings: info.Warnings,
-      rootless: info.SecurityOptions.some((option) => option.startsWith("name=rootless")),
-      bridgeSubnets: (bridge?.IPAM?.Config ?? []).map(({ Subnet }) => Subnet),
-      bridge: (bridge && deviceOf(bridge)) || unknown.bridge,
-      bridges: networks.map(deviceOf).filter((device) => device !== ""),
-      foreignContainers: containers.flatMap(({ Names, Labels }) => {
-        const owner = ownerOf(Labels, nodeName);
-        return owner ? { name: Names[0] ?? "", owner } : [];
-      }),
-    };
-    return { engine, client, rootDir: info.DockerRootDir };
+    return { engine: stateOf(facts, { foreignContainers }), host, rootDir };
   } catch (error) {
-    const kind = error instanceof DockerUnreachableError ? error.kind : "";
+    const kind = error instanceof EngineError ? error.kind : "";
     const problem = { kind, message: (error as Error).message };
-    return { engine: { ...unknown, problem }, client: undefined, rootDir: "" };
+    return { engine: stateOf(UNKNOWN, { problem }), host: undefined, rootDir: "" };
   }
 }
 

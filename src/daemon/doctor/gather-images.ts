@@ -4,8 +4,7 @@ import { containersOf } from "../../base/model/pod-containers.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
-import { DockerError } from "../../docker/engine/docker-error.ts";
+import type { DockerHost } from "../../docker/docker-host.ts";
 import { resolvePullSecrets } from "../../plan/object-references.ts";
 
 /** Response of the registry about an image. */
@@ -42,7 +41,7 @@ export type CredentialLookUp = (
  * @param credentials asked for images that the registry has to have; absent: no registry is asked
  */
 export async function gatherImages(
-  client: Pick<DockerClient, "inspectImage" | "inspectDistribution">,
+  host: Pick<DockerHost, "architectureOf" | "registryArchitectures">,
   pods: readonly Pick<Pod, "metadata" | "spec">[],
   secrets: ReadonlyMap<string, Secret>,
   credentials: CredentialLookUp | undefined,
@@ -57,14 +56,13 @@ export async function gatherImages(
   }
   return Promise.all(
     [...wanted].slice(0, MAX_IMAGES).map(async ([name, { pullPolicy, pullSecrets }]): Promise<ImageFacts> => {
-      const image = await client.inspectImage(name).catch(() => undefined);
-      const needsRegistry = pullPolicy === "Always" || (!image && pullPolicy !== "Never");
-      const remote =
-        credentials && needsRegistry ? await askRegistry(client, name, pullSecrets, credentials) : undefined;
+      const architecture = await host.architectureOf(name);
+      const needsRegistry = pullPolicy === "Always" || (architecture === undefined && pullPolicy !== "Never");
+      const remote = credentials && needsRegistry ? await askRegistry(host, name, pullSecrets, credentials) : undefined;
       return {
         name,
-        present: image !== undefined,
-        architecture: image?.Architecture ?? "",
+        present: architecture !== undefined,
+        architecture: architecture ?? "",
         pullPolicy,
         ...(remote && { remote }),
       };
@@ -73,32 +71,16 @@ export async function gatherImages(
 }
 
 async function askRegistry(
-  client: Pick<DockerClient, "inspectDistribution">,
+  host: Pick<DockerHost, "registryArchitectures">,
   name: string,
   pullSecrets: readonly Secret[],
   credentials: CredentialLookUp,
 ): Promise<RemoteImage> {
   const signal = AbortSignal.timeout(REGISTRY_TIMEOUT_MS);
-  let last: unknown;
   try {
-    const reference = parseImageReference(name);
-    const auths = await credentials(reference, pullSecrets, signal);
-    for (const auth of auths.length > 0 ? auths : [undefined]) {
-      try {
-        const found = await client.inspectDistribution(name, { auth, signal });
-        return { architectures: found.Platforms.map(({ architecture }) => architecture).filter(Boolean) };
-      } catch (error) {
-        last = error;
-        if (!(error instanceof DockerError)) break;
-      }
-    }
+    const auths = await credentials(parseImageReference(name), pullSecrets, signal);
+    return { architectures: await host.registryArchitectures(name, auths, signal) };
   } catch (error) {
-    last = error;
+    return { problem: signal.aborted ? `no answer within ${REGISTRY_TIMEOUT_MS / 1000} s` : messageOf(error) };
   }
-  return { problem: toProblem(last, signal) };
-}
-
-function toProblem(error: unknown, signal: AbortSignal): string {
-  if (signal.aborted) return `no answer within ${REGISTRY_TIMEOUT_MS / 1000} s`;
-  return error instanceof DockerError ? error.daemonMessage : messageOf(error);
 }

@@ -1,5 +1,6 @@
 import * as v from "valibot";
-import type { CommandResult, StreamSelection, TerminalSize } from "../../base/model/container-access.ts";
+import { text, textMap, whole } from "../../base/api/docker-json.ts";
+import type { CommandResult, OutputChunk, StreamSelection, TerminalSize } from "../../base/model/container-access.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { withoutTag } from "../../base/text/image-reference.ts";
 import {
@@ -15,7 +16,7 @@ import {
 } from "./docker-connection.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError, isNotFound } from "./docker-error.ts";
 import { endpointText } from "./endpoint.ts";
-import { type ExecOptions, type OutputChunk, runExec } from "./exec.ts";
+import { type ExecOptions, runExec } from "./exec.ts";
 import {
   type ContainerInspect,
   ContainerInspectSchema,
@@ -38,14 +39,11 @@ import {
   NetworkSchema,
   type ProgressLine,
   ProgressLineSchema,
-  text,
-  textMap,
   VolumeSchema,
-  whole,
 } from "./schemas.ts";
 import type { CallOptions, HijackedConnection } from "./transport.ts";
 
-export interface LogsOptions extends CallOptions {
+interface LogsOptions extends CallOptions {
   /** Both streams when neither is given. */
   stdout?: boolean | undefined;
   stderr?: boolean | undefined;
@@ -222,18 +220,11 @@ export class DockerClient extends DockerConnection {
     await this.send("POST", `/containers/${segment(id)}/update`, { ...options, json: body });
   }
 
-  /** The output of a container in pieces that are not lines, until its end or (followed) until the signal aborts. */
-  async *containerLogs(id: string, options: LogsOptions = {}): AsyncGenerator<OutputChunk> {
-    try {
-      yield* await this.openContainerLogs(id, options);
-    } catch (error) {
-      if (options.follow && options.signal?.aborted) return;
-      throw error;
-    }
-  }
-
-  /** Resolves when the response begins, so that a refusal rejects before the first piece is read. */
-  async openContainerLogs(id: string, options: LogsOptions = {}): Promise<AsyncIterable<OutputChunk>> {
+  /**
+   * The output of a container in pieces that are not lines. Resolves when the response begins, so that a refusal rejects
+   * before the first piece is read.
+   */
+  async containerLogs(id: string, options: LogsOptions = {}): Promise<AsyncIterable<OutputChunk>> {
     const both = options.stdout === undefined && options.stderr === undefined;
     const stream = await this.open({
       method: "GET",

@@ -1,11 +1,14 @@
 import * as v from "valibot";
 import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
 import { linesOf } from "../../base/files/bounded-stream.ts";
+import { killExecProcesses } from "../../base/host/process-sample.ts";
+import type { OutputChunk } from "../../base/model/container-access.ts";
+import type { UnreachableKind } from "../../base/model/engine-error.ts";
 import { apiAtLeast } from "../../base/text/api-version.ts";
 import { jsonIfValid } from "../../base/text/json.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
-import { type KillExecProcesses, killExecProcesses, type OutputChunk } from "./exec.ts";
+import type { KillExecProcesses } from "./exec.ts";
 import { VersionSchema } from "./schemas.ts";
 import { type CallOptions, type DockerRequest, DockerTransport, realSchedule, type Schedule } from "./transport.ts";
 
@@ -151,7 +154,7 @@ export const PING = { method: "GET", path: "/_ping", maxResponseBytes: 4096 } as
 async function negotiate(transport: DockerTransport, options: CallOptions): Promise<Negotiation> {
   const where = endpointText(transport.endpoint);
   const operation = "GET /_ping";
-  const fail = (kind: DockerUnreachableError["kind"], message: string, cause?: unknown) =>
+  const fail = (kind: UnreachableKind, message: string, cause?: unknown) =>
     new DockerUnreachableError(kind, operation, message, { cause });
   const notDocker = (cause?: unknown) =>
     fail(

@@ -1,6 +1,8 @@
+import { EngineError, type UnreachableKind } from "../../base/model/engine-error.ts";
 import { isRecord, jsonIfValid } from "../../base/text/json.ts";
+
 /** The engine refused a request. Branch on `status`, never on the text. */
-export class DockerError extends Error {
+export class DockerError extends EngineError {
   override readonly name = "DockerError";
 
   constructor(
@@ -11,12 +13,12 @@ export class DockerError extends Error {
     /** The engine's message, unchanged, e.g. `No such image: x:1`. */
     readonly daemonMessage: string,
   ) {
-    super(`Docker ${operation} answered ${status}: ${daemonMessage}`);
+    super(status === 404 ? "not-found" : "rejected", `Docker ${operation} answered ${status}: ${daemonMessage}`);
   }
 }
 
 /** The engine's response did not have the shape the Engine API promises. `message` names the field. */
-export class DockerProtocolError extends Error {
+export class DockerProtocolError extends EngineError {
   override readonly name = "DockerProtocolError";
 
   constructor(
@@ -24,40 +26,22 @@ export class DockerProtocolError extends Error {
     problem: string,
     options?: ErrorOptions,
   ) {
-    super(`Docker ${operation} answered something unexpected: ${problem}`, options);
+    super("malformed", `Docker ${operation} answered something unexpected: ${problem}`, options);
   }
 }
 
-/**
- * `bad-endpoint`: the address cannot be used as written. `no-socket`: no such file. `no-permission`: the socket exists,
- * but access is denied. `refused`: no process listens. `not-trusted`: the TLS certificate is invalid. `not-docker`: the
- * response is not a Docker engine's. `too-old` / `too-new`: no API version in common. `timeout`: no response within the
- * deadline. `connection-lost`: the connection broke in the middle of a call. After these two a POST may have been done.
- */
-export type UnreachableKind =
-  | "bad-endpoint"
-  | "no-socket"
-  | "no-permission"
-  | "refused"
-  | "not-trusted"
-  | "not-docker"
-  | "too-old"
-  | "too-new"
-  | "timeout"
-  | "connection-lost";
-
 /** The engine did not respond. `message` says what was tried and what to do about it. */
-export class DockerUnreachableError extends Error {
+export class DockerUnreachableError extends EngineError {
   override readonly name = "DockerUnreachableError";
 
   constructor(
-    readonly kind: UnreachableKind,
+    kind: UnreachableKind,
     /** Method and path without version and query; "" when no call was made. */
     readonly operation: string,
     message: string,
     options?: ErrorOptions,
   ) {
-    super(message, options);
+    super(kind, message, options);
   }
 }
 

@@ -1,3 +1,4 @@
+import { MAX_SOCKET_PATH_BYTES } from "../../base/host/http-fetch.ts";
 import { DockerUnreachableError } from "./docker-error.ts";
 
 /** Where an engine listens. `tls` holds paths of PEM files, as DOCKER_CERT_PATH lays them out. */
@@ -14,9 +15,6 @@ interface EndpointTls {
 }
 
 const DEFAULT_SOCKET = "/var/run/docker.sock";
-
-/** sockaddr_un.sun_path holds 108 bytes with its final NUL. */
-export const MAX_SOCKET_PATH_BYTES = 107;
 
 /**
  * The endpoint to use: the flag, else DOCKER_HOST, else the default socket. Accepts `unix:///path`, a bare absolute path,

@@ -1,14 +1,6 @@
-import { readdirSync } from "node:fs";
-import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
-import type { CommandResult, StreamSelection } from "../../base/model/container-access.ts";
+import type { CommandResult, OutputChunk, StreamSelection } from "../../base/model/container-access.ts";
 import type { ExecInspect } from "./schemas.ts";
 import type { Schedule } from "./transport.ts";
-
-/** One piece of a container's output. A chunk is not a line. */
-export interface OutputChunk {
-  stream: "stdout" | "stderr";
-  data: Uint8Array;
-}
 
 export interface ExecOptions {
   /** Then it is killed; one that ended but left children that hold its output has its exit code. Absent = no limit. */
@@ -20,6 +12,9 @@ export interface ExecOptions {
   /** The attached streams; stdout and stderr without a terminal when absent. */
   streams?: StreamSelection | undefined;
 }
+
+/** `killExecProcesses` of base/host, in this thread or another one: a machine may have many processes. */
+export type KillExecProcesses = (hostPid: number, containerId: string) => number | Promise<number>;
 
 /** The calls that an exec consists of; `DockerClient` has them. */
 interface ExecCalls {
@@ -145,49 +140,3 @@ export async function killExec(
 }
 
 const pause = (schedule: Schedule, ms: number) => new Promise<void>((resolve) => void schedule(ms, resolve));
-
-/** {@link killExecProcesses}, in this thread or another one: a machine may have many processes. */
-export type KillExecProcesses = (hostPid: number, containerId: string) => number | Promise<number>;
-
-/**
- * Kills the processes of an exec: its main process, all descendants, and the rest of its session. Ending the stream
- * would leave them running (kubernetes#26895). Only processes in a cgroup with the container's id are killed: a pid may
- * have been reused, or mean another process here.
- * @param containerId all 64 digits
- * @returns how many processes got SIGKILL
- */
-export function killExecProcesses(hostPid: number, containerId: string): number {
-  if (hostPid <= 1 || containerId.length < 64) return 0;
-  const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
-  const processes = pids.flatMap((pid) => readStat(Number(pid)) ?? []);
-  const doomed = new Set<number>();
-  const queue = processes.filter(({ pid, session }) => pid === hostPid || session === hostPid).map(({ pid }) => pid);
-  for (let pid = queue.shift(); pid !== undefined; pid = queue.shift()) {
-    if (doomed.has(pid) || !belongsTo(pid, containerId)) continue;
-    doomed.add(pid);
-    queue.push(...processes.filter(({ parent }) => parent === pid).map((child) => child.pid));
-  }
-  let killed = 0;
-  // Parents first, so that none of them can start another child in the meantime.
-  for (const pid of doomed) {
-    try {
-      process.kill(pid, "SIGKILL");
-      killed++;
-    } catch {
-      // ESRCH: the process has already ended. EPERM: not root; the caller reports the time-out either way.
-    }
-  }
-  return killed;
-}
-
-const belongsTo = (pid: number, containerId: string): boolean =>
-  readTextIfReadable(`/proc/${pid}/cgroup`, SYSTEM_FILE_BYTES)?.includes(containerId) ?? false;
-
-/** undefined for a process that ended meanwhile. */
-function readStat(pid: number): { pid: number; parent: number; session: number } | undefined {
-  const stat = readTextIfReadable(`/proc/${pid}/stat`, SYSTEM_FILE_BYTES);
-  if (stat === undefined) return undefined;
-  // The name in parentheses may hold anything, parentheses and blanks too: the fields follow the last one.
-  const [, parent, , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return { pid, parent: Number(parent), session: Number(session) };
-}

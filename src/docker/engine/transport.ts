@@ -4,14 +4,9 @@ import type { Duplex } from "node:stream";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import { readBoundedStream, StreamTooLongError, writeTo } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
+import type { UnreachableKind } from "../../base/model/engine-error.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import {
-  DockerError,
-  DockerProtocolError,
-  DockerUnreachableError,
-  daemonError,
-  type UnreachableKind,
-} from "./docker-error.ts";
+import { DockerError, DockerProtocolError, DockerUnreachableError, daemonError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
 
 /** Runs a callback once after `ms` and hands back its cancellation: `Clock.schedule`. */

@@ -26,6 +26,7 @@ import {
   textResponse,
   tooManyRequests,
 } from "../http-response.ts";
+import { dataOf } from "../pod-streams.ts";
 import { repeat, serveRemoteCommand } from "../remote-command.ts";
 import type { WebSocketConnection } from "../websocket.ts";
 import { type Asset, Assets, INLINE_SCRIPT } from "./assets.ts";
@@ -274,7 +275,7 @@ export class PageRoutes {
   ): Promise<{ logs: AsyncIterable<Uint8Array | string>[] } | { status: number; problem: string }> {
     const isPrevious = query.get("previous") === "true";
     const selection = toLogSelection(query, this.#deps.clock.now());
-    const open = (id: string) => this.#deps.containers.logs(id, selection, signal);
+    const open = async (id: string) => dataOf(await this.#deps.containers.logs(id, selection, signal));
     const names = query.get("containers")?.split(",").slice(0, MAX_LOGS);
     if (names) {
       const logs = await Promise.all(

@@ -10,7 +10,6 @@ import {
   openBundle,
   writeBundle,
 } from "../../../src/cli/bundle/bundle-file.ts";
-import { DockerError } from "../../../src/docker/engine/docker-error.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -112,34 +111,29 @@ test.each([0, 511, 8 ** 11 - 1, 8 ** 11, 20 * 1024 ** 3])("a header of %p bytes"
 });
 
 describe("images", () => {
-  const absent = new DockerError(404, "GET /images/web:1/json", "no such image");
   const bundle = { index: { images: ["web:1"] }, read: (path: string) => new Blob([path]) };
 
   test("are loaded once", async () => {
     const there = new Set<string>();
     const loads: string[] = [];
-    const client = {
-      inspectImage: async (name: string) => {
-        if (!there.has(name)) throw absent;
-        return {} as never;
-      },
-      loadImage: async (archive: Bun.BodyInit) => {
-        loads.push(await (archive as Blob).text());
+    const engine = {
+      missingImages: async (names: readonly string[]) => names.filter((name) => !there.has(name)),
+      loadImages: async (archive: Blob) => {
+        loads.push(await archive.text());
         there.add("web:1");
-        return [];
       },
     };
-    expect(await loadBundleImages(client, bundle)).toEqual(["web:1"]);
-    expect(await loadBundleImages(client, bundle)).toEqual([]);
+    expect(await loadBundleImages(engine, bundle)).toEqual(["web:1"]);
+    expect(await loadBundleImages(engine, bundle)).toEqual([]);
     expect(loads).toEqual([IMAGES]);
   });
 
   test("an engine without disk space is reported", async () => {
-    const client = {
-      inspectImage: () => Promise.reject(absent),
-      loadImage: () => Promise.reject(new Error("no space left on device")),
+    const engine = {
+      missingImages: async (names: readonly string[]) => [...names],
+      loadImages: () => Promise.reject(new Error("no space left on device")),
     };
-    expect(await loadBundleImages(client as never, bundle).catch((error: Error) => error.message)).toContain(
+    expect(await loadBundleImages(engine, bundle).catch((error: Error) => error.message)).toContain(
       "no space left on device; check its disk",
     );
   });

@@ -237,7 +237,7 @@ describe("logs", () => {
             asked.push(selection);
             if (id === "id-broken") throw new Error("open /x-json.log: no such file");
             return (async function* () {
-              yield Buffer.from("one\ntwo");
+              yield { stream: "stdout", data: Buffer.from("one\ntwo") };
             })();
           },
         } as unknown as ContainerAccess,
