@@ -3,6 +3,7 @@ import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { WorkloadObject } from "../base/model/desired-object.ts";
+import { isSameList } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { canonicalIp, familyOf, type IpFamily, type IpRange, rangeOfAddress } from "../base/text/ip-range.ts";
 import type { DnsRecords } from "../plan/dns-records.ts";
@@ -85,10 +86,14 @@ export class ServiceManager {
   #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
   readonly #ruled = new MadeOfServices<RuledService[]>();
   readonly #endpoints = new MadeOfServices<WorkloadObject[]>();
+  /** Results of {@link specOf}, for these addresses. */
+  readonly #specs = new WeakMap<Service, { addresses: ServiceAddresses; spec: object | undefined }>();
   #services: readonly Service[] = [];
   /** Services whose addresses were allocated last, and that ask for no port of the machine, whose holders change. */
   #allocatedFor: readonly Service[] | undefined;
   #pods: readonly Pod[] = [];
+  #written: readonly (Endpoints | EndpointSlice)[] = [];
+  /** These pods and written endpoints. */
   #behind = new ServicePods([]);
   #seenRange: string | undefined;
   /** Derived objects; undefined until they are asked for. */
@@ -180,7 +185,7 @@ export class ServiceManager {
     this.#shown = this.#endpoints
       .update(
         this.#services,
-        (service) => [service, ...pods.selectedBy(service), pods.endpointsOf(service)],
+        (service) => [service, pods.endpointsOf(service), pods.selectedBy(service)],
         (service) => toEndpointObjects(service, pods, { nodeName, startedAt, families: this.#familiesOf(service) }),
       )
       .flat();
@@ -195,6 +200,8 @@ export class ServiceManager {
     const { proxy } = this.#deps;
     this.#allocatedFor = undefined;
     if (!proxy) return;
+    // Pods tell later which ports of the machine are held.
+    if (!services.some(isPublished)) return this.#allocate(services, submitted, [], proxy);
     const { clusterIps } = this.#allocateFrom(services, proxy, () => undefined).addresses;
     this.#keep({ ...this.#addresses, range: this.#rangeFor(services, proxy), clusterIps });
   }
@@ -212,14 +219,12 @@ export class ServiceManager {
     const { proxy, hosts } = this.#deps;
     const services = this.#withOwn(submitted);
     this.#services = services;
+    if (pods !== this.#pods || !isSameList(endpoints, this.#written)) this.#behind = new ServicePods(pods, endpoints);
     this.#pods = pods;
-    this.#behind = new ServicePods(pods, endpoints);
+    this.#written = endpoints;
     this.#shown = undefined;
     if (!proxy) return hosts.update(services, pods, {}, this.#behind);
-    if (submitted !== this.#allocatedFor) {
-      this.#allocate(services, pods, proxy);
-      this.#allocatedFor = services.some(isPublished) ? undefined : submitted;
-    }
+    if (submitted !== this.#allocatedFor) this.#allocate(services, submitted, pods, proxy);
     const { range } = this.#addresses;
     const ruled = this.#toRuled(services, this.#behind);
     if (range !== this.#applied.range || !isSameList(ruled, this.#applied.services)) {
@@ -241,6 +246,14 @@ export class ServiceManager {
 
   /** Fields of a Service that it was given; undefined where it was given none. */
   specOf(service: Service): object | undefined {
+    const known = this.#specs.get(service);
+    if (known?.addresses === this.#addresses) return known.spec;
+    const spec = this.#toSpec(service);
+    this.#specs.set(service, { addresses: this.#addresses, spec });
+    return spec;
+  }
+
+  #toSpec(service: Service): object | undefined {
     const { clusterIps, nodePorts } = this.#addresses;
     const name = serviceName(service);
     const clusterIPs = clusterIps[name];
@@ -297,13 +310,19 @@ export class ServiceManager {
     };
   }
 
-  #allocate(services: readonly Service[], pods: readonly Pod[], proxy: ServiceProxy): void {
+  #allocate(
+    services: readonly Service[],
+    submitted: readonly Service[],
+    pods: readonly Pod[],
+    proxy: ServiceProxy,
+  ): void {
     const { addresses, problems } = this.#allocateFrom(services, proxy, this.#holderIn(pods, proxy));
     this.#problems = problems;
     this.#reportProblems(services);
     // Listing the networks of the machine takes a while: afterwards it is done with a check of the rules.
     if (addresses.range !== this.#seenRange) this.#reportRange(services, addresses.range, proxy);
     this.#seenRange = addresses.range;
+    this.#allocatedFor = services.some(isPublished) ? undefined : submitted;
     this.#keep(addresses);
   }
 
@@ -369,12 +388,7 @@ export class ServiceManager {
     return this.#ruled
       .update(
         services.filter((it) => clusterIps[serviceName(it)] !== undefined && !isOfOtherProxy(it)),
-        (service) => [
-          service,
-          ...clusterIps[serviceName(service)]!,
-          ...publishedOf(service).flat(),
-          ...pods.behind(service),
-        ],
+        (service) => [service, clusterIps[serviceName(service)], publishedOf(service).flat(), pods.behind(service)],
         (service) =>
           clusterIps[serviceName(service)]!.map((ip) =>
             toRuled(service, ip, publishedOf(service), pods.behind(service)),
@@ -416,7 +430,8 @@ class MadeOfServices<T> {
   #known = new Map<string, { inputs: readonly unknown[]; made: T }>();
 
   /**
-   * @param inputsOf all on which what is made depends: while they are the same ones, nothing is made again
+   * @param inputsOf all on which what is made depends: while they, or the items of the lists among them, are the same ones,
+   *   nothing is made again
    * @returns one for each of these Services; others are forgotten
    */
   update(
@@ -430,16 +445,17 @@ class MadeOfServices<T> {
       const name = serviceName(service);
       const inputs = inputsOf(service);
       const known = before.get(name);
-      let made = known && isSameList(known.inputs, inputs) ? known.made : make(service);
+      const isSame = known?.inputs.every((before, index) => {
+        const now = inputs[index];
+        return before === now || (Array.isArray(before) && Array.isArray(now) && isSameList(before, now));
+      });
+      let made = known && isSame ? known.made : make(service);
       if (known && made !== known.made && Bun.deepEquals(made, known.made)) made = known.made;
       this.#known.set(name, { inputs, made });
       return made;
     });
   }
 }
-
-const isSameList = (a: readonly unknown[], b: readonly unknown[]): boolean =>
-  a.length === b.length && a.every((one, index) => one === b[index]);
 
 /** Ranges that a Service names for its clients; undefined: it names none. The text goes into a rule: only ranges pass. */
 function clientRanges(

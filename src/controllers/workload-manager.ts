@@ -1,3 +1,4 @@
+import type { Pod } from "../base/api/pod.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState, DesiredStateStage, PodDeletion } from "../base/model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../base/model/identity.ts";
@@ -79,6 +80,9 @@ export class WorkloadManager {
   readonly #listeners: (() => void)[] = [];
   #unsubscribe: (() => void) | undefined;
   #cancelDebounce: (() => void) | undefined;
+  /** Those of the last sync. */
+  #seenPods: readonly Pod[] = [];
+  #isSyncNeeded = false;
   #cancelTimer: (() => void) | undefined;
   #isStopped = false;
 
@@ -99,7 +103,7 @@ export class WorkloadManager {
       services: deps.services,
       ingresses: deps.ingresses,
     });
-    this.services.onChange(() => this.#requestSync());
+    this.services.onChange(() => this.#requestSync(true));
   }
 
   /**
@@ -123,7 +127,7 @@ export class WorkloadManager {
     // The API has released it. If it is stored again, the Deployment is about to be deleted.
     for (const uid of this.#takenOver) if (!known.has(uid)) this.#takenOver.delete(uid);
     if ((state.objects ?? []).length > 0 || services.hasRules) {
-      this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
+      this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync(false));
     }
     this.#sync(true);
   }
@@ -216,10 +220,13 @@ export class WorkloadManager {
     this.#cancelTimer?.();
   }
 
-  #requestSync(): void {
+  /** @param isNeeded though no pod may have changed */
+  #requestSync(isNeeded: boolean): void {
+    this.#isSyncNeeded ||= isNeeded || !this.#isSettled;
     this.#cancelDebounce ??= this.#context.clock.schedule(DEBOUNCE_MS, () => {
       this.#cancelDebounce = undefined;
-      this.#sync(false);
+      const hasLeaving = () => this.#records.entries().some(({ record }) => record.pods.some(({ leaving }) => leaving));
+      if (this.#isSyncNeeded || this.#deps.kubelet.pods() !== this.#seenPods || hasLeaving()) this.#sync(false);
     });
   }
 
@@ -230,6 +237,8 @@ export class WorkloadManager {
     if (isNewState) this.#published = undefined;
     const wasSettled = this.isSettled;
     const pods = kubelet.pods();
+    this.#seenPods = pods;
+    this.#isSyncNeeded = false;
     const statuses = this.#observer.update(pods);
     if (isNewState && this.#observer.isRead) services.setServices(this.#prepared.services);
     const owned = this.#handOverReplicaSets();
@@ -253,7 +262,7 @@ export class WorkloadManager {
     }
     this.#hasFreedSlot = false;
     if (wasSettled) services.update(this.#prepared.services, pods, this.#prepared.endpoints);
-    else if (this.isSettled && this.#prepared.services.length > 0) this.#requestSync();
+    else if (this.isSettled && this.#prepared.services.length > 0) this.#requestSync(true);
     for (const listener of this.#listeners) listener();
   }
 

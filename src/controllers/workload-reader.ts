@@ -110,9 +110,10 @@ export class WorkloadReader {
 
   /** Annotations that the controller writes on a workload; undefined where it writes none. */
   annotationsOf(kind: string, { metadata }: { metadata: ObjectMeta }): Record<string, string> | undefined {
+    if (kind !== "Deployment") return undefined;
     const record = this.#deps.records.entry(objectKey(kind, metadata))?.record;
     const current = record?.revisions[record.updateRevision ?? ""];
-    return kind === "Deployment" && current ? { [REVISION_ANNOTATION]: String(current.revision) } : undefined;
+    return current && { [REVISION_ANNOTATION]: String(current.revision) };
   }
 }
 

@@ -3,6 +3,7 @@ import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
+import { isSameList } from "../base/model/memoized.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { withImageProbes } from "../plan/image-healthcheck.ts";
 import { formatTime, rejectedStatus } from "../plan/status/compute-pod-status.ts";
@@ -47,8 +48,9 @@ export class PodStatusStore {
   readonly #idle = new Map<PodUID, PodStatus>();
   readonly #listeners = new Listeners<PodUID | undefined>();
   #revision = 0;
-  /** The last list, and the revision it shows. */
-  #listed: { revision: number; pods: readonly Pod[] } | undefined;
+  /** The last list, and the revision it shows; undefined: it may be another one. */
+  #listed: readonly Pod[] = [];
+  #listedRevision: number | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -78,7 +80,7 @@ export class PodStatusStore {
    * @param isTerminating pods whose time of first sight is kept until {@link forget}
    */
   noteSeen(desired: readonly DesiredPod[], isTerminating: (uid: PodUID) => boolean): void {
-    this.#listed = undefined;
+    this.#listedRevision = undefined;
     const at = this.#clock.now().toISOString();
     const atMs = this.#clock.monotonicMs();
     const uids = new Set(desired.map(({ pod }) => pod.metadata.uid!));
@@ -100,19 +102,20 @@ export class PodStatusStore {
     this.#idle.delete(uid);
   }
 
-  /** Every desired pod and every pod that still terminates, by namespace and name. */
+  /** Every desired pod and every pod that still terminates, by namespace and name; the same list while these are the same. */
   list(
     desired: readonly DesiredPod[],
     blockedOf: (uid: PodUID) => BlockedPod | undefined,
     workers: ReadonlyMap<PodUID, PublishedWorker>,
   ): readonly Pod[] {
-    if (this.#listed?.revision !== this.#revision) {
+    if (this.#listedRevision !== this.#revision) {
       const pods = this.#publishAll(desired, blockedOf, workers);
       const uids = new Set(pods.map(({ metadata }) => metadata.uid));
       for (const uid of this.#published.keys()) if (!uids.has(uid)) this.#published.delete(uid);
-      this.#listed = { revision: this.#revision, pods };
+      if (!isSameList(this.#listed, pods)) this.#listed = pods;
+      this.#listedRevision = this.#revision;
     }
-    return this.#listed.pods;
+    return this.#listed;
   }
 
   #publishAll(

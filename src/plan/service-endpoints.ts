@@ -61,6 +61,16 @@ export class ServicePods {
   readonly #byLabel = new Map<string, Pod[]>();
   readonly #endpoints = new Map<string, Endpoints>();
   readonly #slices: ReadonlyMap<string, readonly EndpointSlice[]>;
+  /**
+   * Pods that a Service selects, in the order of the pods; one that terminates only with publishNotReadyAddresses. Source: the
+   * endpoints controller's `ShouldPodBeInEndpoints`.
+   */
+  readonly selectedBy = memoized((service: Service): readonly Pod[] => this.#findSelected(service));
+  /**
+   * Pods that are Ready, or all of them with publishNotReadyAddresses, and written addresses: clients are sent to these.
+   * Source: kube-proxy reads every slice with the label; Endpoints of a Service without a selector are mirrored into one.
+   */
+  readonly behind = memoized((service: Service): readonly ServiceBackend[] => this.#findBehind(service));
 
   constructor(pods: readonly Pod[], written: readonly (Endpoints | EndpointSlice)[] = []) {
     const slices = written.filter((it) => "addressType" in it);
@@ -79,11 +89,7 @@ export class ServicePods {
     }
   }
 
-  /**
-   * Pods that a Service selects, in the order of the pods; one that terminates only with publishNotReadyAddresses. Source:
-   * the endpoints controller's `ShouldPodBeInEndpoints`.
-   */
-  selectedBy(service: Service): Pod[] {
+  #findSelected(service: Service): Pod[] {
     const { selector = {}, publishNotReadyAddresses } = service.spec;
     const [first, ...others] = Object.entries(selector);
     if (!first) return [];
@@ -99,11 +105,7 @@ export class ServicePods {
     return hasSelector(service) ? undefined : this.#endpoints.get(podFullName(service.metadata));
   }
 
-  /**
-   * Pods that are Ready, or all of them with publishNotReadyAddresses, and written addresses: clients are sent to these.
-   * Source: kube-proxy reads every slice with the label; Endpoints of a Service without a selector are mirrored into one.
-   */
-  behind(service: Service): ServiceBackend[] {
+  #findBehind(service: Service): ServiceBackend[] {
     const { publishNotReadyAddresses } = service.spec;
     const pods = this.selectedBy(service).filter(
       (pod) => publishNotReadyAddresses || hasCondition(pod.status, "Ready"),

@@ -1,3 +1,4 @@
+import { isSameList } from "../base/model/memoized.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import { familyOf, type IpFamily, type IpRange, isInRange } from "../base/text/ip-range.ts";
 import type { ServiceEndpoint } from "./service-endpoints.ts";
@@ -295,7 +296,10 @@ interface KernelState {
 export function toRestoreText(next: RuleTables, kernel: KernelState): string {
   return TABLES.map((table) => {
     const known = kernel.chains[table];
-    const changed = [...next[table]].filter(([chain, rules]) => !isSame(known.get(chain), rules));
+    const changed = [...next[table]].filter(([chain, rules]) => {
+      const before = known.get(chain);
+      return before === undefined || !isSameList(before, rules);
+    });
     const gone = [...known.keys()].filter((chain) => !next[table].has(chain));
     const jumps = kernel.missingJumps.filter((jump) => jump.table === table);
     if (changed.length + gone.length + jumps.length === 0) return "";
@@ -310,9 +314,6 @@ export function toRestoreText(next: RuleTables, kernel: KernelState): string {
     ].join("\n");
   }).join("");
 }
-
-const isSame = (a: readonly string[] | undefined, b: readonly string[]): boolean =>
-  a === b || (a !== undefined && a.length === b.length && a.every((rule, index) => rule === b[index]));
 
 /** A rule of the kernel's chains that leads to our chain, as iptables-save shows it: `-A PREROUTING -j KTS-1a2b3c-SERVICES`. */
 interface SavedJump {

@@ -32,6 +32,8 @@ function aManager(kept: KeptState = { state: undefined }) {
     objectGone(_uid: string) {},
     phase: "Running" as "Running" | "Succeeded",
     manager: undefined as unknown as WorkloadManager,
+    /** Pods that the kubelet shows; undefined: those that run. */
+    list: undefined as readonly Pod[] | undefined,
     get pods() {
       return this.published.at(-1)!.pods.map(({ pod }) => pod);
     },
@@ -69,7 +71,7 @@ function aManager(kept: KeptState = { state: undefined }) {
   world.manager = new WorkloadManager({
     ...managerDeps(aContext(clock, world), kept, hosts),
     kubelet: {
-      pods: running,
+      pods: () => world.list ?? running(),
       isGone: (uid) => !running().some(({ metadata }) => metadata.uid === uid),
       isObserved: () => world.isObserved,
       onChange: (listener) => {
@@ -105,6 +107,18 @@ test("at rest no timer waits", async () => {
   await world.tick(1000);
   expect(world.names).toHaveLength(1);
   expect(world.clock.pendingTimers).toBe(0);
+});
+
+test("a change of the kubelet that leaves all pods as they are costs no reconciliation", async () => {
+  const world = aManager();
+  world.set(deployment("web"));
+  await world.tick();
+  let syncs = 0;
+  world.manager.onSync(() => syncs++);
+  world.list = [];
+  await world.tick();
+  await world.tick();
+  expect(syncs).toBe(1);
 });
 
 describe("a CronJob between two runs", () => {

@@ -51,6 +51,8 @@ describe("a status that changes", () => {
     expect(after[1]).toBe(before[1]!);
     expect(shown(before)).toEqual(["a 10.0.0.1", "b 10.0.0.1", "c 10.0.0.1"]);
     expect(list()).toBe(after);
+    store.changed();
+    expect(list()).toBe(after);
   });
 
   test("of a pod that terminates keeps its deletion", () => {

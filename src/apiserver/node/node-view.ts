@@ -318,6 +318,7 @@ export class NodeObjects implements ObjectRules {
       const { namespace = "default", name = "" } = object.metadata;
       const scope = definition.namespaced ? namespace : undefined;
       const live = store.get(resource, scope, name);
+      if (live && this.#origins.get(live) === object) return void found.add(live);
       // Objects of controllers come first; as upstream, they take over the Endpoints of a Service that has a selector.
       if (live && found.has(live)) return;
       if (live && submitted.isOwn(definition, live)) {
@@ -325,8 +326,7 @@ export class NodeObjects implements ObjectRules {
         submitted.release(definition, live);
       }
       if (scope !== undefined) this.#ensureNamespace(scope);
-      const isSame = live && this.#origins.get(live) === object;
-      const next = isSame ? undefined : toNext(live);
+      const next = toNext(live);
       found.add(next ? this.#put(resource, next, object) : live);
     };
     for (const object of derived) put(object, (live) => this.#toDerived(object, live));

@@ -16,7 +16,7 @@ import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
 import { isOrphaning } from "../object-deleter.ts";
-import { type ApiObject, keyOf, type ObjectStore } from "../object-store.ts";
+import { type ApiObject, keyOf, type ObjectStore, type ResourceId } from "../object-store.ts";
 import type { ObjectStorage } from "../object-writer.ts";
 import {
   type Fate,
@@ -69,8 +69,8 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
-  /** Resources and keys of the objects that were submitted, rather than found in a manifest of another source. */
-  readonly #own = new Set<string>();
+  /** Keys of the objects that were submitted, rather than found in a manifest of another source. */
+  readonly #own = new Map<ResourceId, Set<string>>();
   /** Pods and workloads as the kubelet has them, by kind and key. */
   #fed = new Map<string, Fed>();
   #emit: ((set: SourceSet) => void) | undefined;
@@ -95,13 +95,24 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   /** Whether an object was submitted, rather than found in a manifest of another source. */
   isOwn(definition: ResourceDefinition, object: ApiObject): boolean {
-    return this.#own.has(keyIn(definition, object));
+    return this.#own.get(resourceId(definition))?.has(keyOf(object)) === true;
+  }
+
+  #addOwn(definition: ResourceDefinition, object: ApiObject): void {
+    const resource = resourceId(definition);
+    this.#own.set(resource, (this.#own.get(resource) ?? new Set()).add(keyOf(object)));
+  }
+
+  #disown(definition: ResourceDefinition, object: ApiObject): void {
+    const resource = resourceId(definition);
+    if (this.#own.get(resource)?.delete(keyOf(object)) && this.#own.get(resource)!.size === 0)
+      this.#own.delete(resource);
   }
 
   /** Removes the file of an object that a controller has adopted; the object stays in the store. */
   release(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.remove(definition, object);
-    this.#own.delete(keyIn(definition, object));
+    this.#disown(definition, object);
     this.#planEmit();
   }
 
@@ -121,7 +132,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       if (!definition || !isKept(definition)) return;
       const isOwn = this.isOwn(definition, object);
       if (type === "DELETED") {
-        this.#own.delete(keyIn(definition, object));
+        this.#disown(definition, object);
         this.#deps.directory.clusterDns.forget(object);
       }
       if (definition.fate !== "kept" && isOwn && (type === "DELETED" || !isStatusOnly(object, previous)))
@@ -153,7 +164,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   save(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.save(definition, object);
-    this.#own.add(keyIn(definition, object));
+    this.#addOwn(definition, object);
     this.#settled.add(object);
     this.#arm();
   }
@@ -199,7 +210,8 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   #allOwn(): StoredObject[] {
     const { registry, store } = this.#deps;
-    return objectsOf(store, registry.all().filter(isKept)).filter((it) => this.isOwn(it.definition, it.object));
+    const kinds = registry.all().filter((it) => isKept(it) && this.#own.has(resourceId(it)));
+    return objectsOf(store, kinds).filter((it) => this.isOwn(it.definition, it.object));
   }
 
   #toDesiredPod({ definition, object }: StoredObject): DesiredPod {
@@ -286,7 +298,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     this.#settled.add(found);
     const object = live ? (definition.carryOver?.(found, live) ?? found) : found;
     if (live && !this.isOwn(definition, live)) return;
-    this.#own.add(keyIn(definition, object));
+    this.#addOwn(definition, object);
     if (!live) return void store.put(resourceId(definition), object);
     if (live.metadata.deletionTimestamp && definition.gracefulDeletion) return;
     const next: ApiObject = {

@@ -7,3 +7,7 @@ export function memoized<T extends object, R>(make: (object: T) => R): (object: 
     return result;
   };
 }
+
+/** Whether two lists have the same items, by identity. */
+export const isSameList = (a: readonly unknown[], b: readonly unknown[]): boolean =>
+  a === b || (a.length === b.length && a.every((one, index) => one === b[index]));
