@@ -2,8 +2,10 @@ import {
   filledVolumesOf,
   INIT_ANNOTATION,
   IP_ANNOTATION,
+  LOG_OPTIONS_ANNOTATION,
   NETWORK_ANNOTATION,
   networkAliasesOf,
+  parseLogOptions,
   parseUlimits,
   ULIMITS_ANNOTATION,
 } from "../base/api/annotations.ts";
@@ -116,7 +118,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
     OomScoreAdj: clampOomScoreAdj(computeOomScoreAdj(pod, container, node.memoryBytes), engine),
     ...(cgroupParent && { CgroupParent: cgroupParent }),
     ...(runtime && { Runtime: runtime }),
-    LogConfig: toLogConfig(settings),
+    LogConfig: toLogConfig(settings, pod.metadata.annotations?.[LOG_OPTIONS_ANNOTATION]),
     // The kubelet handles restarts and health checks.
     RestartPolicy: { Name: "no" },
   };
@@ -257,9 +259,13 @@ function computeCgroupParent(pod: Pod, engine: EngineInfo, settings: CgroupSetti
 }
 
 /** json-file with rotation: without it Docker's logs grow without limit. */
-const toLogConfig = ({ containerLogMaxSizeBytes, containerLogMaxFiles }: LogSettings): LogConfig => ({
+const toLogConfig = ({ containerLogMaxSizeBytes, containerLogMaxFiles }: LogSettings, options = ""): LogConfig => ({
   Type: "json-file",
-  Config: { "max-size": String(containerLogMaxSizeBytes), "max-file": String(containerLogMaxFiles) },
+  Config: {
+    "max-size": String(containerLogMaxSizeBytes),
+    "max-file": String(containerLogMaxFiles),
+    ...parseLogOptions(options),
+  },
 });
 
 /** On an engine that remaps users, `host` takes the pod out of the mapping, which namespaces of the host require. */

@@ -78,9 +78,10 @@ describe("setting → HostConfig", () => {
   });
 });
 
-test("limits of processes and labels by annotation; labels of kubelet-ts itself cannot be given", () => {
+test("log options, limits of processes and labels by annotation; labels of kubelet-ts itself cannot be given", () => {
   const annotations = {
     "kubelet-ts.io/ulimits": "nofile=1024:65536,memlock=-1",
+    "kubelet-ts.io/log-options": "max-size=1m",
     "kubelet-ts.io/container-labels": "traefik.enable=true\ntraefik.rule=Host(`a`) && Path(`b=c`)\n",
   };
   const { HostConfig, Labels } = bodyOf({ metadata: { annotations } });
@@ -88,6 +89,7 @@ test("limits of processes and labels by annotation; labels of kubelet-ts itself 
     { Name: "nofile", Soft: 1024, Hard: 65536 },
     { Name: "memlock", Soft: -1, Hard: -1 },
   ]);
+  expect(HostConfig.LogConfig).toEqual({ Type: "json-file", Config: { "max-size": "1m", "max-file": "5" } });
   expect(Labels).toMatchObject({ "traefik.enable": "true", "traefik.rule": "Host(`a`) && Path(`b=c`)" });
   const forged = { "kubelet-ts.io/container-labels": "a=b\nkubelet-ts.io/node=other" };
   expect(bodyOf({ metadata: { annotations: forged } }).Labels).not.toHaveProperty("a");

@@ -121,6 +121,7 @@ test.each<[string, Edit, string]>([
   ["the runtime", { spec: { runtimeClassName: "runc" } }, "pod"],
   ["a name in the Docker network", { metadata: { annotations: { "kubelet-ts.io/network-aliases": "db" } } }, "pod"],
   ["a limit of processes", { metadata: { annotations: { "kubelet-ts.io/ulimits": "nofile=9" } } }, "pod"],
+  ["log options", { metadata: { annotations: { "kubelet-ts.io/log-options": "max-size=1m" } } }, "pod"],
   ["an init process", { metadata: { annotations: { "kubelet-ts.io/init": "true" } } }, "pod"],
   ["volumes with files of the image", { metadata: { annotations: { "kubelet-ts.io/fill-volumes": "v" } } }, "pod"],
   ["probes of images", { metadata: { annotations: { "kubelet-ts.io/image-healthcheck": "readiness" } } }, "pod"],

@@ -18,6 +18,8 @@ export const IP_ANNOTATION = "kubelet-ts.io/ip";
 export const NETWORK_ALIASES_ANNOTATION = "kubelet-ts.io/network-aliases";
 /** Limits of the processes of all containers, as of `docker run --ulimit`: `nofile=1024:65536,memlock=-1`. */
 export const ULIMITS_ANNOTATION = "kubelet-ts.io/ulimits";
+/** Options of the log files of all containers in place of those of the node, as of `docker run --log-opt`: `max-size=10m,max-file=3`. */
+export const LOG_OPTIONS_ANNOTATION = "kubelet-ts.io/log-options";
 /** `true`: an init process in each container reaps ended processes and passes signals on, as of `docker run --init`. */
 export const INIT_ANNOTATION = "kubelet-ts.io/init";
 /** Volumes of claims that, while they are empty, get the files of the image at their mount path, as volumes of Docker do. */
@@ -121,6 +123,15 @@ export function parseUlimits(text: string): { Name: string; Soft: number; Hard: 
     return Name === undefined || (Hard !== -1 && (Soft === -1 || Soft > Hard)) ? [] : [{ Name, Soft, Hard }];
   });
   return limits.length === text.split(",").length ? limits : undefined;
+}
+
+const LOG_OPTION = /^(max-size=[1-9]\d{0,8}[kmg]?b?|max-file=[1-9]\d{0,2})$/i;
+
+/** The options of {@link LOG_OPTIONS_ANNOTATION}, by name. @returns undefined for another format */
+export function parseLogOptions(text: string): Record<string, string> | undefined {
+  const options = text.split(",").map((part) => part.trim());
+  if (!options.every((option) => LOG_OPTION.test(option))) return undefined;
+  return Object.fromEntries(options.map((option) => option.split("=") as [string, string]));
 }
 
 const VOLUME_NAMES = /^[a-z0-9][-a-z0-9]{0,62}(,[a-z0-9][-a-z0-9]{0,62})*$/;
@@ -230,6 +241,12 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     name: ULIMITS_ANNOTATION,
     description: "limits of the processes of its containers: `nofile=1024:65536,memlock=-1`",
     check: (value) => (parseUlimits(value) ? undefined : "limits such as nofile=1024:65536, separated by commas"),
+  },
+  {
+    name: LOG_OPTIONS_ANNOTATION,
+    description: "size and number of the log files of its containers: `max-size=10m,max-file=3`",
+    check: (value) =>
+      parseLogOptions(value) ? undefined : "max-size=SIZE and max-file=NUMBER, as in max-size=10m,max-file=3",
   },
   {
     name: INIT_ANNOTATION,

@@ -36,8 +36,8 @@ const DEVICE = {
 const FILE_OF_SERVICE = {
   source: CARRIED,
   target: CARRIED,
-  uid: "is not carried over: set securityContext.fsGroup",
-  gid: "is not carried over: set securityContext.fsGroup",
+  uid: CARRIED,
+  gid: CARRIED,
   mode: CARRIED,
 } as const;
 
@@ -129,7 +129,7 @@ const SERVICE = {
     disable: CARRIED,
     interval: CARRIED,
     retries: CARRIED,
-    start_interval: "is not carried over: a startupProbe has a periodSeconds of its own, and restarts what fails it",
+    start_interval: CARRIED,
     start_period: NEEDLESS,
     test: CARRIED,
     timeout: CARRIED,
@@ -142,7 +142,7 @@ const SERVICE = {
   label_file: CARRIED,
   labels: CARRIED,
   links: CARRIED,
-  logging: "is not carried over: logs of pods are files, and --container-log-max-size limits all of them",
+  logging: map({ driver: CARRIED, options: CARRIED }),
   mac_address: NOT_CARRIED,
   mem_limit: CARRIED,
   mem_reservation: CARRIED,
@@ -255,8 +255,8 @@ type PathsOf<T, Row> = {
 /** Paths of the keys that are carried over: `services.deploy.replicas`. */
 export type CarriedKey = PathsOf<typeof COMPOSE_KEYS, typeof CARRIED>;
 
-/** `init: false` asks for nothing. */
-const isUnset = (value: Json | undefined): boolean => value === null || value === undefined || value === false;
+/** `init: false` asks for nothing, and a variable without a value neither. */
+const isUnset = (value: Json | undefined): boolean => [null, undefined, false, ""].includes(value as null);
 
 /** Adds a note for each key that is lost, and for each that the specification does not have. */
 export function noteKeys(value: Json | undefined, notes: ImportNotes, rows: KeyRows = COMPOSE_KEYS, at = ""): void {

@@ -50,6 +50,8 @@ const SELINUX = "z and Z of mounts are not carried over: SELinux labels are not 
 export class ComposeVolumes {
   readonly mounts: object[] = [];
   readonly documents: object[] = [];
+  /** Groups, or else users, that configs and secrets are for: the owner of such a file is root, its group has the pod's fsGroup. */
+  readonly fileGroups: string[] = [];
   readonly #pod: PodVolumes;
   readonly #context: ComposeContext;
   readonly #notes: ImportNotes;
@@ -136,6 +138,8 @@ export class ComposeVolumes {
         const data = isSecret ? { stringData: { [key]: text } } : { data: { [key]: text } };
         this.documents.push({ apiVersion: "v1", kind: kindName, metadata, ...data });
       }
+      const owners = isRecord(file) ? textsOf([file.gid ?? null, file.uid ?? null]) : [];
+      this.fileGroups.push(...owners.filter((id) => /^[1-9]\d{0,9}$/.test(id)).slice(0, 1));
       const bits = isRecord(file) ? modeOf(file.mode) : undefined;
       const mode = bits !== undefined && { defaultMode: bits };
       this.#mount(target, isSecret ? { secret: { secretName: name, ...mode } } : { configMap: { name, ...mode } }, {

@@ -28,6 +28,8 @@ import {
   type Imported,
   type ImportedPort,
   ImportNotes,
+  LOGS_ARE_FILES,
+  logOptionsOf,
   PodVolumes,
   present,
   textOf,
@@ -279,6 +281,8 @@ function toContainerOfService(
       isRecord(value) ? `${limit}=${textOf(value.soft)}:${textOf(value.hard)}` : `${limit}=${textOf(value)}`,
     ),
     init: isTrue(service.init),
+    fileGroups: volumes.fileGroups,
+    logOptions: logOptionsOf(service.logging, (name) => notes.add(`logging.${name}`, LOGS_ARE_FILES)),
     labels: [...labelsOfFiles(service, context, notes), ...pairsOf(service.labels)].map(([key, value = ""]) => [
       key,
       value,

@@ -35,7 +35,7 @@ const SETTINGS: Readonly<Record<string, readonly [flag: string, alternative?: st
 /** Fields that repeat others, that only Windows has, or that every container has. */
 const IGNORED = new Set(
   `Binds Cgroup CgroupnsMode ConsoleSize ContainerIDFile CpuCount CpuPercent IOMaximumBandwidth IOMaximumIOps Isolation
-  KernelMemoryTCP LogConfig MaskedPaths MemorySwap PublishAllPorts ReadonlyPaths VolumeDriver VolumesFrom`.split(/\s+/),
+  KernelMemoryTCP MaskedPaths MemorySwap PublishAllPorts ReadonlyPaths VolumeDriver VolumesFrom`.split(/\s+/),
 );
 
 /** The advice on a field of HostConfig that a manifest cannot express. */
@@ -59,7 +59,6 @@ export function noteSettings({ Config, HostConfig }: InspectedContainer, notes: 
     const [flag = `HostConfig.${field}`, , usual] = SETTINGS[field] ?? [];
     if (value !== usual) notes.add(flag, adviceOf(field));
   }
-  noteLog(HostConfig.LogConfig, notes);
   const { Memory, MemorySwap } = HostConfig;
   // Docker sets the swap to the memory limit once more unless it is set.
   if (typeof MemorySwap === "number" && MemorySwap !== 0 && MemorySwap !== 2 * Memory) {
@@ -67,20 +66,6 @@ export function noteSettings({ Config, HostConfig }: InspectedContainer, notes: 
   }
   if (!isEmpty(Config.Domainname)) notes.add("--domainname", `${NOT_CARRIED}: set hostname and subdomain`);
   if (!isEmpty(Config.MacAddress)) notes.add("--mac-address", NOT_CARRIED);
-}
-
-function noteLog(logConfig: unknown, notes: ImportNotes): void {
-  const { Type = "", Config = {} } = (logConfig ?? {}) as { Type?: string; Config?: Record<string, string> | null };
-  if (Type !== "" && Type !== "json-file") {
-    notes.add("--log-driver", `${Type} is not carried over: logs of pods are files (json-file)`);
-  }
-  for (const name of Object.keys(Config ?? {})) {
-    const advice =
-      name === "max-size" || name === "max-file"
-        ? "--container-log-max-size and --container-log-max-files hold for all pods"
-        : "logs of pods have no options of their own";
-    notes.add(`--log-opt ${name}`, `${NOT_CARRIED}: ${advice}`);
-  }
 }
 
 /** Published ports by `8080/tcp`. */
@@ -110,7 +95,14 @@ const ConfigSchema = v.looseObject({
   Entrypoint: listOf(v.string()),
   /** Durations in nanoseconds; 0 is the default of the engine. */
   Healthcheck: v.nullish(
-    v.object({ Test: listOf(v.string()), Interval: whole, Timeout: whole, StartPeriod: whole, Retries: whole }),
+    v.object({
+      Test: listOf(v.string()),
+      Interval: whole,
+      Timeout: whole,
+      StartPeriod: whole,
+      StartInterval: whole,
+      Retries: whole,
+    }),
   ),
   Image: text,
   WorkingDir: text,
@@ -143,6 +135,7 @@ const HostConfigSchema = v.looseObject({
   /** Bytes. */
   ShmSize: whole,
   Init: flag,
+  LogConfig: v.nullish(v.object({ Type: text, Config: textMap }), () => ({ Type: "", Config: {} })),
   Sysctls: textMap,
   CpuShares: whole,
   CpuPeriod: whole,

@@ -8,6 +8,8 @@ import {
   type Imported,
   type ImportedPort,
   ImportNotes,
+  LOGS_ARE_FILES,
+  logOptionsOf,
   PodVolumes,
   type SettingName,
   toDnsLabel,
@@ -177,6 +179,11 @@ function toSettings(
     stopSignal: Config.StopSignal === ofImage?.StopSignal ? "" : Config.StopSignal.replace(/^(?!SIG|\d|$)/, "SIG"),
     ulimits: HostConfig.Ulimits.map(({ Name, Soft, Hard }) => `${Name}=${Soft}:${Hard}`),
     init: HostConfig.Init,
+    fileGroups: [],
+    logOptions: logOptionsOf(
+      { driver: HostConfig.LogConfig.Type || null, options: HostConfig.LogConfig.Config },
+      (name) => notes.add(name === "driver" ? "--log-driver" : `--log-opt ${name}`, LOGS_ARE_FILES),
+    ),
     labels: Object.entries(Config.Labels).filter(
       ([key, value]) => ofImage?.Labels[key] !== value && !key.startsWith("com.docker.compose."),
     ),
@@ -258,6 +265,7 @@ function healthOf({ Config: { Healthcheck: health } }: InspectedContainer): Cont
     interval: seconds(health.Interval),
     timeout: seconds(health.Timeout),
     ...(health.StartPeriod > 0 && { start_period: seconds(health.StartPeriod) }),
+    ...(health.StartInterval > 0 && { start_interval: seconds(health.StartInterval) }),
     retries: health.Retries || null,
   };
 }

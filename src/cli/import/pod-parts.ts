@@ -3,7 +3,9 @@ import {
   EMPTY_DIR_OPTIONS_ANNOTATION,
   FILL_VOLUMES_ANNOTATION,
   INIT_ANNOTATION,
+  LOG_OPTIONS_ANNOTATION,
   parseEmptyDirOption,
+  parseLogOptions,
   requiredFormat,
   ULIMITS_ANNOTATION,
 } from "../../base/api/annotations.ts";
@@ -150,7 +152,7 @@ export interface ContainerSettings {
   readOnly: boolean;
   securityOptions: readonly string[];
   mounts: readonly object[];
-  /** In the words of Compose: test, interval, timeout, start_period, retries. */
+  /** In the words of Compose: test, interval, timeout, start_period, start_interval, retries. */
   healthcheck: Json | undefined;
   terminal: { tty?: true; stdin?: true; stdinOnce?: true };
   stopSignal?: string | undefined;
@@ -160,10 +162,13 @@ export interface ContainerSettings {
   ulimits: readonly string[];
   /** It has an init process. */
   init: boolean;
+  logOptions: Readonly<Record<string, string>>;
   /** Settings of its pod: those of all containers count. */
   labels: readonly (readonly [key: string, value: string])[];
   sysctls: readonly (readonly [name: string, value: string])[];
   groups: readonly string[];
+  /** Groups, or else users, that files of its ConfigMaps and Secrets are for. */
+  fileGroups: readonly string[];
   /** `always`, `on-failure:3`. */
   restart: string;
   stopSeconds: number | undefined;
@@ -300,7 +305,7 @@ function toContainer(given: ContainerSettings, env: object[]): object {
     env,
     ports,
     resources: present({ limits, requests: { ...unreserved(limits), ...requests } }),
-    readinessProbe: probeOf(given),
+    ...probesOf(given),
     securityContext: containerSecurityOf(given),
     volumeMounts: mounts,
     ...given.terminal,
@@ -341,6 +346,8 @@ function securityOptionsOf({ securityOptions, at, notes }: ContainerSettings): o
         value === "unconfined" ? { type: "Unconfined" } : { type: "Localhost", localhostProfile: value };
     } else if (name === "seccomp" && value === "unconfined") result.seccompProfile = { type: "Unconfined" };
     else if (name === "seccomp" && value === "builtin") result.seccompProfile = { type: "RuntimeDefault" };
+    // The type of processes that SELinux leaves alone.
+    else if (name === "label" && value === "disable") labels.type = "spc_t";
     else if (name === "label" && label) labels[label[1]!] = label[2]!;
     else if (name === "seccomp") {
       const message = "put the profile below <root-dir>/seccomp and set seccompProfile.localhostProfile";
@@ -350,9 +357,13 @@ function securityOptionsOf({ securityOptions, at, notes }: ContainerSettings): o
   return { ...result, seLinuxOptions: labels };
 }
 
-function podSecurityOf(members: readonly ContainerSettings[]): object {
+function podSecurityOf(members: readonly [ContainerSettings, ...ContainerSettings[]]): object {
   const sysctls = new Map<string, string>();
   const groups = new Set<number>();
+  const [fileGroup, ...others] = new Set(members.flatMap((member) => member.fileGroups));
+  const [{ notes }] = members;
+  for (const other of others)
+    notes.add("gid", `${other} is not carried over: files of a pod have one group (${fileGroup})`);
   for (const member of members) {
     for (const [name, value] of member.sysctls) {
       sysctls.set(name, value);
@@ -366,7 +377,8 @@ function podSecurityOf(members: readonly ContainerSettings[]): object {
     }
   }
   const list = Array.from(sysctls, ([name, value]) => ({ name, value }));
-  return present({ sysctls: list, supplementalGroups: [...groups] });
+  const fsGroup = fileGroup === undefined ? undefined : Number(fileGroup);
+  return present({ sysctls: list, fsGroup, supplementalGroups: [...groups] });
 }
 
 function restartPolicyOf(members: readonly [ContainerSettings, ...ContainerSettings[]]): string {
@@ -403,26 +415,53 @@ function toHostAliases({ hosts, hostGateway }: PodSettings, { at, notes }: Conta
   });
 }
 
-/** A health check as a readiness probe: it only reports and does not restart the container. */
-function probeOf({ healthcheck: check, at, notes }: ContainerSettings): object | undefined {
-  if (!isRecord(check) || isTrue(check.disable)) return undefined;
+const MAX_FAILURES = 2 ** 31 - 1;
+
+/**
+ * A health check as a readiness probe: it only reports and does not restart the container. With an interval of its own until the
+ * first success, which a startup probe has that never gives up.
+ */
+function probesOf({ healthcheck: check, at, notes }: ContainerSettings): object {
+  if (!isRecord(check) || isTrue(check.disable)) return {};
   const test = typeof check.test === "string" ? ["CMD-SHELL", check.test] : textsOf(check.test ?? []);
   const [kind, ...words] = test;
-  if (kind === undefined || kind === "NONE") return undefined;
+  if (kind === undefined || kind === "NONE") return {};
   const message = "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container";
   notes.add(at("healthcheck"), message);
-  return present({
+  const probe = {
     exec: { command: kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words },
     periodSeconds: toSeconds(textOf(check.interval) ?? "30s") ?? 30,
     timeoutSeconds: toSeconds(textOf(check.timeout) ?? "30s") ?? 30,
-    failureThreshold: Number(textOf(check.retries) ?? 3),
-  });
+  };
+  const hasStart = toSeconds(textOf(check.start_period) ?? "") !== undefined;
+  const startSeconds = hasStart ? toSeconds(textOf(check.start_interval) ?? "") : undefined;
+  return {
+    ...(startSeconds && { startupProbe: { ...probe, periodSeconds: startSeconds, failureThreshold: MAX_FAILURES } }),
+    readinessProbe: { ...probe, failureThreshold: Number(textOf(check.retries) ?? 3) },
+  };
+}
+
+export const LOGS_ARE_FILES =
+  "is not carried over: logs of pods are files (json-file), of which max-size and max-file can be set";
+
+/** The log options that a pod may have. @param logging in the words of Compose: driver, options */
+export function logOptionsOf(logging: Json | undefined, noteOf: (name: string) => void): Record<string, string> {
+  const { driver, options } = isRecord(logging) ? logging : {};
+  const isFile = ["json-file", "local", undefined].includes(textOf(driver));
+  if (!isFile) noteOf("driver");
+  const given = Object.entries(isRecord(options) ? options : {}).map(
+    ([name, value]) => [name, textOf(value) ?? ""] as const,
+  );
+  const isCarried = ([name, value]: readonly [string, string]) =>
+    isFile && parseLogOptions(`${name}=${value}`) !== undefined;
+  for (const one of given) if (!isCarried(one)) noteOf(one[0]);
+  return Object.fromEntries(given.filter(isCarried));
 }
 
 const QUALIFIED_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
-/** Docker's labels, on the containers, and on the pod where Kubernetes has such labels; limits of processes; an init process. */
+/** Docker's labels, on the containers, and on the pod where Kubernetes has such labels; limits of processes; options of logs; an init process. */
 function splitLabels(members: readonly ContainerSettings[]) {
   const given = members.flatMap((member) => member.labels);
   const labels = given.filter(([key, value]) => QUALIFIED_NAME.test(key) && LABEL_VALUE.test(value));
@@ -434,9 +473,11 @@ function splitLabels(members: readonly ContainerSettings[]) {
       notes.add(at("labels", line.split("=", 1)[0]), "is not carried over");
   }
   const ulimits = members.flatMap((member) => member.ulimits);
+  const logOptions = Object.entries(Object.assign({}, ...members.map((member) => member.logOptions)) as object);
   const annotations = {
     ...(usable.length > 0 && { [CONTAINER_LABELS_ANNOTATION]: usable.join("\n") }),
     ...(ulimits.length > 0 && { [ULIMITS_ANNOTATION]: ulimits.join(",") }),
+    ...(logOptions.length > 0 && { [LOG_OPTIONS_ANNOTATION]: logOptions.map((option) => option.join("=")).join(",") }),
     ...(members.some(({ init }) => init) && { [INIT_ANNOTATION]: "true" }),
   };
   return { labels: Object.fromEntries(labels), annotations };

@@ -13,7 +13,6 @@ const left = (service: string, profile: string) =>
   `services.${service}.profiles: compose runs it only with the profile ${profile}: it is left out; --profile=${profile} takes it`;
 const BUILD = "build: images are not built: run `docker compose build` first";
 
-const LOGGING = `logging: ${LOSS}: logs of pods are files, and --container-log-max-size limits all of them`;
 const PRIVILEGED = "privileged: start kubelet-ts with --allow-privileged";
 const UNSET = "has no value, neither here nor in the environment";
 
@@ -26,11 +25,10 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     "services.redis-mailcow.sysctls.net.core.somaxconn: start kubelet-ts with --allowed-unsafe-sysctls=net.core.somaxconn",
     SELINUX,
   ],
-  supabase: ["services.vector.security_opt: is not carried over", SELINUX],
+  supabase: [SELINUX],
   monitoring: [
     "services.grafana.secrets[0]: its content cannot be read: create a ConfigMap or Secret for it",
     "services.prometheus.extra_hosts: host.docker.internal=host-gateway is not carried over: the address must be given",
-    `services.prometheus.${LOGGING}`,
   ],
   peertube: ["services.peertube.networks: fdab:e4b3:21a2:ef1b::42 is not carried over: a pod has one fixed address"],
   minecraft: [
@@ -58,17 +56,13 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     "services.sentinel.depends_on.redis-master: restart is not carried over: a pod that runs is left alone",
     "services.sentinel.sysctls.net.core.somaxconn: start kubelet-ts with --allowed-unsafe-sysctls=net.core.somaxconn",
   ],
-  arr: ["qbittorrent", "radarr", "sonarr"].map((service) => `services.${service}.${LOGGING}`),
   "gitlab-runner": [`services.dind.${PRIVILEGED}`, SELINUX],
   plausible: [
     `services.plausible.environment.GOOGLE_CLIENT_ID: ${UNSET}`,
     `services.plausible.environment.HTTP_PORT: ${UNSET}`,
-    `services.plausible_events_db.healthcheck.start_interval: ${LOSS}: a startupProbe has a periodSeconds of its own, and restarts what fails it`,
   ],
-  searxng: [`services.caddy.${LOGGING}`],
   tig: [
     `services.grafana.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,
-    `services.grafana.secrets[0].uid: ${LOSS}: set securityContext.fsGroup`,
     `services.telegraf.depends_on.influxdb: restart ${LOSS}: a pod that runs is left alone`,
     "services.telegraf.user: telegraf:998 is not a number: set runAsUser and runAsGroup",
   ],
@@ -81,7 +75,7 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     "services.guacamole.ports[0]: has no published port, which Docker would choose: set hostPort to publish it",
     SELINUX,
   ],
-  jenkins: [`services.docker.${PRIVILEGED}`, `services.jenkins.${LOGGING}`],
+  jenkins: [`services.docker.${PRIVILEGED}`],
   "media-nfs": [`services.jellyfin.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`],
   ollama: [
     "services.ollama.gpus: all GPUs are asked for: one is written, set nvidia.com/gpu to their number",
@@ -107,8 +101,6 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     left("rocm", "rocm"),
   ],
   "swarm-stack": [
-    `services.web.configs[0].gid: ${LOSS}: set securityContext.fsGroup`,
-    `services.web.configs[0].uid: ${LOSS}: set securityContext.fsGroup`,
     "services.web.deploy.endpoint_mode: has an effect in a swarm only",
     "services.web.deploy.placement: has an effect in a swarm only",
     `services.web.deploy.resources.limits.pids: ${LOSS}: --pod-max-pids limits all pods`,
@@ -122,7 +114,6 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
   synapse: ["services.synapse.environment.TZ: has no value, neither here nor in the environment"],
   traefik: [`services.whoami.restart: no ${LOSS}: containers of a Deployment are always restarted`],
   vote: [left("seed", "seed"), "services.vote.build: images are not built: run `docker compose build` first"],
-  "uptime-kuma": [`services.uptime-kuma.${LOGGING}`],
   vpn: [`services.qbittorrent.depends_on.gluetun: ${LOSS}: the containers of a pod start together`],
   watchtower: ["services.watchtower.restart: attempts are not limited: delays grow to five minutes"],
   wireguard: [

@@ -147,6 +147,13 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "services.tty": "tty: true",
   "services.ulimits": "ulimits: {nofile: {soft: 1, hard: 2}, nproc: 3}",
   "services.user": "user: '1'",
+  "services.configs.gid": "configs: [{source: c, gid: '7'}]",
+  "services.configs.uid": "configs: [{source: c, uid: '7'}]",
+  "services.secrets.gid": "secrets: [{source: s, gid: '7'}]",
+  "services.secrets.uid": "secrets: [{source: s, uid: '7'}]",
+  "services.logging.driver": "logging: {driver: syslog}",
+  "services.logging.options": "logging: {options: {max-size: 10m}}",
+  "services.healthcheck.start_interval": "healthcheck: {test: a, start_period: 9s, start_interval: 1s}",
   "services.volumes.bind.propagation": "volumes: [{type: bind, source: /a, target: /a, bind: {propagation: rslave}}]",
   "services.volumes.image.subpath": "volumes: [{type: image, source: b, target: /b, image: {subpath: c}}]",
   "services.volumes.read_only": "volumes: [{type: bind, source: /a, target: /a, read_only: true}]",
@@ -162,7 +169,12 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
 };
 
 /** Keys of a service whose values decide over notes only: nothing of a pod corresponds to them. */
-const NOTES_ONLY: readonly string[] = ["depends_on.restart", "depends_on.required", "env_file.required"];
+const NOTES_ONLY: readonly string[] = [
+  "depends_on.restart",
+  "depends_on.required",
+  "env_file.required",
+  "logging.driver",
+];
 
 test.each(Object.entries(EXAMPLES))("%s is carried over", (path, example) => {
   const isOfService = path.startsWith("services.");

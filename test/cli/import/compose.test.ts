@@ -60,7 +60,7 @@ describe("what is written passes validation", () => {
         read_only: true,
         tmpfs: ["/run:size=16m"],
         configs: [{ source: "app", target: "/etc/app.conf" }],
-        secrets: ["key"],
+        secrets: [{ source: "key", uid: "33", gid: "0", mode: "0400" }],
         stop_grace_period: "1m30s",
         stop_signal: "SIGQUIT",
       },
@@ -121,8 +121,9 @@ describe("what is written passes validation", () => {
       { name: "cache", persistentVolumeClaim: { claimName: "shop_web-cache" } },
       { name: "run", emptyDir: { medium: "Memory", sizeLimit: "16Mi" } },
       { name: "etc-app-conf", configMap: { name: "web-app" } },
-      { name: "run-secrets-key", secret: { secretName: "web-key" } },
+      { name: "run-secrets-key", secret: { secretName: "web-key", defaultMode: 0o400 } },
     ]);
+    expect(podOf(manifests)!.spec.securityContext.fsGroup).toBe(33);
     expect(podOf(manifests, "db")!.spec.volumes[0].persistentVolumeClaim.claimName).toBe("data");
     expect(notes[0]).toBe("create the network of the pods first: docker network create shop");
   });
@@ -156,6 +157,8 @@ user: "root:44" => containers: [{securityContext: {runAsUser: 0, runAsGroup: 44}
 privileged: "yes", tty: "true", read_only: "no" => containers: [{securityContext: {privileged: true}, tty: true}]
 pull_policy: always => containers: [{imagePullPolicy: Always}]
 healthcheck: {test: [CMD, a], start_period: 5m} => containers: [{readinessProbe: {exec: {command: [a]}, periodSeconds: 30, timeoutSeconds: 30, failureThreshold: 3}}]
+healthcheck: {test: [CMD, a], start_period: 5m, start_interval: 2s} => containers: [{startupProbe: {exec: {command: [a]}, periodSeconds: 2, timeoutSeconds: 30, failureThreshold: 2147483647}, readinessProbe: {periodSeconds: 30}}]
+security_opt: ["label:disable"] => containers: [{securityContext: {seLinuxOptions: {type: spc_t}}}]
 entrypoint: [], command: [nginx, -t] => containers: [{command: [nginx, -t]}]
 entrypoint: [sh, -c], command: [echo $(HOME)] => containers: [{command: [sh, -c], args: [echo $$(HOME)]}]`;
 
@@ -168,7 +171,7 @@ describe("keys", () => {
   });
 
   test.each<[{ readonly [key: string]: Json }, string]>([
-    [{ logging: { driver: "syslog" } }, "services.web.logging: is not carried over"],
+    [{ logging: { driver: "syslog" } }, "services.web.logging.driver: is not carried over"],
     [{ build: "." }, "services.web.build: images are not built"],
     [{ user: "nginx" }, "services.web.user: nginx is not a number"],
     [{ ports: ["80"] }, "services.web.ports[0]: has no published port"],
@@ -185,7 +188,6 @@ describe("keys", () => {
     [{ command: [] }, "services.web.command: is empty, and that of the image is used"],
     [{ extra_hosts: ["h:host-gateway"] }, "services.web.extra_hosts: h is 172.17.0.1, the address of docker0"],
     [{ volumes: ["/a:/a:shared"] }, "services.web.volumes[0]: the propagation shared is not carried over: rshared is"],
-    [{ healthcheck: { test: ["CMD", "a"], start_interval: "1s" } }, "services.web.healthcheck.start_interval: is not"],
     [
       { deploy: { restart_policy: { condition: "any", delay: "5s" } } },
       "services.web.deploy.restart_policy.delay: is not carried over: delays grow",

@@ -238,7 +238,6 @@ describe("a container of docker run", () => {
     expect(spec.securityContext.supplementalGroups).toEqual([5]);
     expect(notes).toEqual([
       "web: --security-opt seccomp: put the profile below <root-dir>/seccomp and set seccompProfile.localhostProfile",
-      "web: --security-opt label: is not carried over",
       "web: --sysctl net.ipv4.ip_forward: start kubelet-ts with --allowed-unsafe-sysctls=net.ipv4.ip_forward",
       "web: --group-add audio: is not a number: set supplementalGroups",
     ]);
@@ -278,6 +277,16 @@ describe("a container of docker run", () => {
       failureThreshold: 2,
     });
     expect(read.findings).toEqual([]);
+  });
+
+  test("sizes of logs are carried over, other drivers and options are told", () => {
+    const logs = (Type: string, Config: object) => {
+      const { pod, notes } = podOf({ host: { LogConfig: { Type, Config } } });
+      return [pod.metadata.annotations?.["kubelet-ts.io/log-options"], ...notes.map((note) => note.split(": ")[1])];
+    };
+    expect(logs("json-file", { "max-size": "1m", "max-file": "2" })).toEqual(["max-size=1m,max-file=2"]);
+    expect(logs("json-file", { compress: "true" })).toEqual([undefined, "--log-opt compress"]);
+    expect(logs("journald", { tag: "a" })).toEqual([undefined, "--log-driver", "--log-opt tag"]);
   });
 
   test("labels are those of the containers, and of the pod where Kubernetes has such", () => {
@@ -337,8 +346,6 @@ test.each([
   ["--cpuset-cpus", { CpusetCpus: "0" }],
   ["--runtime", { Runtime: "nvidia" }],
   ["--memory-swap", { MemorySwap: 100 }],
-  ["--log-driver", { LogConfig: { Type: "journald", Config: {} } }],
-  ["--log-opt max-size", { LogConfig: { Type: "json-file", Config: { "max-size": "1m" } } }],
   ["HostConfig.NewField", { NewField: 1 }],
 ])("settings that a manifest cannot express are named: %s", (flag, host) => {
   const notes = new ImportNotes();

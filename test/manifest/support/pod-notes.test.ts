@@ -160,6 +160,7 @@ describe("annotations of kubelet-ts", () => {
     ["kubelet-ts.io/network", "container:abc", "must be the name of a Docker network"],
     ["kubelet-ts.io/ulimits", "nofile=9:8", "must be limits such as nofile=1024:65536"],
     ["kubelet-ts.io/init", "yes", "must be true or false"],
+    ["kubelet-ts.io/log-options", "max-size=0", "must be max-size=SIZE and max-file=NUMBER"],
     ["kubelet-ts.io/fill-volumes", "a, b", "must be names of volumes of the pod, separated by commas"],
     ["kubelet-ts.io/fill-volumes", "dat", 'the pod has no volume "dat"; did you mean "data"?'],
     ["kubelet-ts.io/fill-volumes", "data", 'has no effect on volume "data", which is no persistentVolumeClaim'],
