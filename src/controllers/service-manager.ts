@@ -3,7 +3,7 @@ import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { WorkloadObject } from "../base/model/desired-object.ts";
-import { isSameList } from "../base/model/memoized.ts";
+import { isSameList, memoized } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { canonicalIp, familyOf, type IpFamily, type IpRange, rangeOfAddress } from "../base/text/ip-range.ts";
 import type { DnsRecords } from "../plan/dns-records.ts";
@@ -86,8 +86,6 @@ export class ServiceManager {
   #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
   readonly #ruled = new MadeOfServices<RuledService[]>();
   readonly #endpoints = new MadeOfServices<WorkloadObject[]>();
-  /** Results of {@link specOf}, for these addresses. */
-  readonly #specs = new WeakMap<Service, { addresses: ServiceAddresses; spec: object | undefined }>();
   #services: readonly Service[] = [];
   /** Services whose addresses were allocated last, and that ask for no port of the machine, whose holders change. */
   #allocatedFor: readonly Service[] | undefined;
@@ -246,15 +244,10 @@ export class ServiceManager {
 
   /** Fields of a Service that it was given; undefined where it was given none. */
   specOf(service: Service): object | undefined {
-    const known = this.#specs.get(service);
-    if (known?.addresses === this.#addresses) return known.spec;
-    const spec = this.#toSpec(service);
-    this.#specs.set(service, { addresses: this.#addresses, spec });
-    return spec;
+    return this.#toSpec(service, this.#addresses);
   }
 
-  #toSpec(service: Service): object | undefined {
-    const { clusterIps, nodePorts } = this.#addresses;
+  readonly #toSpec = memoized((service: Service, { clusterIps, nodePorts }: ServiceAddresses): object | undefined => {
     const name = serviceName(service);
     const clusterIPs = clusterIps[name];
     const families = familyFields(service, this.#familiesOf(service));
@@ -268,7 +261,7 @@ export class ServiceManager {
       return { ...port, ...(nodePort && { nodePort }) };
     });
     return { ...(clusterIPs && { clusterIP: clusterIPs[0], clusterIPs, ...families }), ...(ports && { ports }) };
-  }
+  });
 
   #familiesOf(service: Service): readonly IpFamily[] {
     return familiesOf(service, this.#ranges).families;

@@ -2,6 +2,7 @@ import type { Pod } from "../base/api/pod.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState, DesiredStateStage, PodDeletion } from "../base/model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../base/model/identity.ts";
+import { memoized } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { adoptReplicaSets, claimPods, isWanted, selectsLabels, sortReplicaSets, wantedWorkloads } from "./adoption.ts";
 import { ClaimBinder, replacedClaims, resolveClaims } from "./claims.ts";
@@ -56,8 +57,6 @@ export class WorkloadManager {
   readonly services: ServiceManager;
   readonly #deps: WorkloadManagerDeps;
   readonly #context: ControllerContext;
-  /** Jobs of CronJobs as objects, with the CronJob that they were made for. */
-  readonly #children = new WeakMap<ChildJobRecord, { cronJob: DesiredWorkload; job: DesiredObjectOf<"Job"> }>();
   readonly #records: WorkloadRecords;
   readonly #observer: PodObserver;
   readonly #pods: WorkloadPods;
@@ -299,14 +298,7 @@ export class WorkloadManager {
     const key = objectKey("CronJob", cronJob.object.metadata);
     const record = this.#records.get(key);
     if (!record?.cron) return [];
-    return record.cron.jobs.map((child) => {
-      const known = this.#children.get(child);
-      if (known?.cronJob === cronJob) return known.job;
-      const object = toChildJob(cronJob.object, record.uid, child);
-      const job: DesiredObjectOf<"Job"> = { ...cronJob, kind: "Job", object, revision: child.name };
-      this.#children.set(child, { cronJob, job });
-      return job;
-    });
+    return record.cron.jobs.map((child) => toDesiredJob(child, cronJob, record.uid));
   }
 
   /** @returns the ReplicaSets that belong to a Deployment */
@@ -407,6 +399,13 @@ export class WorkloadManager {
     return wallMs < wall.fromMs ? 0 : Math.min(leftMs, wall.untilMs - wallMs);
   }
 }
+
+/** The Job of a CronJob as an object. */
+const toDesiredJob = memoized(
+  (child: ChildJobRecord, cronJob: DesiredObjectOf<"CronJob">, uid: string): DesiredObjectOf<"Job"> => {
+    return { ...cronJob, kind: "Job", object: toChildJob(cronJob.object, uid, child), revision: child.name };
+  },
+);
 
 const countEnded = (record: WorkloadRecord | undefined): number =>
   record?.pods.filter(({ ended }) => ended !== undefined).length ?? 0;

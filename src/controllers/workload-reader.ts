@@ -2,6 +2,7 @@ import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Service } from "../base/api/service.ts";
 import { type DesiredObject, objectKey, type WorkloadKind, type WorkloadObject } from "../base/model/desired-object.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
 import { isRecord } from "../base/text/json.ts";
 import type { ClaimBinder } from "./claims.ts";
@@ -30,13 +31,10 @@ interface WorkloadReaderDeps {
 /** Workloads as the API shows them: identities, statuses, and the objects that controllers derive from them. */
 export class WorkloadReader {
   readonly #deps: WorkloadReaderDeps;
-  /** Objects derived from a record, and what else they were made of: they are made again when that changes. */
-  readonly #derived = new WeakMap<
-    WorkloadRecord,
-    { desired: DesiredObject; ready: string; objects: WorkloadObject[] }
-  >();
-  /** Specs of the API, each with the last one that it was compared with. */
-  readonly #compared = new WeakMap<object, { followed: object; isEqual: boolean }>();
+  /** Objects derived from a record, made again when its Ready pods change. */
+  readonly #toDerived = memoized((record: WorkloadRecord, desired: DesiredObject, _ready: string) =>
+    toDerivedObjects({ desired, record, pod: this.#deps.observer.reader() }),
+  );
 
   constructor(deps: WorkloadReaderDeps) {
     this.#deps = deps;
@@ -46,27 +44,11 @@ export class WorkloadReader {
   derivedObjects(): WorkloadObject[] {
     const { records, observer, claims, services } = this.#deps;
     const pod = observer.reader();
-    const derived = records.entries().flatMap(({ desired, record }) => this.#derive({ desired, record, pod }));
+    const derived = records.entries().flatMap(({ desired, record }) => {
+      const ready = record.pods.flatMap(({ uid }) => (pod(uid).isReady ? [uid] : [])).join();
+      return this.#toDerived(record, desired, ready);
+    });
     return [...derived, ...claims.derived(), ...services.derivedObjects()];
-  }
-
-  #derive(state: DerivedFrom): WorkloadObject[] {
-    const { desired, record, pod } = state;
-    const ready = record.pods.flatMap(({ uid }) => (pod(uid).isReady ? [uid] : [])).join();
-    const known = this.#derived.get(record);
-    if (known?.desired === desired && known.ready === ready) return known.objects;
-    const objects = toDerivedObjects(state);
-    this.#derived.set(record, { desired, ready, objects });
-    return objects;
-  }
-
-  /** Whether a workload follows this spec of the API, as JSON has it. */
-  #isFollowed(spec: object, followed: object): boolean {
-    const known = this.#compared.get(spec);
-    if (known?.followed === followed) return known.isEqual;
-    const isEqual = Bun.deepEquals(JSON.parse(JSON.stringify(followed)), spec);
-    this.#compared.set(spec, { followed, isEqual });
-    return isEqual;
   }
 
   /** Uid of an object of the sources in the API, and the time since which it is known. */
@@ -88,7 +70,7 @@ export class WorkloadReader {
     const { desired, record } = entry;
     const { minReadySeconds } = desired.object.spec as { minReadySeconds?: number };
     const { spec } = object;
-    const isCurrent = isRecord(spec) && this.#isFollowed(spec, desired.submittedSpec ?? desired.object.spec);
+    const isCurrent = isRecord(spec) && isFollowed(spec, desired.submittedSpec ?? desired.object.spec);
     const generation = isCurrent ? object.metadata.generation : undefined;
     const { namespace = "default" } = object.metadata;
     const jobOf = (name: string): JobReference => {
@@ -116,6 +98,11 @@ export class WorkloadReader {
     return current && { [REVISION_ANNOTATION]: String(current.revision) };
   }
 }
+
+/** Whether a workload follows this spec of the API, as JSON has it. */
+const isFollowed = memoized((spec: object, followed: object): boolean =>
+  Bun.deepEquals(JSON.parse(JSON.stringify(followed)), spec),
+);
 
 interface DerivedFrom {
   desired: DesiredObject;

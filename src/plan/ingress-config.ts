@@ -8,6 +8,7 @@ import {
 import type { Secret } from "../base/api/secret.ts";
 import type { Service } from "../base/api/service.ts";
 import { podFullName } from "../base/model/identity.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import {
   type IngressHost,
@@ -361,22 +362,19 @@ interface Certificate {
   pem: string;
 }
 
-/** Reading a key costs a millisecond, and Secrets rarely change. */
-const certificates = new WeakMap<Secret, Certificate | string>();
-
 /** @returns a string: why it cannot be used; never a part of it */
 function certificateOf(secrets: IngressObjects["secrets"], fullName: string): Certificate | string {
   const secret = secrets.get(fullName);
   if (!secret) return `there is no Secret "${fullName}"`;
-  const known = certificates.get(secret) ?? readCertificate(secret);
-  certificates.set(secret, known);
-  return typeof known === "string" ? `Secret "${fullName}" ${known}` : known;
+  const found = readCertificate(secret);
+  return typeof found === "string" ? `Secret "${fullName}" ${found}` : found;
 }
 
 /** RSA keys below this are refused by OpenSSL as its packagers configure it. */
 const MIN_RSA_BITS = 2048;
 
-function readCertificate({ data = {} }: Secret): Certificate | string {
+/** Reading a key costs a millisecond, and Secrets rarely change. */
+const readCertificate = memoized(({ data = {} }: Secret): Certificate | string => {
   const text = decode(data["tls.crt"]);
   const key = decode(data["tls.key"]);
   if (text === undefined || key === undefined) return "has no keys tls.crt and tls.key";
@@ -400,7 +398,7 @@ function readCertificate({ data = {} }: Secret): Certificate | string {
   } catch {
     return "has a certificate or key that cannot be read";
   }
-}
+});
 
 /** Ingresses to which an error message of nginx leads, by line or file. Pure. */
 export function findRefused({ text, users }: IngressConfig, message: string): string[] {

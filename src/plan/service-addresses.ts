@@ -1,5 +1,6 @@
 import type { Service, ServicePort } from "../base/api/service.ts";
 import { podFullName } from "../base/model/identity.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import {
   canonicalIp,
@@ -151,17 +152,9 @@ export function allocateServices(
   return { addresses: { range: known.range, clusterIps, ...published }, problems };
 }
 
-interface Wishes {
-  wishes: readonly Pick<AddressRequest, "range" | "wanted">[];
-  unmet: ServiceFamilies["problems"];
-}
-
-/** A Service that did not change has the same wishes: most of a large set are not computed again. */
-const knownWishes = new WeakMap<Service, Wishes & { text: string }>();
-
-function wishesOf(service: Service, text: string, ranges: readonly IpRange[]): Wishes {
-  const known = knownWishes.get(service);
-  if (known?.text === text) return known;
+/** Addresses that a Service asks for in these ranges. */
+const wishesOf = memoized((service: Service, text: string) => {
+  const ranges = parseRanges(text);
   const ips = wantedIps(service);
   const { families, problems: unmet } = familiesOf(service, ranges);
   const wishes = families.map((family) => ({
@@ -169,10 +162,8 @@ function wishesOf(service: Service, text: string, ranges: readonly IpRange[]): W
     // An address of no range is a wish that is reported.
     wanted: ips.find((ip) => familyOf(ip) === family),
   }));
-  const found = { text, wishes, unmet };
-  knownWishes.set(service, found);
-  return found;
-}
+  return { wishes, unmet };
+});
 
 /** An address that a Service needs. */
 interface AddressRequest {
@@ -191,12 +182,11 @@ function allocateClusterIps(
   problems: Map<string, ServiceProblem>,
   seed: string,
 ): Record<string, readonly string[]> {
-  const ranges = parseRanges(text);
-  if (ranges.length === 0) return {};
+  if (parseRanges(text).length === 0) return {};
   const report = (name: string, message: string) => problems.set(name, { reason: "ClusterIPNotAllocated", message });
   const requests = services.flatMap((service): AddressRequest[] => {
     const name = serviceName(service);
-    const { wishes, unmet } = wishesOf(service, text, ranges);
+    const { wishes, unmet } = wishesOf(service, text);
     for (const { field, value, message } of unmet) report(name, `${field} ${value}: ${message}`);
     return wishes.map(({ range, wanted }) => {
       const kept = known[name]?.find((ip) => isInRange(ip, range) && (wanted === undefined || wanted === ip));

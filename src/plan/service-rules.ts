@@ -1,6 +1,6 @@
-import { isSameList } from "../base/model/memoized.ts";
+import { isSameList, memoized } from "../base/model/memoized.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
-import { familyOf, type IpFamily, type IpRange, isInRange } from "../base/text/ip-range.ts";
+import { familyOf, type IpFamily, type IpRange, isInRange, parseIpRange } from "../base/text/ip-range.ts";
 import type { ServiceEndpoint } from "./service-endpoints.ts";
 
 /** A port of a Service, and where its connections go. */
@@ -117,7 +117,8 @@ export function jumpsOf(prefix: string): Jump[] {
  */
 export function computeServiceRules(services: readonly RuledService[], facts: RuleFacts): RuleTables {
   const chains = chainsOf(facts.prefix);
-  const all = services.map((service) => rulesOfService(service, facts));
+  const bridges = facts.unfilteredBridges.map(({ text }) => text).join();
+  const all = services.map((service) => rulesOfService(service, facts.prefix, bridges));
   const addresses = all.flatMap((one) => one.addresses);
   const external = all.flatMap((one) => one.external);
   const published = all.flatMap((one) => one.published);
@@ -170,26 +171,16 @@ interface ServiceRules {
   chains: readonly (readonly [chain: string, rules: readonly string[]])[];
 }
 
-/** A Service that did not change keeps its rules: most of a large set are not computed again. */
-const made = new WeakMap<RuledService, { facts: string; rules: ServiceRules }>();
-
-function rulesOfService(service: RuledService, facts: RuleFacts): ServiceRules {
-  const key = [facts.prefix, ...facts.unfilteredBridges.map(({ text }) => text)].join(" ");
-  const known = made.get(service);
-  if (known?.facts === key) return known.rules;
-  const rules = computeRulesOfService(service, facts);
-  made.set(service, { facts: key, rules });
-  return rules;
-}
-
-function computeRulesOfService(service: RuledService, facts: RuleFacts): ServiceRules {
+/** @param bridges without rules, their ranges with commas */
+const rulesOfService = memoized((service: RuledService, prefix: string, bridges: string): ServiceRules => {
+  const unfilteredBridges = bridges.split(",").flatMap((text) => parseIpRange(text) ?? []);
   const nat = new Map<string, string[]>();
   const refused: string[] = [];
   const addresses: string[] = [];
   const external: string[] = [];
   const published: string[] = [];
   for (const port of service.ports) {
-    const chain = portChain(facts.prefix, service, port);
+    const chain = portChain(prefix, service, port);
     const name = `${service.name}${port.name === "" ? "" : `:${port.name}`}`;
     const to = (address: string, comment: string) =>
       `-d ${alone(address)} -p ${port.protocol.toLowerCase()} -m comment --comment "${name}${comment}" -m ${port.protocol.toLowerCase()} --dport ${port.port}`;
@@ -200,10 +191,10 @@ function computeRulesOfService(service: RuledService, facts: RuleFacts): Service
       if (port.endpoints.length === 0) refused.push(`${to(ip, " has no endpoints")} ${rejectionOf(port.protocol)}`);
     }
     published.push(...publishedRules(port, chain, name));
-    addPortChains(nat, chain, service, port, facts);
+    addPortChains(nat, chain, service, port, { prefix, unfilteredBridges });
   }
   return { addresses, external, published, refused, chains: [...nat] };
-}
+});
 
 /**
  * A socket of a pod that connects is busy when the ICMP message arrives, and passes it over: its program would wait for a
@@ -235,7 +226,7 @@ function addPortChains(
   chain: string,
   service: RuledService,
   { protocol, endpoints }: RuledPort,
-  { prefix, unfilteredBridges }: RuleFacts,
+  { prefix, unfilteredBridges }: Pick<RuleFacts, "prefix" | "unfilteredBridges">,
 ): void {
   const { affinitySeconds } = service;
   const tcp = `-p ${protocol.toLowerCase()}`;

@@ -95,24 +95,20 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   /** Whether an object was submitted, rather than found in a manifest of another source. */
   isOwn(definition: ResourceDefinition, object: ApiObject): boolean {
-    return this.#own.get(resourceId(definition))?.has(keyOf(object)) === true;
+    return this.#ownOf(definition).has(keyOf(object));
   }
 
-  #addOwn(definition: ResourceDefinition, object: ApiObject): void {
+  #ownOf(definition: ResourceDefinition): Set<string> {
     const resource = resourceId(definition);
-    this.#own.set(resource, (this.#own.get(resource) ?? new Set()).add(keyOf(object)));
-  }
-
-  #disown(definition: ResourceDefinition, object: ApiObject): void {
-    const resource = resourceId(definition);
-    if (this.#own.get(resource)?.delete(keyOf(object)) && this.#own.get(resource)!.size === 0)
-      this.#own.delete(resource);
+    const keys = this.#own.get(resource) ?? new Set();
+    this.#own.set(resource, keys);
+    return keys;
   }
 
   /** Removes the file of an object that a controller has adopted; the object stays in the store. */
   release(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.remove(definition, object);
-    this.#disown(definition, object);
+    this.#ownOf(definition).delete(keyOf(object));
     this.#planEmit();
   }
 
@@ -132,7 +128,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       if (!definition || !isKept(definition)) return;
       const isOwn = this.isOwn(definition, object);
       if (type === "DELETED") {
-        this.#disown(definition, object);
+        this.#ownOf(definition).delete(keyOf(object));
         this.#deps.directory.clusterDns.forget(object);
       }
       if (definition.fate !== "kept" && isOwn && (type === "DELETED" || !isStatusOnly(object, previous)))
@@ -164,7 +160,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   save(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.save(definition, object);
-    this.#addOwn(definition, object);
+    this.#ownOf(definition).add(keyOf(object));
     this.#settled.add(object);
     this.#arm();
   }
@@ -210,7 +206,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   #allOwn(): StoredObject[] {
     const { registry, store } = this.#deps;
-    const kinds = registry.all().filter((it) => isKept(it) && this.#own.has(resourceId(it)));
+    const kinds = registry.all().filter((it) => isKept(it) && this.#ownOf(it).size > 0);
     return objectsOf(store, kinds).filter((it) => this.isOwn(it.definition, it.object));
   }
 
@@ -298,7 +294,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     this.#settled.add(found);
     const object = live ? (definition.carryOver?.(found, live) ?? found) : found;
     if (live && !this.isOwn(definition, live)) return;
-    this.#addOwn(definition, object);
+    this.#ownOf(definition).add(keyOf(object));
     if (!live) return void store.put(resourceId(definition), object);
     if (live.metadata.deletionTimestamp && definition.gracefulDeletion) return;
     const next: ApiObject = {

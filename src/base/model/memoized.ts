@@ -1,9 +1,15 @@
-/** A function that is called once for each object. */
-export function memoized<T extends object, R>(make: (object: T) => R): (object: T) => R {
-  const made = new WeakMap<T, R>();
-  return (object) => {
-    const result = made.get(object) ?? make(object);
-    made.set(object, result);
+/** A function that is called once for each object, and again when another argument is not the one of the last call. */
+export function memoized<T extends object, A extends unknown[], R>(
+  make: (object: T, ...others: A) => R,
+): (object: T, ...others: A) => R {
+  const made = new WeakMap<T, { others: A; result: R }>();
+  return (object, ...others) => {
+    // A callback gets more arguments than it takes.
+    others.length = make.length - 1;
+    const known = made.get(object);
+    if (known && isSameList(known.others, others)) return known.result;
+    const result = make(object, ...others);
+    made.set(object, { others, result });
     return result;
   };
 }
