@@ -130,7 +130,7 @@ export class ObjectDeleter {
 
   /** Removes an object, and in the background what only it owned. */
   finish(definition: ResourceDefinition, object: ApiObject): void {
-    const { store, storage } = this.#deps;
+    const { store, storage, registry } = this.#deps;
     if (isKept(definition)) keep(() => storage.remove(definition, object));
     const { namespace, name, uid, finalizers = [] } = object.metadata;
     if (!store.remove(resourceId(definition), namespace, name)) return;
@@ -138,6 +138,9 @@ export class ObjectDeleter {
       if (finalizers.includes(ORPHAN)) this.#orphanDependents(uid);
       else this.#deleteDependents(object, "Background");
     }
+    // As the endpoints controller, also those that a client wrote.
+    const endpoints = definition.kind === "Service" && store.get("endpoints", namespace, name);
+    if (endpoints) this.#deleteQuietly(registry.get("endpoints")!, endpoints, "Background");
     this.#settleNamespace(namespace);
   }
 

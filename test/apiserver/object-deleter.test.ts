@@ -86,6 +86,15 @@ test("a claim that was exported with its protection is not kept by it", async ()
   expect(await statusOf(CLAIMS)).toBe(404);
 });
 
+test("Endpoints that a client wrote go with the Service of their name, and no others", async () => {
+  const { post, get, remove } = anApiServer();
+  const [services, endpoints] = ["services", "endpoints"].map((it) => `/api/v1/namespaces/default/${it}`);
+  for (const name of ["db", "other"]) await post(endpoints!, { metadata: { name }, subsets: [] });
+  await post(services!, { metadata: { name: "db" }, spec: { ports: [{ port: 80 }] } });
+  await remove(`${services}/db`);
+  expect([(await get(`${endpoints}/db`)).status, (await get(`${endpoints}/other`)).status]).toEqual([404, 200]);
+});
+
 test("finalizers of others keep a claim that is no longer used", async () => {
   const { get, removeUsed, inUse, check } = await aProtectedApi(["example.com/x"]);
   await removeUsed();
