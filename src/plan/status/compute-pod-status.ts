@@ -291,7 +291,8 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
   const { container, attempts, waiting } = input;
   // A regular init container never counts as started; a sidecar does.
   const isRegularInit = input.isInit && !isSidecar(container);
-  const newest = attempts[0];
+  // One that was only created is removed when it cannot start: its restart count, which would fall, is not shown before.
+  const newest = attempts.find((attempt) => isRunning(attempt) || isTerminated(attempt)) ?? attempts[0];
   const previous = attempts.find((attempt) => attempt !== newest && isTerminated(attempt));
   const terminated = (attempt: ContainerSnapshot | undefined): ContainerState =>
     attempt ? { terminated: toTerminatedState(attempt, input.terminationMessages) } : {};

@@ -68,6 +68,11 @@ test.each<[when: string, given: Partial<ContainerStatusInput>, want: Partial<Con
     { restartCount: 1, ready: true, containerID: "docker://app-1" },
   ],
   [
+    "its successor was only created, and may be removed again",
+    { attempts: [{ ...neverStarted(1), exitCode: 0 }, anExited("app", 3)] },
+    { restartCount: 0, containerID: "docker://app-0" },
+  ],
+  [
     "it could not be started",
     { attempts: [neverStarted(0)] },
     { state: { waiting: { reason: "RunContainerError", message: cannotStart } }, ...notReady },
