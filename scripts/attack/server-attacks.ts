@@ -1,10 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { countDescriptors } from "../../test/support/open-files.ts";
 import { type Attack, type AttackTarget, flood, frame, openWebSocket, pour, timeHttps } from "./attack.ts";
 
 const get = (path: string, headers = "") => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`;
-
-const openFiles = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 
 const threads = (pid: number) => readdirSync(`/proc/${pid}/task`).length;
 
@@ -99,13 +98,13 @@ export const serverAttacks: readonly Attack[] = [
         await response.arrayBuffer();
       };
       await ask();
-      const before = openFiles(pid);
+      const before = countDescriptors(pid);
       for (let i = 0; i < 48; i++) {
         await ask();
         // The answer is shared for a second.
         await Bun.sleep(i < 8 ? 1_050 : 0);
       }
-      return [{ what: "descriptors more than before", unit: "", value: openFiles(pid) - before, atMost: 10 }];
+      return [{ what: "descriptors more than before", unit: "", value: countDescriptors(pid) - before, atMost: 10 }];
     },
   },
   {
@@ -159,11 +158,11 @@ export const serverAttacks: readonly Attack[] = [
       await askAll(10);
       const rest = () => Bun.sleep(2_000);
       await rest();
-      const before = { files: openFiles(pid), threads: threads(pid), megabytes: residentMegabytes(pid) };
+      const before = { files: countDescriptors(pid), threads: threads(pid), megabytes: residentMegabytes(pid) };
       await askAll(1_000);
       await rest();
       return [
-        { what: "descriptors more than before", unit: "", value: openFiles(pid) - before.files, atMost: 20 },
+        { what: "descriptors more than before", unit: "", value: countDescriptors(pid) - before.files, atMost: 20 },
         { what: "threads more than before", unit: "", value: threads(pid) - before.threads, atMost: 8 },
         { what: "RSS more than before", unit: "MB", value: residentMegabytes(pid) - before.megabytes, atMost: 60 },
       ];
@@ -185,7 +184,7 @@ export const serverAttacks: readonly Attack[] = [
       await done;
       return [
         { what: "another client's request", unit: "ms", value: ms, atMost: 1_000 },
-        { what: "open files", unit: "", value: openFiles(pid), atMost: 8_000 },
+        { what: "open files", unit: "", value: countDescriptors(pid), atMost: 8_000 },
       ];
     },
   },

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { createLoginToken, readPageSecret } from "../../src/server/page/page-session.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
+import { countDescriptors } from "../support/open-files.ts";
 import type { TestNode } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
@@ -35,7 +36,7 @@ async function useOf(pid: number, node: TestNode): Promise<Use> {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const figure = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1]);
   return {
-    descriptors: readdirSync(`/proc/${pid}/fd`).length,
+    descriptors: countDescriptors(pid),
     threads: figure("Threads"),
     timers: Number(/^kubelet_ts_timers (\d+)$/m.exec(metrics)?.[1]),
     megabytes: Math.round(figure("VmRSS") / 1024),

@@ -5,6 +5,7 @@ import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 import { sleeper } from "../support/manifests.ts";
+import { countDescriptors } from "../support/open-files.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { callEngine, type TestNode } from "../support/test-node.ts";
 
@@ -160,8 +161,6 @@ function strayCgroups(wanted: ReadonlySet<string>, had: ReadonlySet<string>): st
     .filter((path) => [...had].some((uid) => !wanted.has(uid) && path.includes(uid)));
 }
 
-const descriptorsOf = (kubelet: KubeletProcess) => readdirSync(`/proc/${kubelet.pid}/fd`).length;
-
 const residentKiB = (kubelet: KubeletProcess) =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${kubelet.pid}/status`, "utf8"))?.[1]);
 
@@ -202,7 +201,7 @@ async function editRapidly(node: TestNode, random: () => number): Promise<void> 
   }
   let kubelet = await node.start(FLAGS);
   await untilRight(node, operator.wanted);
-  const descriptorsAtRest = descriptorsOf(kubelet);
+  const descriptorsAtRest = countDescriptors(kubelet.pid);
 
   const editFor = async (edits: number, isCalm: boolean) => {
     for (let edit = 0; edit < edits; edit++) {
@@ -225,18 +224,18 @@ async function editRapidly(node: TestNode, random: () => number): Promise<void> 
   while (minutes() < SOAK_MINUTES / 5);
 
   // The same process through rounds without kills of its own: nothing may grow.
-  const [descriptors, resident] = [descriptorsOf(kubelet), residentKiB(kubelet)];
+  const [descriptors, resident] = [countDescriptors(kubelet.pid), residentKiB(kubelet)];
   const rounds: number[] = [];
   do {
     await editFor(SOAK_MINUTES > 0 ? EDITS_PER_ROUND : EDITS_PER_ROUND / 5, true);
     rounds.push(residentKiB(kubelet));
-    const figures = `${rounds.at(-1)} KiB resident, ${descriptorsOf(kubelet)} descriptors`;
+    const figures = `${rounds.at(-1)} KiB resident, ${countDescriptors(kubelet.pid)} descriptors`;
     if (SOAK_MINUTES > 0) console.info(`after ${minutes().toFixed(1)} minutes: ${figures}`);
   } while (minutes() < SOAK_MINUTES);
   // Connections to the engine are kept for a while: idle ones come and go.
   await node.until(
     "descriptors to be closed",
-    () => descriptorsOf(kubelet) <= Math.max(descriptors, descriptorsAtRest) + 10,
+    () => countDescriptors(kubelet.pid) <= Math.max(descriptors, descriptorsAtRest) + 10,
   );
   const first = rounds.slice(0, Math.floor(rounds.length / 2));
   const warmKiB = first.length === 0 ? resident + WARM_UP_KIB : Math.max(...first) + SWING_KIB;
