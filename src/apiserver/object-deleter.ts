@@ -85,7 +85,8 @@ export class ObjectDeleter {
     const { store, rules } = this.#deps;
     const live = store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
-    if (!options.dryRun && rules.removeUnclaimed(definition, live)) return live;
+    const isOrphaned = options.propagation === "Orphan";
+    if (!options.dryRun && rules.removeUnclaimed(definition, live, isOrphaned)) return live;
     const isMade = rules.isMadeByController(definition, live);
     // A pod whose manifest was removed terminates already.
     const isEnding = definition.gracefulDeletion === true && live.metadata.deletionTimestamp !== undefined;

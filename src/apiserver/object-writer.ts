@@ -79,10 +79,12 @@ export interface ObjectRules {
   /** Deletes such an object; what takes its place is the controller's decision. */
   deleteMade(object: ApiObject, graceSeconds: number): void;
   /**
-   * Removes an object that no configured source describes any more and that was not submitted.
+   * Removes an object that was not submitted and that no configured source describes any more, or that is the claim of a
+   * StatefulSet or the Job of a CronJob.
+   * @param isOrphaning what it owns must stay
    * @returns false for every other object
    */
-  removeUnclaimed(definition: ResourceDefinition, object: ApiObject): boolean;
+  removeUnclaimed(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): boolean;
 }
 
 interface ObjectWriterDeps {

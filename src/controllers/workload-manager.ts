@@ -201,6 +201,25 @@ export class WorkloadManager {
     return true;
   }
 
+  /**
+   * Deletes a Job that a CronJob made, with its pods, for a client. Its run is not repeated.
+   * @returns false for every other Job
+   */
+  deleteJob(fullName: string): boolean {
+    for (const entry of this.#records.entries()) {
+      const { metadata } = entry.desired.object;
+      const { cron } = entry.record;
+      const jobs = cron?.jobs.filter(({ name }) => podFullName({ ...metadata, name }) !== fullName);
+      if (!cron || !jobs || jobs.length === cron.jobs.length) continue;
+      entry.record = { ...entry.record, cron: { ...cron, jobs } };
+      entry.wakeAtMs = Number.NEGATIVE_INFINITY;
+      this.#records.save();
+      this.#sync(false);
+      return true;
+    }
+    return false;
+  }
+
   /** The pod that uses a claim of a StatefulSet, which therefore cannot be deleted. */
   userOfClaim(fullName: string): string | undefined {
     return this.#claims.userOf(fullName);

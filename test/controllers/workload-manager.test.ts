@@ -141,6 +141,19 @@ describe("a CronJob between two runs", () => {
     expect([syncs(), world.names.length]).toEqual([1, 1]);
   });
 
+  test("a Job that a client deletes goes with its pods, and its run is not repeated", async () => {
+    const { world } = hourly();
+    await world.clock.advance(31 * 60_000);
+    const job = `default/tick-${Date.UTC(2026, 0, 1, 1) / 60_000}`;
+    expect([world.names.length, world.manager.deleteJob("default/other")]).toEqual([1, false]);
+    expect(world.manager.deleteJob(job)).toBe(true);
+    expect([world.names.length, world.manager.deleteJob(job)]).toEqual([0, false]);
+    await world.clock.advance(58 * 60_000);
+    expect(world.names).toEqual([]);
+    await world.clock.advance(60_000);
+    expect(world.names).toHaveLength(1);
+  });
+
   test("notices within a minute that the clock was set ahead", async () => {
     const { world } = hourly();
     world.clock.jump("2026-01-01T03:00:00Z");

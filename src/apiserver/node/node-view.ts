@@ -509,9 +509,10 @@ export class NodeObjects implements ObjectRules {
     this.node?.workloads.deletePod(metadata.uid ?? "", { graceSeconds });
   }
 
-  removeUnclaimed(definition: ResourceDefinition, object: ApiObject): boolean {
+  removeUnclaimed(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): boolean {
     if (!this.node || this.#deps.submitted.isOwn(definition, object)) return false;
     const fullName = podFullName(object.metadata);
+    if (definition.kind === "Job" && !isOrphaning && this.node.workloads.deleteJob(fullName)) return true;
     if (definition.kind === "PersistentVolumeClaim" && this.node.workloads.deleteClaim(fullName)) return true;
     const key = definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`;
     return this.node.feed.forget(key as RunnableKey);
