@@ -72,7 +72,8 @@ const CONTROLLERS = ["cpu", "memory", "pids"] as const;
 function checkKernel(facts: MachineFacts): CheckResult[] {
   const { engine, cgroupControllers, swapBytes, inotifyInstances: instances, inotifyWatches: watches } = facts;
   const missing = CONTROLLERS.filter((name) => !cgroupControllers.includes(name));
-  const cgroups = `version ${engine.cgroupVersion || "unknown"}, driver ${engine.cgroupDriver || "unknown"}`;
+  // An engine that does not answer tells neither.
+  const cgroups = `${engine.cgroupVersion && `version ${engine.cgroupVersion}, `}${engine.cgroupDriver && `driver ${engine.cgroupDriver}, `}`;
   const enable = missing.map((name) => `cgroup_enable=${name}`).join(" ");
   const boot = `boot with ${enable} (on a Raspberry Pi in /boot/firmware/cmdline.txt)`;
   const asRoot = "start kubelet-ts with CAP_SYS_RESOURCE (a container: --cap-add=SYS_RESOURCE)";
@@ -81,7 +82,7 @@ function checkKernel(facts: MachineFacts): CheckResult[] {
   const noScores = "the kernel refuses negative ones (no CAP_SYS_RESOURCE): guaranteed pods are not protected";
   return [
     missing.length === 0
-      ? ok("cgroups", `${cgroups}, with ${CONTROLLERS.join(", ")}`)
+      ? ok("cgroups", `${cgroups}with ${CONTROLLERS.join(", ")}`)
       : fail("cgroups", `no controller for ${missing.join(", ")}: limits have no effect`, boot),
     facts.hasPsi
       ? ok("pressure information", "the kernel reports PSI")

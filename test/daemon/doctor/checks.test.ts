@@ -97,6 +97,14 @@ test("a healthy machine passes every check, without a fix", () => {
   expect(results.length).toBeGreaterThan(20);
 });
 
+test.each([
+  ["1", "cgroupfs", "version 1, driver cgroupfs, with cpu, memory, pids"],
+  ["", "", "with cpu, memory, pids"],
+])("the cgroups of an engine with version %p and driver %p", (cgroupVersion, cgroupDriver, message) => {
+  const results = runChecks({ ...HEALTHY, ...engine({ cgroupVersion, cgroupDriver }) });
+  expect(results.find(({ name }) => name === "cgroups")).toMatchObject({ status: "ok", message });
+});
+
 const problem = (kind: string, more: Partial<MachineFacts["engine"]> = {}) =>
   engine({ ...more, problem: { kind, message: "no answer" } });
 const proxy = (isOn: boolean, hasIptables: boolean, processes: number) =>
