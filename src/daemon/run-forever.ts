@@ -1,4 +1,5 @@
 import { hasCondition } from "../base/api/conditions.ts";
+import { isPipe } from "../base/files/pipe.ts";
 import { followKernelLog } from "../base/host/kmsg.ts";
 import { Logind } from "../base/host/logind.ts";
 import { MemoryReclaimer } from "../base/host/memory-reclaimer.ts";
@@ -71,7 +72,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   const servers = startNodeServers(parts, view, stats, { eviction, isShuttingDown, configuration, onServers });
   // Pods are compared with the new settings; none is restarted by them.
   let isSupervising = false;
-  const settings = buildSettingsReloader(run, clock, () => {
+  const settings = buildSettingsReloader(run, parts.context, () => {
     logger.setVerbosity(options.verbosity);
     if (isSupervising) parts.workloads.refresh();
   });
@@ -181,7 +182,7 @@ function closedPorts(options: KubeletOptions, servers: Servers): string[] {
 
 const buildSettingsReloader = (
   { options, logger, resolve, configPaths }: KubeletRun,
-  clock: Clock,
+  { background, clock }: AssembledKubelet["context"],
   onChanged: () => void,
 ): SettingsReloader =>
   new SettingsReloader({
@@ -189,7 +190,8 @@ const buildSettingsReloader = (
     logger,
     options,
     resolve,
-    watch: (onEvent) => configPaths.map((path) => new PathWatch(path, onEvent)),
+    paths: configPaths.some(isPipe) ? [] : configPaths,
+    watch: (onEvent) => new PathWatch(onEvent, { clock, slot: background.slot }),
     onChanged,
   });
 

@@ -47,7 +47,7 @@ interface WantedValue {
 export class SecretValues {
   readonly #deps: SecretValuesDeps;
   readonly #changes: ChangeLogger;
-  readonly #watches = new Map<string, PathWatch>();
+  readonly #watch = new PathWatch(() => this.#update());
   /** The last values by path. Base64. */
   readonly #values = new Map<string, string>();
   #last: [state: DesiredState, isComplete: boolean] | undefined;
@@ -70,8 +70,7 @@ export class SecretValues {
   stop(): void {
     this.#round++;
     this.#cancelTimer?.();
-    for (const watch of this.#watches.values()) watch.stop();
-    this.#watches.clear();
+    this.#watch.stop();
   }
 
   #update(): void {
@@ -80,7 +79,8 @@ export class SecretValues {
     const paths = new Set(wanted.map(({ path }) => path));
     for (const path of this.#values.keys()) if (!paths.has(path)) this.#values.delete(path);
     if (wanted.length === 0) {
-      this.stop();
+      this.#cancelTimer?.();
+      this.#watch.arm([]);
       this.#deps.next.setDesired(state, isComplete);
       return;
     }
@@ -113,7 +113,8 @@ export class SecretValues {
         this.#report(fullName, key, "problem" in read ? read.problem : undefined);
       }),
     );
-    if (isCurrent()) this.#watch(paths);
+    // An edit between the read and the watch was not reported.
+    if (isCurrent() && this.#watch.arm([...paths])) this.#update();
   }
 
   /** Publishes what is known, unless it was published. */
@@ -143,23 +144,6 @@ export class SecretValues {
     const subject = `Secret "${fullName}"${key === "" ? "" : `, key ${key}`}`;
     if (problem === undefined) this.#changes.resolve(subject, `${subject}: its value is there`);
     else this.#changes.log(subject, "warn", `${subject}: ${SECRET_FROM_ANNOTATION}: ${problem}`);
-  }
-
-  #watch(paths: ReadonlySet<string>): void {
-    for (const [path, watch] of this.#watches) {
-      if (paths.has(path)) continue;
-      watch.stop();
-      this.#watches.delete(path);
-    }
-    const readAgain = () => this.#update();
-    let isNew = false;
-    for (const path of paths) {
-      const watch = this.#watches.get(path) ?? new PathWatch(path, readAgain);
-      this.#watches.set(path, watch);
-      if (watch.arm()) isNew = true;
-    }
-    // An edit between the read and the watch was not reported.
-    if (isNew) readAgain();
   }
 
   /** Base64 of a file. A line end at its end counts: a value is what the file holds. */

@@ -7,8 +7,6 @@ import type { ResolvedOptions } from "../config/resolve-options.ts";
 import type { PathWatch } from "../sources/path-watch.ts";
 import type { ConfigurationTrial } from "./configuration-trial.ts";
 
-type WatchedPath = Pick<PathWatch, "arm" | "stop">;
-
 interface SettingsReloaderDeps {
   clock: Clock;
   logger: Logger;
@@ -16,8 +14,9 @@ interface SettingsReloaderDeps {
   options: KubeletOptions;
   /** Resolves the command line, environment and files again, or another configuration instead of the files. */
   resolve: (configuration?: Configuration) => Promise<ResolvedOptions>;
-  /** Watches the files of --config and --config-dir. */
-  watch: (onEvent: () => void) => WatchedPath[];
+  /** Paths of --config and --config-dir; none where one is a pipe, which cannot be read again. */
+  paths: readonly string[];
+  watch: (onEvent: () => void) => Pick<PathWatch, "arm" | "stop">;
   /** Called after live options have changed. */
   onChanged: (options: KubeletOptions) => void;
 }
@@ -39,7 +38,9 @@ export const aborted = (signal: AbortSignal): Promise<void> =>
 export class SettingsReloader {
   readonly #deps: SettingsReloaderDeps;
   #trial: SettingsTrial | undefined;
-  #watches: WatchedPath[] = [];
+  #watch: ReturnType<SettingsReloaderDeps["watch"]> | undefined;
+  /** The id of the configuration that was read last. */
+  #readId: string | undefined;
   #cancel: (() => void) | undefined;
   #running: Promise<void> = Promise.resolve();
   #lastErrors = "";
@@ -55,18 +56,19 @@ export class SettingsReloader {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    this.#watches = this.#deps.watch(() => this.#schedule());
-    for (const watch of this.#watches) watch.arm();
+    const { paths, watch } = this.#deps;
+    if (paths.length > 0) this.#watch = watch(() => this.#schedule());
+    this.#watch?.arm(paths);
     // An edit may have come between the first reading and the watch.
-    this.#running = this.#running.then(() => this.#reload({ isFirst: true }));
+    this.#running = this.#running.then(() => this.#reload("start"));
     await aborted(signal);
     this.#cancel?.();
-    for (const watch of this.#watches) watch.stop();
+    this.#watch?.stop();
   }
 
   /** Reads the configuration again now. Never rejects. */
   reload(): Promise<void> {
-    this.#running = this.#running.then(() => this.#reload());
+    this.#running = this.#running.then(() => this.#reload("user"));
     return this.#running;
   }
 
@@ -84,13 +86,14 @@ export class SettingsReloader {
     this.#cancel?.();
     this.#cancel = this.#deps.clock.schedule(DEBOUNCE_MS, () => {
       this.#cancel = undefined;
-      void this.reload();
+      this.#running = this.#running.then(() => this.#reload("files"));
     });
   }
 
-  async #reload({ isFirst } = { isFirst: false }): Promise<void> {
-    const { logger } = this.#deps;
-    for (const watch of this.#watches) watch.arm();
+  /** @param cause `files`: they may have changed */
+  async #reload(cause: "start" | "user" | "files"): Promise<void> {
+    const { logger, paths } = this.#deps;
+    this.#watch?.arm(paths);
     let resolved: ResolvedOptions;
     try {
       resolved = await this.#deps.resolve();
@@ -102,7 +105,10 @@ export class SettingsReloader {
     }
     const trial = this.#trial;
     const { configuration } = resolved;
-    if (isFirst && configuration && configuration.id === trial?.status.assigned?.id) return;
+    const isAsBefore = configuration !== undefined && configuration.id === this.#readId;
+    this.#readId = configuration?.id;
+    if (cause === "files" && isAsBefore) return;
+    if (cause === "start" && configuration && configuration.id === trial?.status.assigned?.id) return;
     const errors = resolved.errors.join("; ");
     if (errors !== "") {
       if (errors !== this.#lastErrors) {

@@ -56,7 +56,7 @@ export class FileSource implements FeedSource {
     this.id = sourceId(deps.path);
     this.#deps = deps;
     this.#facts = new ChangeLogger(deps.logger);
-    this.#watch = new PathWatch(deps.path, () => this.#onEvent());
+    this.#watch = new PathWatch(() => this.#onEvent());
     this.#records = new FileRecords({
       read: deps.read,
       clock: deps.clock,
@@ -153,7 +153,7 @@ export class FileSource implements FeedSource {
     this.#schedule(Math.min(retryMs, this.#deps.checkFrequencyMs));
     // Not for a file system that does not respond: this thread would wait for it, too. What happened before the watch
     // was set up is found by a second read.
-    if (snapshot.listing.kind !== "unreadable" && this.#watch.arm()) this.#schedule(0);
+    if (snapshot.listing.kind !== "unreadable" && this.#watch.arm([this.name])) this.#schedule(0);
     this.#emitIfNew();
   }
 

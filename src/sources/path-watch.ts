@@ -1,34 +1,57 @@
 import { type FSWatcher, lstatSync, readlinkSync, statSync, watch } from "node:fs";
+import { stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
+import type { FileSlot } from "../base/concurrency/worker-pool.ts";
+import type { Clock } from "../base/model/clock.ts";
 
 /** Links that lead to a path. Source: Linux, `MAXSYMLINKS`. */
 const MAX_LINKS = 40;
 
+/** How often paths are looked at without an event. */
+const LOOK_AGAIN_MS = 60_000;
+const ANSWER_TIMEOUT_MS = 1_000;
+
+interface Look {
+  clock: Pick<Clock, "schedule">;
+  slot: FileSlot;
+}
+
 /**
- * Reports events of a path, of its contents and of what leads to it: each directory above is watched for the next name,
+ * Reports events of paths, of their contents and of what leads to them: each directory above is watched for the next name,
  * so that a file, a directory or a link that is replaced is seen (`..data` of Kubernetes, `live/` of certbot). The kind of
- * event is not reported: the listener reads again. Network file systems may send no events, so a timer is needed as well.
+ * event is not reported: the listener reads again. Events get lost, and network file systems may send none, so a timer is
+ * needed as well.
  */
 export class PathWatch {
-  readonly #path: string;
   readonly #onEvent: (changed?: string) => void;
+  readonly #look: Look | undefined;
+  #paths: readonly string[] = [];
   /** Watches by directory. */
   readonly #armed = new Map<string, Armed>();
   #stopped = false;
+  #cancelLook: (() => void) | undefined;
 
-  /** @param onEvent gets the path that has changed, where the kernel says it */
-  constructor(path: string, onEvent: (changed?: string) => void) {
-    this.#path = resolve(path);
+  /**
+   * @param onEvent gets the path that has changed, where the kernel says it
+   * @param look for a listener without a timer that reads in this thread: it is also called once a minute, unless a path
+   *   does not answer in the slot
+   */
+  constructor(onEvent: (changed?: string) => void, look?: Look) {
     this.#onEvent = onEvent;
+    this.#look = look;
   }
 
   /**
-   * Watches the existing files. Call it after every read, since inotify follows inodes, not names.
+   * Watches the existing files of these paths, no longer those of others. Call it after every read, since inotify follows
+   * inodes, not names.
    * @returns whether a watch was set up: what happened before that was not reported
    */
-  arm(): boolean {
+  arm(paths: readonly string[]): boolean {
     if (this.#stopped) return false;
-    const wanted = findDirectories(this.#path);
+    this.#paths = paths;
+    if (!this.#cancelLook) this.#planLook();
+    const wanted: WantedNames = new Map();
+    for (const path of paths) addDirectories(wanted, resolve(path));
     for (const [directory, { watcher }] of this.#armed) {
       if (wanted.has(directory)) continue;
       watcher.close();
@@ -47,8 +70,21 @@ export class PathWatch {
 
   stop(): void {
     this.#stopped = true;
+    this.#cancelLook?.();
     for (const { watcher } of this.#armed.values()) watcher.close();
     this.#armed.clear();
+  }
+
+  #planLook(): void {
+    this.#cancelLook = this.#look?.clock.schedule(LOOK_AGAIN_MS, () => {
+      this.#planLook();
+      // A path that is missing answers.
+      const answers = this.#paths.map((path) =>
+        this.#look?.slot.run(() => stat(path).catch(() => {}), ANSWER_TIMEOUT_MS),
+      );
+      const report = () => this.#stopped || this.#onEvent();
+      void Promise.all(answers).then(report, () => {});
+    });
   }
 
   #onName(directory: string, file: string | null): void {
@@ -56,7 +92,7 @@ export class PathWatch {
     if (names && file !== null && !names.has(file)) return;
     // Another directory may have the name now, even the inode number of the old one, whose watch died with it.
     for (const [below, armed] of this.#armed) {
-      if (names && below !== directory && isBeneath(below, file === null ? directory : join(directory, file))) {
+      if (below !== directory && isBeneath(below, file === null ? directory : join(directory, file))) {
         armed.broken = true;
       }
     }
@@ -69,28 +105,30 @@ const isBeneath = (path: string, directory: string): boolean =>
 
 /**
  * The directories that decide what a path leads to, each with the names in it that matter; undefined: all of them, in the
- * directory that the path itself is.
+ * directory that a path itself is.
  */
-function findDirectories(path: string): Map<string, Set<string> | undefined> {
-  const found = new Map<string, Set<string> | undefined>();
+type WantedNames = Map<string, Set<string> | undefined>;
+
+function addDirectories(found: WantedNames, path: string): void {
   let directory: string = sep;
   let names = path.split(sep).filter((name) => name !== "");
   for (let links = 0; names.length > 0; ) {
     const [name = "", ...rest] = names;
-    found.set(directory, (found.get(directory) ?? new Set()).add(name));
+    if (!found.has(directory)) found.set(directory, new Set());
+    found.get(directory)?.add(name);
     const here = join(directory, name);
     let target: string | undefined;
     try {
       if (lstatSync(here).isSymbolicLink()) target = readlinkSync(here);
     } catch {
-      return found;
+      return;
     }
     if (target === undefined) {
       directory = here;
       names = rest;
       continue;
     }
-    if (++links > MAX_LINKS) return found;
+    if (++links > MAX_LINKS) return;
     names = [
       ...resolve(directory, target)
         .split(sep)
@@ -100,7 +138,6 @@ function findDirectories(path: string): Map<string, Set<string> | undefined> {
     directory = sep;
   }
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) found.set(directory, undefined);
-  return found;
 }
 
 interface Armed {

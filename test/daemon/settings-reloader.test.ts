@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { Configuration } from "../../src/base/model/configuration.ts";
 import type { KubeletOptions } from "../../src/config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { SettingsReloader } from "../../src/daemon/settings-reloader.ts";
@@ -9,7 +10,10 @@ function world() {
   const clock = new FakeClock();
   const logger = new RecordingLogger();
   const options: KubeletOptions = { ...DEFAULT_KUBELET_OPTIONS };
-  const next: { options: Partial<KubeletOptions>; errors: string[] } = { options: {}, errors: [] };
+  const next: { options: Partial<KubeletOptions>; errors: string[]; configuration?: Configuration } = {
+    options: {},
+    errors: [],
+  };
   const changes: number[] = [];
   let resolved = 0;
   let onEvent = () => {};
@@ -26,11 +30,13 @@ function world() {
         configPaths: [],
         warnings: [],
         errors: next.errors,
+        ...(next.configuration && { configuration: next.configuration }),
       };
     },
+    paths: ["/etc/config.yaml"],
     watch: (listener) => {
       onEvent = listener;
-      return [{ arm: () => true, stop: () => {} }];
+      return { arm: () => true, stop: () => {} };
     },
     onChanged: (now) => changes.push(now.verbosity),
   });
@@ -78,5 +84,17 @@ test("an edit between the start and the first watch is seen; a burst of file eve
   for (let index = 0; index < 10; index++) event();
   await clock.advance(1000);
   expect(resolved() - before).toBe(1);
+  stop.abort();
+});
+
+test("files that are as before are not tried again: a rejected configuration is reported once", async () => {
+  const { next, clock, reloader, event, logger } = world();
+  const nothing = () => {};
+  reloader.setTrial({ refusalOf: () => "its port is held", invalid: nothing, assigned: nothing, status: {} as never });
+  next.configuration = { id: "one", files: [] };
+  const stop = new AbortController();
+  void reloader.run(stop.signal);
+  for (let minute = 0; minute < 5; minute++, await clock.advance(60_000)) event();
+  expect(logger.lines.filter((line) => line.includes("rejected before")).length).toBe(1);
   stop.abort();
 });

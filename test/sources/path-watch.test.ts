@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { FileSlot } from "../../src/base/concurrency/worker-pool.ts";
 import { PathWatch } from "../../src/sources/path-watch.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 
@@ -63,24 +65,65 @@ test.each<[when: string, path: string, before: Record<string, string | undefined
   const dir = tempDir();
   lay(dir, before);
   let events = 0;
-  const watch = new PathWatch(join(dir, path), () => events++);
-  expect(watch.arm()).toBe(true);
-  expect(watch.arm()).toBe(false);
+  const watch = new PathWatch(() => events++);
+  const paths = [join(dir, path)];
+  expect(watch.arm(paths)).toBe(true);
+  expect(watch.arm(paths)).toBe(false);
   change(dir);
   await until("an event", () => events > 0);
   // Armed again, it watches what the path leads to now.
-  watch.arm();
+  watch.arm(paths);
   watch.stop();
+});
+
+test("a directory below another watched one is watched again once it was replaced", async () => {
+  const dir = tempDir();
+  lay(dir, { "all/a": undefined, "new": undefined });
+  const changed: (string | undefined)[] = [];
+  const watch = new PathWatch((path) => changed.push(path));
+  const paths = [join(dir, "all"), join(dir, "all/a")];
+  watch.arm(paths);
+  rmSync(join(dir, "all/a"), { recursive: true });
+  // Most file systems give it the same inode number.
+  mkdirSync(join(dir, "all/a"));
+  await until("the events", () => changed.length > 1);
+  expect(watch.arm(paths)).toBe(true);
+  writeFileSync(join(dir, "all/a/file"), "");
+  await until("an event of the new one", () => changed.includes(join(dir, "all/a/file")));
+  expect([watch.arm([join(dir, "all")]), watch.arm([join(dir, "all")])]).toEqual([false, false]);
+  watch.stop();
+});
+
+test("looks once a minute for changes without an event, however often it is armed; not while a path does not answer", async () => {
+  const clock = new FakeClock();
+  const slot = new FileSlot(clock);
+  const paths = [join(tempDir(), "missing")];
+  let looks = 0;
+  const watch = new PathWatch(() => looks++, { clock, slot });
+  for (let second = 0; second < 59; second++, await clock.advance(1_000)) watch.arm(paths);
+  expect(looks).toBe(0);
+  await clock.advance(1_000);
+  await until("the look", () => looks === 1);
+  const disk = Promise.withResolvers<void>();
+  const hanging = slot.run(() => disk.promise, 1).catch(() => {});
+  await clock.advance(61_000);
+  await hanging;
+  expect(looks).toBe(1);
+  disk.resolve();
+  await clock.advance(59_000);
+  await until("the next look", () => looks === 2);
+  watch.stop();
+  expect(clock.pendingTimers).toBe(0);
 });
 
 test("ignores other names in the directories above", async () => {
   const dir = tempDir();
   writeFileSync(join(dir, "file"), "");
   const seen: string[] = [];
-  const watch = new PathWatch(join(dir, "file"), () => seen.push("event"));
-  const other = new PathWatch(join(dir, "other"), () => seen.push("other"));
-  watch.arm();
-  other.arm();
+  const watch = new PathWatch(() => seen.push("event"));
+  const other = new PathWatch(() => seen.push("other"));
+  watch.arm([join(dir, "file")]);
+  other.arm([join(dir, "other")]);
   writeFileSync(join(dir, "other"), "");
   await until("the event of the other name", () => seen.includes("other"));
   expect(seen).not.toContain("event");

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
+import type { FileSlot } from "../../base/concurrency/worker-pool.ts";
 import type { TextFiles } from "../../base/files/text-files.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../base/host/http-fetch.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
@@ -57,6 +58,7 @@ interface LocalApiBackground {
   readonly textFiles: TextFiles;
   /** For files that are read every few seconds. */
   readonly repeatedFiles: Pick<TextFiles, "readText">;
+  readonly slot: FileSlot;
   readonly tasks: {
     /** Names the process that listens on a port. */
     findPortHolder(port: number): Promise<string | undefined>;
@@ -114,6 +116,7 @@ export class LocalApi implements ObjectAccess {
       store,
       registry,
       directory: this.#directory,
+      slot: background.slot,
       nodeName: node.name,
       clock,
       logger,

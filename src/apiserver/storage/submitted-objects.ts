@@ -3,6 +3,7 @@ import { REVISION_ANNOTATION } from "../../base/api/annotations.ts";
 import type { ConfigMap } from "../../base/api/config-map.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Secret } from "../../base/api/secret.ts";
+import type { FileSlot } from "../../base/concurrency/worker-pool.ts";
 import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { DesiredObject } from "../../base/model/desired-object.ts";
@@ -33,6 +34,7 @@ interface SubmittedObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   directory: ManifestDirectory;
+  slot: FileSlot;
   nodeName: string;
   clock: Clock;
   logger: Logger;
@@ -58,7 +60,7 @@ const pauseAfterMs = (durationMs: number): number => Math.max(DEBOUNCE_MS, Math.
 
 /**
  * The objects clients submitted, as a source of pods, ConfigMaps and Secrets. The store is authoritative; the directory is
- * read at the start, and again after another process has written to it.
+ * read at the start, again after another process has written to it, and once a minute.
  */
 export class SubmittedObjects implements FeedSource, ObjectStorage {
   readonly kind = "file";
@@ -68,7 +70,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   onFileRemoved: (definition: ResourceDefinition, object: ApiObject) => void = () => {};
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
-  readonly #watches = new Map<string, PathWatch>();
+  readonly #watch: PathWatch;
   /** Keys of the objects that were submitted, rather than found in a manifest of another source. */
   readonly #own = new Map<ResourceId, Set<string>>();
   /** Pods and workloads as the kubelet has them, by kind and key. */
@@ -91,6 +93,9 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     this.#deps = deps;
     this.name = deps.directory.path;
     this.#facts = new ChangeLogger(deps.logger);
+    this.#watch = new PathWatch((changed) => {
+      if (changed === undefined || !deps.directory.isKnown(changed)) this.#planRead();
+    }, deps);
   }
 
   /** Whether an object was submitted, rather than found in a manifest of another source. */
@@ -140,7 +145,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     this.#isStopped = true;
     this.#unsubscribe();
     this.#cancelRead?.();
-    for (const watch of this.#watches.values()) watch.stop();
+    this.#watch.stop();
   }
 
   status(): SourceStatus {
@@ -315,22 +320,9 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   /** Watches the directory and those of the namespaces. */
   #arm(): void {
-    if (this.#isStopped) return;
     const { directory, store } = this.#deps;
-    const paths = [
-      directory.path,
-      ...store.list("namespaces").map(({ metadata }) => join(directory.path, metadata.name)),
-    ];
-    for (const path of paths) {
-      let watch = this.#watches.get(path);
-      if (!watch) {
-        watch = new PathWatch(path, (changed) => {
-          if (changed === undefined || !directory.isKnown(changed)) this.#planRead();
-        });
-        this.#watches.set(path, watch);
-      }
-      watch.arm();
-    }
+    const namespaces = store.list("namespaces").map(({ metadata }) => join(directory.path, metadata.name));
+    this.#watch.arm([directory.path, ...namespaces]);
   }
 
   #planRead(): void {

@@ -1,11 +1,12 @@
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { linkSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
 import { type ApiObject, ObjectStore, RevisionClock } from "../../../src/apiserver/object-store.ts";
 import { resourceId } from "../../../src/apiserver/resource-definition.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { SubmittedObjects } from "../../../src/apiserver/storage/submitted-objects.ts";
+import { FileSlot } from "../../../src/base/concurrency/worker-pool.ts";
 import type { DesiredPod } from "../../../src/base/model/desired-pod.ts";
 import { readPlainObjects } from "../../../src/manifest/plain-objects.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
@@ -14,6 +15,7 @@ import { aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
+import { until } from "../../support/until.ts";
 import { memoryMark, READ_OPTIONS } from "../support.ts";
 
 const tempDir = tempDirs();
@@ -24,7 +26,8 @@ function aStart(rootDir: string, clock = new FakeClock()) {
   const logger = new RecordingLogger();
   const store = new ObjectStore(new RevisionClock(memoryMark()));
   const directory = new ManifestDirectory({ rootDir, registry, readOptions: READ_OPTIONS, logger });
-  const submitted = new SubmittedObjects({ store, registry, directory, nodeName: "node1", clock, logger });
+  const slot = new FileSlot(clock);
+  const submitted = new SubmittedObjects({ store, registry, directory, slot, nodeName: "node1", clock, logger });
   return { clock, directory, registry, store, submitted };
 }
 
@@ -42,6 +45,30 @@ test("a namespace that was submitted is itself after a restart, with its labels,
   expect([found.metadata.uid, found.metadata.labels?.team]).toEqual(["u", "a"]);
   expect(submitted.isOwn(namespaces, found)).toBe(true);
   expect(store.get("configmaps", "lab", "c")?.metadata.uid).toBe("c");
+  await submitted.stop();
+});
+
+test("an edit of which no event tells is seen within a minute", async () => {
+  const rootDir = tempDir();
+  const { clock, directory, registry, submitted, store } = aStart(rootDir);
+  submitted.load();
+  const configMaps = registry.get("configmaps")!;
+  const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "c", namespace: "default", uid: "c" } };
+  submitted.save(configMaps, object);
+  store.put("configmaps", object);
+  await clock.advance(1_000);
+  // The kernel reports a write for the name by which the file was opened.
+  const otherName = join(rootDir, "c");
+  linkSync(directory.pathOf(configMaps, object.metadata), otherName);
+  writeFileSync(otherName, JSON.stringify({ ...object, data: { edited: "yes" } }));
+  const edited = () => store.get("configmaps", "default", "c")?.data !== undefined;
+  await clock.advance(58_000);
+  expect(edited()).toBe(false);
+  await clock.advance(1_000);
+  await until("the look", async () => {
+    await clock.advance(20);
+    return edited();
+  });
   await submitted.stop();
 });
 
