@@ -11,9 +11,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
-import { isConflict } from "../../src/docker/engine/docker-error.ts";
+import { isConflict, isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { TestDocker } from "./test-docker.ts";
-import { RUN_ID, unmountBelow } from "./test-node.ts";
+import { podCgroupsOf, RUN_ID, removeCgroup, unmountBelow } from "./test-node.ts";
 import { until } from "./until.ts";
 
 /**
@@ -138,13 +138,17 @@ export class PrivateEngine {
     return readFileSync(this.#logFile, "utf8").trimEnd().split("\n").slice(-15).join("\n");
   }
 
-  /** Removes its containers, ends it, removes its mounts, bridge and files. Safe to call again. */
+  /**
+   * Kills its containers, ends it, removes its mounts, bridge and files, with them what the containers wrote. It removes no
+   * container: a root file system that an engine killed before has mounted twice stays busy. Safe to call again.
+   */
   async cleanUp(): Promise<void> {
     this.thaw();
     // Containers that outlived a kill have no engine: a fresh dockerd finds and ends them.
     if (this.#child && (this.#child.exitCode ?? this.#child.signalCode) !== null) await this.start();
-    if (this.#child) await this.#removeContainers();
+    const cgroups = this.#child ? await this.#killContainers() : [];
     await this.stop();
+    for (const cgroup of cgroups) removeCgroup(cgroup);
     unmountBelow(this.directory);
     Bun.spawnSync([...this.enter, "ip", "link", "delete", this.#bridge], { stderr: "ignore" });
     if (this.enter.length > 0) Bun.spawnSync(["ip", "netns", "delete", this.#bridge], { stderr: "ignore" });
@@ -156,18 +160,17 @@ export class PrivateEngine {
     return join(this.directory, "dockerd.log");
   }
 
-  async #removeContainers(): Promise<void> {
+  /** @returns the cgroups of their pods */
+  async #killContainers(): Promise<string[]> {
     const found = await this.docker.listContainers({ all: true });
-    const remove = async ({ Id }: { Id: string }) => {
-      try {
-        await this.docker.removeContainer(Id, { force: true, volumes: true });
-      } catch (error) {
-        // A kubelet that the test has just stopped may have begun to remove it. A root file system that an engine killed
-        // before has mounted twice stays busy; its mounts and files go with the directory.
-        if (!isConflict(error) && !String(error).includes("device or resource busy")) throw error;
-      }
+    const cgroups = await podCgroupsOf(this.docker, found);
+    const kill = async ({ Id }: { Id: string }) => {
+      const error = await this.docker.killContainer(Id, "SIGKILL").catch((reason: Error) => reason);
+      // One that does not run, or that a kubelet that the test has just stopped had begun to remove.
+      if (error instanceof Error && !isConflict(error) && !isNotFound(error)) throw error;
     };
-    await Promise.all(found.map(remove));
+    await Promise.all(found.map(kill));
+    return cgroups;
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {

@@ -35,7 +35,7 @@ let nodeCount = 0;
 export const liveNodes = new Set<TestNode>();
 
 export interface TestNodeOptions {
-  /** Default: the one the tests run against. */
+  /** The socket of a private engine, which ends its containers itself. Default: the one the tests run against. */
   socketPath?: string;
 }
 
@@ -299,8 +299,10 @@ export class TestNode {
   /** Ends its kubelets, removes its containers, unmounts and deletes its files. Safe to call again. */
   async cleanUp(): Promise<void> {
     await this.endProcesses();
-    await removeContainersOf(this.docker, this.name);
-    await removeContainersOf(this.docker, this.bareName);
+    if (this.#socketPath === engineSocketPath()) {
+      await removeContainersOf(this.docker, this.name);
+      await removeContainersOf(this.docker, this.bareName);
+    }
     await removeServiceRules(this.rootDir);
     this.removeFiles();
   }
@@ -360,7 +362,8 @@ export async function removeContainer(docker: TestDocker, id: string): Promise<v
   });
 }
 
-async function podCgroupsOf(docker: TestDocker, containers: readonly ContainerSummary[]): Promise<string[]> {
+/** The cgroups of the pods of these containers, as `CgroupParent` names them. */
+export async function podCgroupsOf(docker: TestDocker, containers: readonly ContainerSummary[]): Promise<string[]> {
   const parentOf = async ({ Id }: ContainerSummary) => {
     try {
       const { HostConfig } = await docker.inspectContainerRaw(Id);
@@ -385,7 +388,7 @@ export function toParentPath(cgroupParent: string): string {
 }
 
 /** On cgroup v1 there is one in each hierarchy, on v2 just one. Those still in use stay. */
-function removeCgroup(parent: string): void {
+export function removeCgroup(parent: string): void {
   if (parent.endsWith(".slice")) {
     Bun.spawnSync(["systemctl", "stop", parent]);
     rmSync(join("/run/systemd/system.control", `${parent}.d`), { recursive: true, force: true });
