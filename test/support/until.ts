@@ -4,7 +4,8 @@ export const SLOWNESS = Math.max(1, Number(process.env.KUBELET_TS_TEST_SLOWNESS 
 /** How long a real engine on a busy machine may take for anything a test waits for. */
 export const PATIENCE_MS = 30_000 * SLOWNESS;
 
-const PAUSE_MS = 25;
+/** Between two attempts: as long as one took, so that waiting leaves the machine to what is waited for. */
+const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [25, 1000];
 
 /**
  * Checks repeatedly until there is a result. No test asserts how long that took.
@@ -20,6 +21,7 @@ export async function until<T>(
   const limitMs = options.limitMs ?? PATIENCE_MS;
   const end = performance.now() + limitMs;
   for (;;) {
+    const started = performance.now();
     let seen: unknown;
     try {
       const value = await attempt();
@@ -28,12 +30,13 @@ export async function until<T>(
     } catch (error) {
       seen = error;
     }
-    if (performance.now() > end) {
+    const now = performance.now();
+    if (now > end) {
       const details = (await options.details?.()) ?? "";
       throw new Error(`Waited ${limitMs} ms for ${what}.${details === "" ? "" : `\n${details}`}`, {
         cause: seen,
       });
     }
-    await Bun.sleep(PAUSE_MS);
+    await Bun.sleep(Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, now - started)));
   }
 }
