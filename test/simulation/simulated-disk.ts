@@ -42,6 +42,8 @@ const O_PATH = 0o10000000;
 /** After this time the kernel has written contents, and the names of files, alone. */
 const WRITEBACK_MS = 30_000;
 const JOURNAL_MS = 5_000;
+/** Changes that are looked at again, whether a power cut may still undo them. */
+const MAX_RECENT = 256;
 
 interface OpenFile {
   inode: Inode;
@@ -348,7 +350,8 @@ export class SimulatedDisk {
     const now = this.#host.wallMs();
     directory.mtimeMs = now;
     directory.ctimeMs = now;
-    if (this.#unsynced.length > 256) this.#unsynced = this.#unsynced.filter(({ atMs }) => now - atMs < JOURNAL_MS);
+    if (this.#unsynced.length > MAX_RECENT)
+      this.#unsynced = this.#unsynced.filter(({ atMs }) => now - atMs < JOURNAL_MS);
     this.#unsynced.push({ atMs: now, undo });
     this.#notify(directory, name);
   }
@@ -363,8 +366,18 @@ export class SimulatedDisk {
     inode.ctimeMs = now;
     inode.writtenAtMs = now;
     inode.isUnsynced = true;
+    if (this.#dirty.size > MAX_RECENT) this.#writeBack(now);
     this.#dirty.add(inode);
     if (inode.parent) this.#notify(inode.parent, inode.name);
+  }
+
+  /** Contents that were written long ago are on the disk for good; most of these files have gone since. */
+  #writeBack(now: number): void {
+    for (const inode of this.#dirty) {
+      if (now - inode.writtenAtMs < WRITEBACK_MS) continue;
+      this.#settle(inode);
+      this.#dirty.delete(inode);
+    }
   }
 
   #fileOf(descriptor: number, syscall: string): OpenFile {
