@@ -34,7 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   "daemon/install": "base/files base/host",
   // The listener and the streams into containers are those of the authenticated port; its objects are the kubelet's.
   apiserver: "server kubelet controllers sources plan config manifest base @valibot/to-json-schema valibot ws yaml",
-  "apiserver/printers": "base/api",
+  "apiserver/printers": "base/api base/model/memoized.ts",
   // A source of pods, and the node that runs them as an API server sees it.
   cluster: "controllers config/option-table.ts plan sources manifest base @kubernetes/client-node valibot",
   server: "config plan/status stats base ws",

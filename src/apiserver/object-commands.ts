@@ -66,13 +66,8 @@ export class ObjectCommands {
     const isSame = before !== undefined && Bun.deepEquals(writtenPart(before), writtenPart(applied.object));
     const outcome = applied.created ? "created" : isSame ? "unchanged" : "configured";
     const { singular, group } = definition;
-    return {
-      reference: `${singular}${group && `.${group}`}/${name}`,
-      outcome,
-      warnings,
-      before,
-      after: applied.object,
-    };
+    const reference = `${singular}${group && `.${group}`}/${name}`;
+    return { reference, outcome, warnings, before, after: applied.object };
   }
 
   /**

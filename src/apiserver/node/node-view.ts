@@ -52,11 +52,11 @@ export class NodeView {
   readonly #cordon: NodeCordon | undefined;
   /** The newest state of all sources. */
   desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
-  #isRead = false;
-  #isComplete = false;
-
+  #known = { isRead: false, isComplete: false };
   readonly #clock: Pick<Clock, "now">;
   readonly #firstSeen: StoredMap<string, string, readonly (readonly [key: string, time: string])[]>;
+  /** Keys whose time is not asked again: an earlier process kept it, or the pod has started. */
+  readonly #settled: Set<string>;
 
   constructor({ kubelet, workloads, feed, cordon, view, servers, clock, firstSeen }: NodeViewParts) {
     this.kubelet = kubelet;
@@ -67,22 +67,31 @@ export class NodeView {
     this.#cordon = cordon;
     this.#clock = clock;
     this.#firstSeen = new StoredMap(firstSeen);
-    feed.onChange((state, { isRead, isComplete }) => {
+    this.#settled = new Set(this.#firstSeen.keys());
+    feed.onChange((state, known) => {
       this.desired = state;
-      this.#isRead = isRead;
-      this.#isComplete = isComplete;
+      this.#known = known;
       this.#noteObjects();
     });
   }
 
-  /** RFC 3339: when an object of a file or URL was first part of the desired state. */
-  firstSeen(kind: string, { namespace, name }: ObjectMeta): string {
-    return this.#firstSeen.get(seenKey(kind, { namespace, name })) ?? toApiTime(this.#clock.now());
+  /**
+   * RFC 3339: when an object of a file or URL was first part of the desired state; undefined: it is not part of it.
+   * @param startTime of a pod, which may have started before a process kept this
+   */
+  firstSeen(kind: string, metadata: ObjectMeta, startTime?: string): string | undefined {
+    const key = seenKey(kind, metadata);
+    const seen = this.#firstSeen.get(key);
+    if (!seen || !startTime || this.#settled.has(key)) return seen;
+    this.#settled.add(key);
+    if (startTime < seen) this.#firstSeen.set(key, startTime);
+    return this.#firstSeen.get(key);
   }
 
   #noteObjects(): void {
-    const { configMaps, secrets, objects = [] } = this.desired;
+    const { configMaps, secrets, objects = [], pods } = this.desired;
     const keys = new Set([
+      ...pods.flatMap(({ pod: { metadata } }) => (metadata.creationTimestamp ? [] : seenKey("Pod", metadata))),
       ...Array.from(configMaps.values(), ({ metadata }) => seenKey("ConfigMap", metadata)),
       ...Array.from(secrets.values(), ({ metadata }) => seenKey("Secret", metadata)),
       ...objects.map(({ kind, object }) => seenKey(kind, object.metadata)),
@@ -90,12 +99,15 @@ export class NodeView {
     const now = toApiTime(this.#clock.now());
     for (const key of keys) if (!this.#firstSeen.has(key)) this.#firstSeen.set(key, now);
     // An object of a source that was not read yet is missing, not gone.
-    if (this.#isRead) for (const key of this.#firstSeen.keys()) if (!keys.has(key)) this.#firstSeen.delete(key);
+    if (!this.#known.isRead) return;
+    for (const key of this.#firstSeen.keys()) {
+      if (!keys.has(key) && this.#firstSeen.delete(key)) this.#settled.delete(key);
+    }
   }
 
   /** Whether all containers were inspected and every source was read: pods that use a claim are known. */
   get arePodsKnown(): boolean {
-    return this.kubelet.isSynced && this.#isRead;
+    return this.kubelet.isSynced && this.#known.isRead;
   }
 
   /**
@@ -104,7 +116,7 @@ export class NodeView {
    */
   get isEveryOwnerKnown(): boolean {
     // The API hears of a state before the kubelet does. One that is not complete removes no pods.
-    const isTakenUp = this.#isComplete ? this.kubelet.isComplete : this.arePodsKnown;
+    const isTakenUp = this.#known.isComplete ? this.kubelet.isComplete : this.arePodsKnown;
     return isTakenUp && [...this.kubelet.workers()].every(({ revision }) => revision !== undefined);
   }
 
@@ -245,7 +257,7 @@ export class NodeObjects implements ObjectRules {
       const live = store.get("pods", namespace, name);
       if (live && this.#origins.get(live) === pod) continue;
       this.#ensureNamespace(namespace);
-      if (!live || !submitted.isOwn(definition, live)) this.#put("pods", this.#toObject(pod), pod);
+      if (!live || !submitted.isOwn(definition, live)) this.#put("pods", this.#toObject(pod, live), pod);
       else if (live.metadata.uid === uid) this.#origins.set(this.#putObserved(live, pod), pod);
     }
     for (const live of store.list("pods")) {
@@ -280,12 +292,13 @@ export class NodeObjects implements ObjectRules {
     return this.#deps.store.put("pods", { ...live, ...(!isSame && { spec: observed }), status });
   }
 
-  #toObject({ metadata, spec, status }: Pod): ApiObject {
+  #toObject({ metadata, spec, status }: Pod, live: ApiObject | undefined): ApiObject {
     const { annotations } = metadata;
-    const seen = annotations?.["kubernetes.io/config.seen"];
     const hasHash = annotations?.["kubernetes.io/config.hash"] !== undefined;
     const isStatic = hasHash && !this.node!.workloads.hasPod(metadata.uid ?? "");
-    const created = metadata.creationTimestamp ?? status?.startTime ?? seen;
+    // The start is that of the oldest container that is left. A pod that terminates is not seen any more.
+    const seen = this.node!.firstSeen("Pod", metadata, status?.startTime) ?? live?.metadata.creationTimestamp;
+    const created = metadata.creationTimestamp ?? seen ?? status?.startTime;
     return {
       apiVersion: "v1",
       kind: "Pod",

@@ -1,5 +1,6 @@
 import { hasCondition } from "../../base/api/conditions.ts";
 import type { Container, ContainerStatus, Pod, PodStatus } from "../../base/api/pod.ts";
+import { memoized } from "../../base/model/memoized.ts";
 import { formatSince, type PrintedColumn, parseTime } from "./age.ts";
 
 /** One line of `kubelet-ts get pods`. */
@@ -36,19 +37,8 @@ function formatRestarts({ restarts, lastRestart }: PodSummaryLine, now: Date): s
 export const creationTime = ({ metadata, status }: Pod): string | undefined =>
   metadata.creationTimestamp ?? status?.startTime ?? metadata.annotations?.["kubernetes.io/config.seen"];
 
-const summaries = new WeakMap<Pod, PodSummaryLine>();
-
 /** The cells of a pod that its status determines; computed once for each version of the pod. */
-export function summarizePod(pod: Pod): PodSummaryLine {
-  let summary = summaries.get(pod);
-  if (!summary) {
-    summary = computeSummary(pod);
-    summaries.set(pod, summary);
-  }
-  return summary;
-}
-
-function computeSummary({ spec, metadata, status = {} }: Pod): PodSummaryLine {
+export const summarizePod = memoized(({ spec, metadata, status = {} }: Pod): PodSummaryLine => {
   const sidecars = new Set((spec.initContainers ?? []).filter(isSidecar).map(({ name }) => name));
   const phase = status.phase ?? "Unknown";
   const total = spec.containers.length + sidecars.size;
@@ -67,7 +57,7 @@ function computeSummary({ spec, metadata, status = {} }: Pod): PodSummaryLine {
         };
   const isTerminating = metadata.deletionTimestamp && phase !== "Succeeded" && phase !== "Failed";
   return isTerminating ? { ...line, status: "Terminating" } : line;
-}
+});
 
 const isSidecar = ({ restartPolicy }: Container) => restartPolicy === "Always";
 

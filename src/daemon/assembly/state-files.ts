@@ -99,7 +99,7 @@ export const STATE_FILES = {
   ),
   "image-updates": durable(v.array(imageUpdate)),
   /** When objects of files and URLs appeared, by kind, namespace and name. */
-  "first-seen": volatile(v.array(v.tuple([text, text]))),
+  "first-seen": durable(v.array(v.tuple([text, text]))),
   "images-used": volatile(v.record(text, v.object({ names: texts, unusedMs: v.number() }))),
   "oom-killed": volatile(texts),
   /** Pods with something left to clean up. */

@@ -10,9 +10,13 @@ import { FakeClock } from "../../support/fake-clock.ts";
 import { anApiServer, memoryMark } from "../support.ts";
 
 /** A store with a mirror of these pods, and what brings it up to date. */
-function aMirror(pods: readonly Pod[], { isOfWorkload = false, isOwn = false, found = {} } = {}) {
+function aMirror(
+  pods: readonly Pod[],
+  { isOfWorkload = false, isOwn = false, found = {}, firstSeen = (): string | undefined => undefined } = {},
+) {
   const { store } = anApiServer();
   const node = {
+    firstSeen,
     kubelet: { pods: () => pods, worker: () => undefined, desiredPods: pods.map((pod) => ({ pod, ...found })) },
     desired: { configMaps: new Map(), secrets: new Map() },
     workloads: { hasPod: () => isOfWorkload, reader: { derivedObjects: () => [] } },
@@ -59,6 +63,18 @@ test("a static pod is a mirror pod of its UID, under which kubectl describe look
   expect(shown.metadata.uid).toBe("u1");
 });
 
+test("a pod of a file was created when it was first seen; while it terminates, as before", () => {
+  const pods = [aStatic];
+  let seen: string | undefined = "2026-01-02T00:00:00Z";
+  const { store, sync } = aMirror(pods, { firstSeen: () => seen });
+  const created = () => store.get("pods", "default", "web")?.metadata.creationTimestamp;
+  expect(created()).toBe("2026-01-02T00:00:00Z");
+  seen = undefined;
+  pods[0] = { ...aStatic, status: { phase: "Running", startTime: "2026-01-03T00:00:00Z" } };
+  sync();
+  expect(created()).toBe("2026-01-02T00:00:00Z");
+});
+
 test("the pod of a workload is no mirror pod", () => {
   const { store } = aMirror([aStatic], { isOfWorkload: true });
   expect(store.get("pods", "default", "web")?.metadata.annotations).toEqual(annotations);
@@ -101,11 +117,16 @@ function aView(clock: FakeClock, file: Persisted<readonly (readonly [string, str
   const onChange = (listener: (state: DesiredState, info: { isRead: boolean }) => void) => {
     read = (names) => {
       const configMaps = new Map(names.map((name) => [name, { metadata: { name } }]));
-      listener({ pods: [], configMaps, secrets: new Map() } as unknown as DesiredState, { isRead: true });
+      const pods = names.map((name) => ({ pod: aPod({}, { name }) }));
+      listener({ pods, configMaps, secrets: new Map() } as unknown as DesiredState, { isRead: true });
     };
   };
   const view = new NodeView({ feed: { onChange }, clock, firstSeen: file } as never);
-  return { seen: (name: string) => view.firstSeen("ConfigMap", { name }), read: (...names: string[]) => read(names) };
+  return {
+    seen: (name: string) => view.firstSeen("ConfigMap", { name }),
+    seenPod: (startTime: string) => view.firstSeen("Pod", { name: "a" }, startTime),
+    read: (...names: string[]) => read(names),
+  };
 }
 
 test("an object of a file is as old as its first reading, also after a restart; one that comes again is new", async () => {
@@ -122,6 +143,19 @@ test("an object of a file is as old as its first reading, also after a restart; 
   read("b");
   read("a", "b");
   expect([seen("a"), seen("b")]).toEqual([toApiTime(clock.now()), later]);
+});
+
+test("a pod that started before its first record is as old as its start, and stays so when its containers go", async () => {
+  const clock = new FakeClock();
+  const file = memoryMark<readonly (readonly [string, string])[]>();
+  const [day1, day2] = ["2001-01-01T00:00:00Z", "2001-01-02T00:00:00Z"];
+  const before = aView(clock, file);
+  before.read("a");
+  expect([day2, day1].map(before.seenPod)).toEqual([day2, day2]);
+  await clock.advance(0);
+  const after = aView(clock, file);
+  after.read("a");
+  expect([day1, "2090-01-01T00:00:00Z"].map(after.seenPod)).toEqual([day2, day2]);
 });
 
 test.each([
