@@ -209,11 +209,10 @@ const hasRun = ({ status }: PodWorker, { containers }: PodSnapshot): boolean =>
 const needsSandbox = ({ hashes: before }: PodRevision, { hashes }: PodRevision): boolean =>
   before.sandbox !== hashes.sandbox || before.init !== hashes.init;
 
-/** Names of the containers that the edit stops or, with a new sandbox, of all that it starts. Pure. */
+/** Names of the containers that an edit starts that stops any; none: it stops nothing. Pure. */
 function findReplaced(earlier: PodRevision, next: PodRevision): string[] {
   const isNewSandbox = needsSandbox(earlier, next);
-  return allContainersOf(next.pod.spec).flatMap(({ name }) => {
-    const hash = earlier.hashes.containers.get(name);
-    return isNewSandbox || (hash !== undefined && hash !== next.hashes.containers.get(name)) ? [name] : [];
-  });
+  const isSame = (name: string) => earlier.hashes.containers.get(name) === next.hashes.containers.get(name);
+  if (!isNewSandbox && [...earlier.hashes.containers.keys()].every(isSame)) return [];
+  return [...next.hashes.containers.keys()].filter((name) => isNewSandbox || !isSame(name));
 }

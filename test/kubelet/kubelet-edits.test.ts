@@ -179,6 +179,22 @@ describe("an edit that cannot start costs no running pod", () => {
     expect(pendingEdit()).toBeUndefined();
   });
 
+  test.each([
+    { when: "its container is renamed", containers: [aContainer({ name: "other" })] },
+    {
+      when: "a container comes and another one is edited",
+      containers: [aContainer({ image: "2" }), aContainer({ name: "other" })],
+    },
+  ])("$when, and the image of the new one cannot be pulled", async ({ containers }) => {
+    await world.started(web("1"));
+    world.engine.failures.set("prepare other", { error: new PodStepError("ErrImagePull", "no such image"), times: 2 });
+    world.submit(named("web", { containers }));
+    await world.clock.advance(1_000);
+    runs("1");
+    await world.clock.advance(20_000);
+    expect(world.engine.find("web-node1", "other")).toMatchObject({ container: { state: "running" } });
+  });
+
   test("another edit takes its place, also the one back", async () => {
     await world.started(web("1"));
     const id = world.engine.idOf("web-node1", "app");
