@@ -167,7 +167,10 @@ export class PendingEdits {
         await services.prepareEdit(request, signal);
         cancelTimer();
         edit.isReady = true;
-        if (!signal.aborted) this.changes.emit();
+        if (signal.aborted) return;
+        this.changes.emit();
+        // The edit of another pod may wait for a host port that this one has given back.
+        this.changes.emit();
         return;
       } catch (error) {
         if (signal.aborted) return;

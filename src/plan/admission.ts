@@ -4,7 +4,7 @@ import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import type { EvictionSignal } from "../base/model/option-values.ts";
-import type { Persisted } from "../base/model/persisted.ts";
+import { type Persisted, StoredMap } from "../base/model/persisted.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { matchesNode, matchesOnlyNode } from "./node-affinity.ts";
@@ -102,7 +102,22 @@ function resourcesOf({ spec }: Pod): Resource[] {
  * keeps its own.
  * Source: the kubelet's GeneralPredicates, CriticalPodAdmissionHandler, canResizePod.
  */
-export function admitPods({ pods, running, held, allocations, earlier, node }: AdmissionInput): Admission {
+export function admitPods(input: AdmissionInput): Admission {
+  const admission = judgePods(input, new Set());
+  // Edits that ask for host ports of each other: none of them ever takes effect unless all do.
+  let swaps = [...admission.refusedEdits].flatMap(([uid, { reason }]) => (reason === "NodePorts" ? [uid] : []));
+  while (swaps.length > 0) {
+    const swapped = judgePods(input, new Set(swaps));
+    const left = swaps.filter((uid) => !swapped.rejections.has(uid) && !swapped.refusedEdits.has(uid));
+    if (left.length === swaps.length) return swapped;
+    swaps = left;
+  }
+  return admission;
+}
+
+/** @param swaps pods whose edits give back their host ports */
+function judgePods(input: AdmissionInput, swaps: ReadonlySet<PodUID>): Admission {
+  const { pods, running, held, allocations, earlier, node } = input;
   const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
   const rank = (desired: DesiredPod) => (isCriticalPod(desired.pod) ? 0 : running.has(uidOf(desired)) ? 1 : 2);
   const ordered = pods.map((desired, index) => ({ desired, index, rank: rank(desired) }));
@@ -112,10 +127,11 @@ export function admitPods({ pods, running, held, allocations, earlier, node }: A
   const refusedEdits = new Map<PodUID, Rejection>();
   const resized: Resized[] = [];
   const taken = new Taken();
-  // Ports in use count first, in any order: no pod loses its port to another.
+  // Ports in use count first, in any order: no pod loses its port to another. An edit that waits gives none back yet.
   for (const desired of pods) {
     const uid = uidOf(desired);
-    if (running.has(uid)) taken.addPorts(uid, held.get(uid) ?? earlier.get(uid)?.pod ?? desired.pod);
+    const inUse = earlier.get(uid)?.pod ?? held.get(uid) ?? desired.pod;
+    if (running.has(uid) && !swaps.has(uid)) taken.addPorts(uid, inUse);
   }
   let isPreempted = false;
   const judge = (desired: DesiredPod) => {
@@ -172,26 +188,18 @@ interface Resized {
 
 /** Gives running pods the resources of their edits as far as there are any. @returns those that have to wait */
 function settleResizes(resized: readonly Resized[], taken: Taken, node: AdmissionNode): Map<PodUID, PendingResize> {
-  let open = resized;
-  for (;;) {
-    // A pod that shrinks may make room for one before it.
-    const left = open.filter(({ allocated, wanted }) => {
-      taken.removeResources(allocated);
-      const fits = findLacking(wanted, taken, node).length === 0;
-      taken.addResources(fits ? wanted : allocated);
-      return !fits;
-    });
-    if (left.length === open.length) break;
-    open = left;
-  }
-  return new Map(
-    open.map(({ uid, allocated, wanted }) => {
+  for (let open = resized; ; ) {
+    const waiting = new Map<PodUID, PendingResize>();
+    for (const { uid, allocated, wanted } of open) {
       taken.removeResources(allocated);
       const lacking = findLacking(wanted, taken, node);
-      taken.addResources(allocated);
-      return [uid, { pod: allocated, ...describeLack(lacking) }];
-    }),
-  );
+      taken.addResources(lacking.length === 0 ? wanted : allocated);
+      if (lacking.length > 0) waiting.set(uid, { pod: allocated, ...describeLack(lacking) });
+    }
+    if (waiting.size === open.length) return waiting;
+    // A pod that shrinks may make room for one before it.
+    open = open.filter(({ uid }) => waiting.has(uid));
+  }
 }
 
 /** Source: the kubelet's canResizePod. */
@@ -343,15 +351,13 @@ export type StoredAllocations = Readonly<Record<PodUID, PodAllocation>>;
 
 /** Remembers what each pod held when it was admitted last, also over a restart of this process. */
 export class NodeAdmission {
-  readonly #file: Persisted<StoredAllocations>;
   #node: AdmissionNode;
   #held = new Map<PodUID, Pod>();
-  readonly #allocations: Map<PodUID, PodAllocation>;
+  readonly #allocations: StoredMap<PodUID, PodAllocation, StoredAllocations>;
 
   constructor(node: AdmissionNode, file: Persisted<StoredAllocations>) {
     this.#node = node;
-    this.#file = file;
-    this.#allocations = new Map(Object.entries(file.read() ?? {}));
+    this.#allocations = new StoredMap(file, Object.entries, Object.fromEntries);
   }
 
   /** Labels that selectors and affinities are compared with from now on. */
@@ -379,33 +385,26 @@ export class NodeAdmission {
     });
     const before = this.#held;
     this.#held = new Map();
-    let isChanged = false;
     for (const { pod } of pods) {
       const uid = pod.metadata.uid!;
       if (admission.rejections.has(uid)) {
-        isChanged = this.#allocations.delete(uid) || isChanged;
+        this.#allocations.delete(uid);
         continue;
       }
       const kept = admission.refusedEdits.has(uid) ? earlier.get(uid)?.pod : undefined;
       const given = admission.resizes.get(uid)?.pod ?? kept ?? pod;
       this.#held.set(uid, given);
-      if (given !== before.get(uid)) isChanged = this.#setAllocation(uid, allocationOf(given)) || isChanged;
+      if (given !== before.get(uid)) this.#setAllocation(uid, allocationOf(given));
     }
     if (isComplete) {
-      for (const uid of this.#allocations.keys()) {
-        if (!this.#held.has(uid)) isChanged = this.#allocations.delete(uid) || isChanged;
-      }
+      for (const uid of this.#allocations.keys()) if (!this.#held.has(uid)) this.#allocations.delete(uid);
     }
-    if (isChanged) this.#file.write(Object.fromEntries(this.#allocations));
     return admission;
   }
 
-  /** @returns whether it is another one than before */
-  #setAllocation(uid: PodUID, allocation: PodAllocation): boolean {
-    if (!hasResources(allocation)) return this.#allocations.delete(uid);
-    if (Bun.deepEquals(this.#allocations.get(uid), allocation)) return false;
-    this.#allocations.set(uid, allocation);
-    return true;
+  #setAllocation(uid: PodUID, allocation: PodAllocation): void {
+    if (!hasResources(allocation)) this.#allocations.delete(uid);
+    else if (!Bun.deepEquals(this.#allocations.get(uid), allocation)) this.#allocations.set(uid, allocation);
   }
 }
 

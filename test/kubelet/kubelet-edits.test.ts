@@ -185,7 +185,7 @@ describe("an edit that cannot start costs no running pod", () => {
       when: "a container comes and another one is edited",
       containers: [aContainer({ image: "2" }), aContainer({ name: "other" })],
     },
-  ])("$when, and the image of the new one cannot be pulled", async ({ containers }) => {
+  ])("$when, and the image of the new one cannot be pulled", async ({ containers: [...containers] }) => {
     await world.started(web("1"));
     world.engine.failures.set("prepare other", { error: new PodStepError("ErrImagePull", "no such image"), times: 2 });
     world.submit(named("web", { containers }));

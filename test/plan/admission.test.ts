@@ -193,6 +193,48 @@ describe("host ports", () => {
     expect(refusedEdits.get("a")?.reason).toBe("NodePorts");
   });
 
+  const edited = (wishes: Record<string, [Wish, Wish]>) => {
+    const pods = Object.entries(wishes).map(([name, [, wish]]) => desired(name, wish));
+    const earlier = new Map(Object.entries(wishes).map(([name, [wish]]) => [name, desired(name, wish)]));
+    const running = new Set(earlier.keys());
+    const judge = (all: Iterable<DesiredPod>) => {
+      const held = new Map([...all].map(({ pod }) => [pod.metadata.uid!, pod]));
+      const { rejections, refusedEdits } = admitPods({
+        pods,
+        running,
+        held,
+        allocations: new Map(),
+        earlier,
+        node: NODE,
+      });
+      return { refused: [...rejections.keys()], waiting: [...refusedEdits.keys()] };
+    };
+    // At first, and when some are admitted but not yet begun.
+    return [judge(earlier.values()), judge(pods)];
+  };
+  const [ON_80, ON_81, ON_82] = [{ hostPort: 80 }, { hostPort: 81 }, { hostPort: 82 }];
+  const ELSEWHERE = { spec: { nodeSelector: { disk: "ssd" } } };
+  test.each<{ when: string; edits: Record<string, [Wish, Wish]>; waiting: string[] }>([
+    { when: "two that swap ports do so", edits: { a: [ON_80, ON_81], b: [ON_81, ON_80] }, waiting: [] },
+    { when: "three in a ring too", edits: { a: [ON_80, ON_81], b: [ON_81, ON_82], c: [ON_82, ON_80] }, waiting: [] },
+    {
+      when: "one of them goes to another node",
+      edits: { a: [ON_80, ON_81], b: [ON_81, { ...ON_80, ...ELSEWHERE }] },
+      waiting: ["a", "b"],
+    },
+    { when: "one that waits holds its port", edits: { a: [ON_80, ON_81], b: [ON_81, ON_82] }, waiting: ["a"] },
+    {
+      when: "two that want one port",
+      edits: { a: [ON_80, ON_82], b: [ON_81, ON_82], c: [ON_82, ON_80] },
+      waiting: ["b"],
+    },
+  ])("edits: $when", ({ edits, waiting }) => {
+    expect(edited(edits)).toEqual([
+      { refused: [], waiting },
+      { refused: [], waiting },
+    ]);
+  });
+
   test("no pod is pushed off a port, not even by a critical pod", () => {
     const pods = [desired("a", { hostPort: 80 }), desired("c", { hostPort: 80, critical: true })];
     expect(reasons(pods, { running: ["a"] })).toEqual({ c: "NodePorts" });
@@ -269,9 +311,10 @@ describe("an edit of resources of a running pod", () => {
     expect(pending(admission, [desired("a", cpu("20"))])).toEqual({ a: ["Infeasible", INFEASIBLE, undefined] });
   });
 
-  test("outlives the process: the pod is not refused after a restart", () => {
+  test("outlives the process: the pod is not refused after a restart", async () => {
     const file = aFile();
     pending(new NodeAdmission(NODE, file), [desired("a", cpu("1"))], []);
+    await Promise.resolve();
     expect(file.written).toEqual({ a: { app: { requests: { cpu: "1" } } } });
     const wish = desired("a", cpu("20"));
     const next = new NodeAdmission(NODE, file);
@@ -281,6 +324,7 @@ describe("an edit of resources of a running pod", () => {
     expect(pending(next, [wish])).toEqual({ a: ["Infeasible", INFEASIBLE, "1"] });
     expect(file.writes).toBe(1);
     next.admit([], new Set(), true);
+    await Promise.resolve();
     expect(file.written).toEqual({});
   });
 });
