@@ -2,6 +2,7 @@ import type { ConfigMap } from "../base/api/config-map.ts";
 import type { Service } from "../base/api/service.ts";
 import type { DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
 import { compareFullNames, podFullName } from "../base/model/identity.ts";
+import { memoized } from "../base/model/memoized.ts";
 import type { DnsRecords } from "../plan/dns-records.ts";
 
 const NAMESPACE = "kube-system";
@@ -115,6 +116,11 @@ export class DnsServer {
     this.#publish();
   }
 
+  /** The same map for the same ones: what pods make of it need not be made again. */
+  readonly #withRecords = memoized((configMaps: ReadonlyMap<string, ConfigMap>, { hosts, config }: DnsRecords) =>
+    new Map(configMaps).set(podFullName(RECORDS), { metadata: RECORDS, data: { hosts, config } }),
+  );
+
   #publish(): void {
     if (!this.#last) return;
     const [state, isComplete] = this.#last;
@@ -123,9 +129,6 @@ export class DnsServer {
     if (!this.#records) return next.setDesired(state, false);
     const pods = [...state.pods, pod];
     pods.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
-    const { hosts, config } = this.#records;
-    const records: ConfigMap = { metadata: RECORDS, data: { hosts, config } };
-    const configMaps = new Map(state.configMaps).set(podFullName(RECORDS), records);
-    next.setDesired({ ...state, pods, configMaps }, isComplete);
+    next.setDesired({ ...state, pods, configMaps: this.#withRecords(state.configMaps, this.#records) }, isComplete);
   }
 }

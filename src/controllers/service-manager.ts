@@ -287,18 +287,9 @@ export class ServiceManager {
     const name = serviceName(service);
     const problem = this.#problems.get(name);
     const isPublished = service.spec.type === "LoadBalancer" && Object.values(this.#addresses.ports).includes(name);
+    const condition = problem && { type: problem.reason, status: "True", ...problem, lastTransitionTime: null };
     return {
-      ...(problem && {
-        conditions: [
-          {
-            type: problem.reason,
-            status: "True",
-            reason: problem.reason,
-            message: problem.message,
-            lastTransitionTime: null,
-          },
-        ],
-      }),
+      ...(condition && { conditions: [condition] }),
       loadBalancer: isPublished ? { ingress: [{ ip: node.ip, ipMode: "VIP" }] } : {},
     };
   }

@@ -127,7 +127,8 @@ export class KernelRules {
         return true;
       } catch (error) {
         this.#problem = messageOf(error);
-        if (isMissing(error)) return false;
+        // The program is not installed.
+        if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
         if (pauseMs !== undefined) await this.#deps.clock.sleep(pauseMs);
       }
     }
@@ -441,9 +442,6 @@ const withoutPorts = (
     return { ...service, ports: ports.map((each) => ({ ...each, published: open(each) })) };
   });
 
-/** The program is not installed. */
-const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
-
 interface Bridge {
   name: string;
   range: IpRange;
@@ -454,6 +452,9 @@ interface Bridge {
 /** Networks, settings and programs of this machine. */
 export class Host {
   readonly run = runProgram;
+  readonly exists: (path: string) => boolean = existsSync;
+  readonly ruleGeneration = readRuleGeneration;
+  readonly removeUdpFlows: (family: IpFamily, isStale: (flow: UdpFlow) => boolean) => Promise<unknown> = removeUdpFlows;
 
   networks(family: IpFamily): IpRange[] {
     const own = addressesOf(family).flatMap(({ cidr }) => (cidr ? (rangeOfAddress(cidr) ?? []) : []));
@@ -467,19 +468,6 @@ export class Host {
     return addressesOf(family).flatMap(({ address }) =>
       ranges.length === 0 || wanted.some((range) => isInRange(address, range)) ? [address] : [],
     );
-  }
-
-  exists(path: string): boolean {
-    return existsSync(path);
-  }
-
-  /** As {@link readRuleGeneration}. */
-  ruleGeneration(): Promise<number | undefined> {
-    return readRuleGeneration();
-  }
-
-  async removeUdpFlows(family: IpFamily, isStale: (flow: UdpFlow) => boolean): Promise<void> {
-    await removeUdpFlows(family, isStale);
   }
 
   /** Bridges are found by their routes: to list the devices of a machine with many pods takes milliseconds. */

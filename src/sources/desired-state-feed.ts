@@ -207,7 +207,10 @@ export class DesiredStateFeed {
     }
     this.#facts.prune("duplicate:", logged);
     this.#reportUnclaimed(state);
-    this.#last = { state: { ...state, completeSources: this.#completeSources }, info };
+    const before = this.#last?.state;
+    const configMaps = keepSame(before?.configMaps, state.configMaps);
+    const secrets = keepSame(before?.secrets, state.secrets);
+    this.#last = { state: { ...state, configMaps, secrets, completeSources: this.#completeSources }, info };
     for (const listener of this.#listeners) listener(this.#last.state, this.#last.info);
   }
 
@@ -237,6 +240,10 @@ export class DesiredStateFeed {
     this.#facts.prune("unclaimed:", logged);
   }
 }
+
+/** The map before, while it has the same items: what pods make of it need not be made again. */
+const keepSame = <K, V>(before: ReadonlyMap<K, V> | undefined, now: ReadonlyMap<K, V>): ReadonlyMap<K, V> =>
+  before?.size === now.size && [...now].every(([key, item]) => before.get(key) === item) ? before : now;
 
 /** A text that is ignored, because an earlier one describes the same object. */
 interface Duplicate {

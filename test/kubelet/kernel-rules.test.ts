@@ -96,15 +96,11 @@ class FakeHost extends Host {
     return this.iptables.run(argv, options) as ReturnType<Host["run"]>;
   };
 
-  override async ruleGeneration() {
-    return this.iptables.generation;
-  }
+  override readonly ruleGeneration = async () => this.iptables.generation;
 
   readonly gone = new Set<string>();
 
-  override exists(path: string) {
-    return !this.gone.has(path);
-  }
+  override readonly exists = (path: string) => !this.gone.has(path);
 
   override networks() {
     return [rangeOfAddress("172.17.0.1/16")!];
@@ -130,11 +126,11 @@ class FakeHost extends Host {
     return ["127.0.0.1", "10.0.0.5"];
   }
 
-  override async removeUdpFlows(_: string, isStale: (flow: UdpFlow) => boolean) {
+  override readonly removeUdpFlows: Host["removeUdpFlows"] = async (_, isStale) => {
     this.reads.push("read");
     if (this.flowsFailure !== undefined) throw new Error(this.flowsFailure);
     this.flows.splice(0, Infinity, ...this.flows.filter((flow) => !isStale(flow)));
-  }
+  };
 
   override reflect(pid: number) {
     this.reflected.push(pid);

@@ -101,6 +101,22 @@ async function served(body: () => Response = () => new Response(manifest("web"))
   return { machine, first, stop, options: { manifestUrls: [url] } };
 }
 
+test("the maps of ConfigMaps and Secrets are the same ones until an object of them changes", async () => {
+  const machine = new Machine();
+  const configMap = (value: string) =>
+    `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: ${value}}`;
+  writeSettled(join(machine.manifests, "settings.yaml"), configMap("one"));
+  const life = machine.boot({ podManifestPaths: [machine.manifests], fileCheckFrequencyMs: 20 }).start();
+  await life.wants();
+  const { configMaps, secrets } = life.state!;
+  writeSettled(join(machine.manifests, "web.yaml"), manifest("web"));
+  await life.wants("web=busybox:1");
+  expect([life.state!.configMaps === configMaps, life.state!.secrets === secrets]).toEqual([true, true]);
+  writeSettled(join(machine.manifests, "settings.yaml"), configMap("two"));
+  await until("the other value", () => life.state!.configMaps.get("default/settings")?.data?.a === "two");
+  expect(life.state!.secrets === secrets).toBe(true);
+});
+
 test("without any source the state is empty and complete", () => {
   const life = new Machine().boot().start();
   expect(life.pods).toEqual([]);

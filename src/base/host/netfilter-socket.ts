@@ -20,16 +20,23 @@ interface NetfilterSocket {
   close(): void;
 }
 
-/** @throws Error where Bun may not make code executable */
-export async function openNetfilterSocket(): Promise<NetfilterSocket> {
+const loadLibrary = async () => {
   const { dlopen, FFIType } = await import("bun:ffi");
   const { i32, u32, u64, i64, ptr } = FFIType;
-  const { symbols, close } = dlopen(libcPath(), {
+  return dlopen(libcPath(), {
     socket: { args: [i32, i32, i32], returns: i32 },
     sendto: { args: [i32, ptr, u64, i32, ptr, u32], returns: i64 },
     recv: { args: [i32, ptr, u64, i32], returns: i64 },
     close: { args: [i32], returns: i32 },
-  });
+  }).symbols;
+};
+/** Loaded once: to compile the calls takes longer than the calls. */
+let library: ReturnType<typeof loadLibrary> | undefined;
+
+/** @throws Error where Bun may not make code executable */
+export async function openNetfilterSocket(): Promise<NetfilterSocket> {
+  library ??= loadLibrary();
+  const symbols = await library;
   const descriptor = symbols.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, NETLINK_NETFILTER);
   const kernel = Buffer.from([AF_NETLINK, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
   const buffer = Buffer.alloc(BUFFER_BYTES);
@@ -41,10 +48,7 @@ export async function openNetfilterSocket(): Promise<NetfilterSocket> {
       const bytes = Number(symbols.recv(descriptor, buffer, buffer.length, MSG_DONTWAIT));
       return buffer.subarray(0, Math.max(0, bytes));
     },
-    close: () => {
-      symbols.close(descriptor);
-      close();
-    },
+    close: () => symbols.close(descriptor),
   };
 }
 
