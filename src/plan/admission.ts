@@ -2,6 +2,7 @@ import type { Pod, ResourceList } from "../base/api/pod.ts";
 import { quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
+import { memoized } from "../base/model/memoized.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import type { EvictionSignal } from "../base/model/option-values.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
@@ -83,17 +84,24 @@ const RESOURCES: readonly Resource[] = [
   },
 ];
 
-/** The resources a pod may be refused for: those every node has, and the sizes of huge pages it asks for. */
-function resourcesOf({ spec }: Pod): Resource[] {
-  const everyone = [...containersOf(spec), spec];
+/**
+ * Requests of a pod for the resources it may be refused for: those every node has, and the sizes of huge pages it names.
+ * All pods are judged at each change, so their quantities are read once.
+ */
+const requestsOf = memoized((pod: Pod) => {
+  const everyone = [...containersOf(pod.spec), pod.spec];
   const names = new Set(everyone.flatMap(({ resources }) => hugePageNamesOf(resources?.requests)));
   const hugePages = [...names].map((name) => ({
     name,
     capacity: ({ hugePageBytes }: AdmissionNode) => hugePageBytes && (hugePageBytes[name] ?? 0),
     amountIn: (list: ResourceList | undefined) => quantityToWhole(list?.[name] ?? "0"),
   }));
-  return [...RESOURCES, ...hugePages];
-}
+  return [...RESOURCES, ...hugePages].map(({ name, capacity, amountIn }) => ({
+    name,
+    capacity,
+    requested: computePodTotal(pod, "requests", amountIn),
+  }));
+});
 
 /**
  * Which pods the node refuses. Critical pods come first and take resources (not ports) from others, then pods that
@@ -226,8 +234,8 @@ class Taken {
 
   addResources(pod: Pod, sign = 1): void {
     this.podCount += sign;
-    for (const { name, amountIn } of resourcesOf(pod)) {
-      this.used.set(name, (this.used.get(name) ?? 0) + sign * computePodTotal(pod, "requests", amountIn));
+    for (const { name, requested } of requestsOf(pod)) {
+      this.used.set(name, (this.used.get(name) ?? 0) + sign * requested);
     }
   }
 
@@ -261,9 +269,8 @@ function findLacking(pod: Pod, taken: Taken, node: AdmissionNode): Lack[] {
   if (taken.podCount + 1 > node.maxPods) {
     lacking.push({ name: "pods", requested: 1, used: taken.podCount, capacity: node.maxPods });
   }
-  for (const { name, capacity, amountIn } of resourcesOf(pod)) {
+  for (const { name, capacity, requested } of requestsOf(pod)) {
     const limit = capacity(node);
-    const requested = computePodTotal(pod, "requests", amountIn);
     if (limit === undefined || requested === 0) continue;
     const used = taken.used.get(name) ?? 0;
     if (used + requested > limit) lacking.push({ name, requested, used, capacity: limit });
