@@ -15,8 +15,11 @@ import { buildBinary } from "./workspace.mjs";
 /** One `bun test` that takes longer hangs. */
 const RUN_LIMIT_MS = 30 * 60_000;
 
-/** Files of integration tests that run at the same time: most of them wait most of their time. */
+/** Files of integration tests that run at the same time. */
 const AT_A_TIME = 4;
+
+/** The longest file starts first, so that none of them runs alone in the end. `--update-timings` of bun writes the file. */
+const TIMINGS = "--timings=test/integration/timings.json";
 
 /** Tests of one file that run at the same time, where the file allows it. */
 const CONCURRENT = ["--max-concurrency=6"];
@@ -63,6 +66,7 @@ await runOnEngine(run, async () => {
     [
       "--no-orphans",
       `--parallel=${AT_A_TIME}`,
+      TIMINGS,
       ...CONCURRENT,
       ...ignoring(["integration/serial"]),
       "test/integration/",

@@ -99,11 +99,12 @@ describeWithEngine("the pause image on a real engine", () => {
 
   test("reaps the orphans of a shared process namespace", async () => {
     const { id, pid } = await startPause({ IpcMode: "shareable" });
-    // Each sleep outlives its shell, becomes a child of process 1, and ends there.
-    const script = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 1 &); done; exec sleep 1000";
+    // Each loop outlives its shell, becomes a child of process 1, and ends there when it is told to.
+    const script = "for i in 1 2 3 4 5 6 7 8 9 10; do (until [ -e /end ]; do sleep 0.1; done &); done; exec sleep 1000";
     const [PidMode, NetworkMode, IpcMode] = Array(3).fill(`container:${id}`);
-    await start("busybox:test", { PidMode, NetworkMode, IpcMode }, { Cmd: ["sh", "-c", script] });
-    await until("ten orphans to be reparented", async () => childStates(pid).length > 0);
+    const parent = await start("busybox:test", { PidMode, NetworkMode, IpcMode }, { Cmd: ["sh", "-c", script] });
+    await until("ten orphans to be reparented", () => childStates(pid).length === 10);
+    await client.exec(parent, ["touch", "/end"]);
     await until("all of them to be reaped", () => childStates(pid).length === 0);
     await client.killContainer(id, "SIGTERM");
     expect(await client.waitContainer(id)).toEqual({ exitCode: 0 });
