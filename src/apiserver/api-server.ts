@@ -256,7 +256,7 @@ export class ApiServer {
   #delete(call: Call, body: unknown): HttpResponse {
     const { target, request } = call;
     const { definition, namespace, name } = target;
-    const options = parseDeleteOptions(body, request.query, this.#write(call));
+    const options = parseDeleteOptions(body, request.query, this.#write(call), call.presentation.kind);
     const { store, deleter } = this.#deps.objects;
     const live = store.get(resourceId(definition), namespace, name);
     const result = deleter.delete(target, options);
@@ -268,7 +268,7 @@ export class ApiServer {
   #deleteCollection(call: Call, body: unknown): HttpResponse {
     const { target, request, presentation } = call;
     const { definition } = target;
-    const options = parseDeleteOptions(body, request.query, this.#write(call));
+    const options = parseDeleteOptions(body, request.query, this.#write(call), presentation.kind);
     const { namespace, matches } = parseSelection(target, request.query);
     const { store, deleter } = this.#deps.objects;
     const objects = store.list(resourceId(definition), namespace).filter(matches);

@@ -22,6 +22,8 @@ interface DeleteOptions {
   /** undefined: the object's own. */
   gracePeriodSeconds: number | undefined;
   propagation: Propagation;
+  /** The client did not choose the propagation. */
+  isByDefault?: boolean;
   preconditions: { uid?: string | undefined; resourceVersion?: string | undefined };
   dryRun: boolean;
 }
@@ -50,6 +52,9 @@ const ORPHAN = "orphan";
 export const isOrphaning = ({ metadata }: Pick<ApiObject, "metadata">): boolean =>
   metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(ORPHAN) === true;
 
+const isInForeground = ({ object: { metadata } }: StoredObject): boolean =>
+  metadata.finalizers?.includes(FOREGROUND) === true;
+
 const DEFAULT_GRACE_SECONDS = 30;
 
 /** Deletes objects and what they own. */
@@ -60,7 +65,6 @@ export class ObjectDeleter {
   /** Uids of owners and namespaces whose deletion began here: all that they wait for is in the store. */
   readonly #begun = new Set<string>();
   #hasSettled = false;
-  #hasReleased = false;
 
   constructor(deps: ObjectDeleterDeps) {
     this.#deps = deps;
@@ -85,8 +89,11 @@ export class ObjectDeleter {
     const { store, rules } = this.#deps;
     const live = store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
-    const isOrphaned = options.propagation === "Orphan";
-    if (!options.dryRun && rules.removeUnclaimed(definition, live, isOrphaned)) return live;
+    const remove = rules.removalOf(definition, live, options.propagation === "Orphan" && !options.isByDefault);
+    if (remove) {
+      if (!options.dryRun) remove();
+      return live;
+    }
     const isMade = rules.isMadeByController(definition, live);
     // A pod whose manifest was removed terminates already.
     const isEnding = definition.gracefulDeletion === true && live.metadata.deletionTimestamp !== undefined;
@@ -109,7 +116,10 @@ export class ObjectDeleter {
       live.metadata.deletionTimestamp && String(finalizers.sort()) === String(live.metadata.finalizers?.toSorted())
         ? live
         : this.#mark(definition, live, { finalizers, deletionGracePeriodSeconds: 0 }, 0);
-    if (finalizers.includes(FOREGROUND)) this.#deleteDependents(terminating, "Foreground");
+    if (finalizers.includes(FOREGROUND)) {
+      this.#deleteDependents(terminating, "Foreground");
+      this.#settleOwners(new Set([live.metadata.uid ?? ""]));
+    }
     if (definition.plural === "namespaces") {
       for (const it of this.#contentsOf(name)) {
         // Pods of a workload go with it: deleted alone they would be replaced.
@@ -197,58 +207,55 @@ export class ObjectDeleter {
     return objectsOf(this.#deps.store, this.#deps.registry.all());
   }
 
-  /** Deletes what the object owns, unless another owner of it lives. Pods of a workload go with it: its controller stops them. */
-  #deleteDependents({ metadata }: ApiObject, propagation: Propagation): void {
-    if (metadata.uid === undefined) return;
-    for (const { definition, object } of this.#dependentsOf(metadata.uid)) {
-      const others = (object.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== metadata.uid);
-      if (
-        others.some(({ uid }) => this.#all().some((it) => it.object.metadata.uid === uid)) ||
-        this.#deps.rules.isMadeByController(definition, object)
-      )
-        continue;
+  /**
+   * Deletes what the object owns; what another owner keeps loses the reference. Pods of a workload go with it: its controller
+   * stops them. Source: `attemptToDeleteItem`.
+   */
+  #deleteDependents({ metadata: { uid } }: ApiObject, propagation: Propagation): void {
+    if (uid === undefined) return;
+    const { rules } = this.#deps;
+    for (const dependent of this.#dependentsOf(uid)) {
+      const { definition, object } = dependent;
+      const isMade = rules.isMadeByController(definition, object);
+      const isRefused = rules.refusalOf(definition, object) !== undefined;
+      const others = new Set(object.metadata.ownerReferences?.map((owner) => owner.uid).filter((it) => it !== uid));
+      const isKept = this.#all().some((it) => others.has(it.object.metadata.uid ?? "") && !isInForeground(it));
+      if (isKept && (isMade || !isRefused)) this.disown(dependent, uid);
+      if (isKept || isMade) continue;
+      // The ReplicaSets of a Deployment go with it.
+      if (isRefused) this.#deleteDependents(object, propagation);
       this.#deleteQuietly(definition, object, propagation);
     }
   }
 
   #orphanDependents(uid: string): void {
-    for (const { definition, object } of this.#dependentsOf(uid)) {
-      const owners = (object.metadata.ownerReferences ?? []).filter((owner) => owner.uid !== uid);
-      const { ownerReferences: _owners, ...metadata } = object.metadata;
-      const next = { ...object, metadata: owners.length > 0 ? { ...metadata, ownerReferences: owners } : metadata };
-      this.#deps.writer.put(definition, next as ApiObject);
-    }
+    for (const dependent of this.#dependentsOf(uid)) this.disown(dependent, uid);
+  }
+
+  /** Removes the references of an object to some owners. */
+  disown({ definition, object }: StoredObject, ...uids: readonly (string | undefined)[]): void {
+    const ownerReferences = object.metadata.ownerReferences?.filter((owner) => !uids.includes(owner.uid));
+    this.#deps.writer.put(definition, { ...object, metadata: { ...object.metadata, ownerReferences } });
   }
 
   /**
-   * Ends deletions of an earlier process that wait for nothing: what they waited for may have gone while no process saw it.
-   * To be called when all that exists is known; until then they go on. Further calls do nothing.
+   * Ends deletions of an earlier process, or from before all that exists was known, that wait for nothing: what they waited for
+   * may have gone while no process saw it, or leaves them behind. To be called when all is known. Further calls do nothing.
    * @param refresh puts all that exists into the store
    */
   settle(refresh: () => void): void {
     if (this.#hasSettled) return;
-    if (this.#ending().length > 0 || this.#endingNamespaces().length > 0) refresh();
+    const orphaning = this.#all().filter(({ object }) => isOrphaning(object));
+    if (orphaning.length > 0 || this.#ending().length > 0 || this.#endingNamespaces().length > 0) refresh();
     this.#hasSettled = true;
-    this.#settleOwners();
-    for (const { metadata } of this.#endingNamespaces()) this.#settleNamespace(metadata.name);
-  }
-
-  /**
-   * Ends deletions that leave behind what the objects own, and that began before all of it was known. To be called when it is.
-   * Further calls do nothing.
-   * @param refresh puts what controllers made into the store
-   */
-  release(refresh: () => void): void {
-    if (this.#hasReleased) return;
-    this.#hasReleased = true;
-    const waiting = this.#all().filter(({ object }) => isOrphaning(object));
-    if (waiting.length > 0) refresh();
-    for (const { definition, object } of waiting) {
+    for (const { definition, object } of orphaning) {
       const { uid = "", finalizers = [] } = object.metadata;
       this.#orphanDependents(uid);
       const rest = finalizers.filter((it) => it !== ORPHAN);
       this.#deps.writer.put(definition, { ...object, metadata: { ...object.metadata, finalizers: rest } });
     }
+    this.#settleOwners();
+    for (const { metadata } of this.#endingNamespaces()) this.#settleNamespace(metadata.name);
   }
 
   /** Removes owners in foreground deletion whose last dependent is gone. @param uids absent: all */
@@ -267,9 +274,7 @@ export class ObjectDeleter {
 
   /** Objects in foreground deletion. @param uids absent: all */
   #ending(uids?: ReadonlySet<string>): StoredObject[] {
-    return this.#all().filter(({ object: { metadata } }) => {
-      return metadata.finalizers?.includes(FOREGROUND) && (uids?.has(metadata.uid ?? "") ?? true);
-    });
+    return this.#all().filter((it) => isInForeground(it) && (uids?.has(it.object.metadata.uid ?? "") ?? true));
   }
 
   #endingNamespaces(): ApiObject[] {
@@ -342,12 +347,14 @@ function deleted({ group, plural }: ResourceDefinition, { metadata }: ApiObject)
 
 /**
  * Options of a deletion, from the body and the query.
+ * @param kind in the version of the request
  * @throws ApiError 400
  */
 export function parseDeleteOptions(
   body: unknown,
   query: URLSearchParams,
   request: Pick<WriteRequest, "dryRun">,
+  kind: Pick<ResourceDefinition, "orphansByDefault">,
 ): DeleteOptions {
   const options = isRecord(body) ? body : {};
   const graceText = query.get("gracePeriodSeconds");
@@ -355,9 +362,10 @@ export function parseDeleteOptions(
   if (grace !== undefined && !Number.isInteger(grace)) throw badRequest("gracePeriodSeconds must be a whole number");
   if (grace !== undefined && grace < 0)
     throw badRequest("gracePeriodSeconds: Invalid value: must be greater than or equal to 0");
-  const orphan = options.orphanDependents ?? query.get("orphanDependents") === "true";
-  const policy = options.propagationPolicy ?? query.get("propagationPolicy") ?? (orphan === true ? "Orphan" : "");
-  const propagation = policy === "" ? "Background" : policy;
+  const orphan = options.orphanDependents ?? (query.get("orphanDependents") || undefined);
+  const older = orphan === undefined ? "" : String(orphan) === "true" ? "Orphan" : "Background";
+  const policy = options.propagationPolicy ?? query.get("propagationPolicy") ?? older;
+  const propagation = policy === "" ? (kind.orphansByDefault ? "Orphan" : "Background") : policy;
   if (propagation !== "Orphan" && propagation !== "Background" && propagation !== "Foreground") {
     throw badRequest(
       `propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Foreground", "Background", "Orphan"`,
@@ -368,6 +376,7 @@ export function parseDeleteOptions(
   return {
     gracePeriodSeconds: grace,
     propagation,
+    isByDefault: policy === "",
     preconditions: { uid: toText(uid), resourceVersion: toText(resourceVersion) },
     dryRun: request.dryRun || (Array.isArray(options.dryRun) && options.dryRun.includes("All")),
   };
@@ -442,7 +451,7 @@ export class StorageProtection {
 interface GarbageCollectorDeps {
   store: ObjectStore;
   registry: Pick<ResourceRegistry, "all" | "findKind">;
-  deleter: Pick<ObjectDeleter, "delete">;
+  deleter: Pick<ObjectDeleter, "delete" | "disown">;
   disk: Pick<DiskCheck, "wait">;
   clock: Pick<Clock, "schedule">;
   /** Whether an object was submitted: those of files and controllers are not collected. */
@@ -454,12 +463,13 @@ interface GarbageCollectorDeps {
 const CHECK_MS = 5_000;
 
 /**
- * Deletes submitted objects none of whose owners exists any more, or ever did. An owner is missing when its kind is
+ * Deletes submitted objects none of whose owners exists any more, or ever did; if one does, the references to the others go.
+ * An owner is missing when its kind is
  * served here and two checks in a row found no object with its UID. Source: `pkg/controller/garbagecollector`.
  */
 export class GarbageCollector {
   readonly #deps: GarbageCollectorDeps;
-  /** UIDs of the objects that the last check found without an owner. */
+  /** Findings of the last check: UIDs of objects, with those of the owners that they miss. */
   #found: ReadonlySet<string> = new Set();
   #cancel: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -491,14 +501,15 @@ export class GarbageCollector {
   async #check(): Promise<void> {
     const { deleter, disk, refresh } = this.#deps;
     const orphans = this.#owned().length === 0 ? [] : refresh() ? this.#orphans() : undefined;
-    const isKnown = ({ object }: StoredObject) => this.#found.has(object.metadata.uid ?? "");
-    const doomed = orphans?.filter(isKnown) ?? [];
-    this.#found = new Set(orphans?.map(({ object }) => object.metadata.uid ?? ""));
+    const doomed = orphans?.filter(({ key }) => this.#found.has(key)) ?? [];
+    this.#found = new Set(orphans?.map(({ key }) => key));
     try {
       if (doomed.length > 0) await disk.wait();
-      for (const { definition, object } of this.#isStopped ? [] : doomed) {
+      for (const { orphan, gone, isKept } of this.#isStopped ? [] : doomed) {
+        const { definition, object } = orphan;
         const { namespace, name, uid } = object.metadata;
-        deleter.delete({ definition, namespace, name }, { ...BACKGROUND, preconditions: { uid } });
+        if (isKept) deleter.disown(orphan, ...gone);
+        else deleter.delete({ definition, namespace, name }, { ...BACKGROUND, preconditions: { uid } });
       }
     } catch {
       // The disk does not answer, or the object is gone: the next check finds out.
@@ -518,16 +529,17 @@ export class GarbageCollector {
     );
   }
 
-  #orphans(): StoredObject[] {
+  #orphans() {
     const { store, registry } = this.#deps;
     const uids = new Set(objectsOf(store, registry.all()).map(({ object }) => object.metadata.uid));
-    return this.#owned().filter(({ object }) =>
-      object.metadata.ownerReferences?.every(({ apiVersion = "", kind = "", uid = "" }) => {
-        const definition = registry.findKind(apiVersion, kind);
-        return (
-          definition !== undefined && definition.fate !== "node" && definition.fate !== "observed" && !uids.has(uid)
-        );
-      }),
-    );
+    return this.#owned().flatMap((orphan) => {
+      const { uid, ownerReferences: owners = [] } = orphan.object.metadata;
+      const gone = owners.filter(({ apiVersion = "", kind = "", uid: owner = "" }) => {
+        const fate = registry.findKind(apiVersion, kind)?.fate;
+        return fate !== undefined && fate !== "node" && fate !== "observed" && !uids.has(owner);
+      });
+      const found = { orphan, gone: gone.map((owner) => owner.uid), isKept: gone.length < owners.length };
+      return gone.length > 0 ? [{ ...found, key: `${uid} ${found.gone.join()}` }] : [];
+    });
   }
 }

@@ -46,8 +46,6 @@ export interface WriteRequest {
 
 /** Keeps objects beyond the life of the process. */
 export interface ObjectStorage {
-  /** A new object is about to be saved. @param sent by the client, without defaults */
-  create(object: ApiObject, sent: unknown): void;
   /** Returns when the object is kept whole, or throws with the old one still whole. @throws Error of the file system */
   save(definition: ResourceDefinition, object: ApiObject): void;
   /** Removing what is not there is no error. @throws Error of the file system */
@@ -64,8 +62,8 @@ export interface ObjectRules {
    */
   assign(definition: ResourceDefinition, object: ApiObject): ApiObject;
   /**
-   * A pod of a workload with the labels and annotations of `next`, without its controller where that does not select it any
-   * more; undefined where it must not be written so.
+   * A pod of a workload with the labels, annotations and further owners of `next`, without its controller where that does not
+   * select it any more; undefined where it must not be written so.
    */
   relabelMade(definition: ResourceDefinition, live: ApiObject, next: ApiObject): ApiObject | undefined;
   /** Makes a write to the node a setting of it. */
@@ -79,12 +77,11 @@ export interface ObjectRules {
   /** Deletes such an object; what takes its place is the controller's decision. */
   deleteMade(object: ApiObject, graceSeconds: number): void;
   /**
-   * Removes an object that was not submitted and that no configured source describes any more, or that is the claim of a
-   * StatefulSet or the Job of a CronJob.
+   * Removes an object that was not submitted: one that no configured source describes any more, the claim of a StatefulSet, the
+   * Job of a CronJob, or the endpoints of a Service, which are made again. undefined for every other object.
    * @param isOrphaning what it owns must stay
-   * @returns false for every other object
    */
-  removeUnclaimed(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): boolean;
+  removalOf(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): (() => void) | undefined;
 }
 
 interface ObjectWriterDeps {
@@ -140,7 +137,6 @@ export class ObjectWriter {
       : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
     const owned = this.#deps.rules.assign(definition, withMetadata(object, { managedFields }));
     checkSize(owned);
-    if (!request.dryRun) this.#deps.storage.create(owned, body);
     return request.dryRun ? pruned(owned) : this.put(definition, owned);
   }
 

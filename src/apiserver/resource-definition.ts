@@ -74,7 +74,7 @@ const IS_KEPT: Readonly<Record<Fate, boolean>> = {
 export const isKept = ({ fate }: Pick<ResourceDefinition, "fate">): boolean => IS_KEPT[fate];
 
 /** A version of older clients, with what it has of its own. */
-type OtherVersion = Pick<ResourceDefinition, "version" | "schema" | "deprecation" | "conversion">;
+type OtherVersion = Pick<ResourceDefinition, "version" | "schema" | "deprecation" | "conversion" | "orphansByDefault">;
 
 /** A kind of object: its paths, and how it is read, kept and shown. */
 export interface ResourceDefinition {
@@ -119,6 +119,8 @@ export interface ResourceDefinition {
   deletionWarning?: (object: ApiObject) => string | undefined;
   /** true: deletion waits until something else removes the object, as pods wait for their containers. */
   gracefulDeletion?: boolean;
+  /** A deletion without options leaves behind what the object owns. Source: `DefaultGarbageCollectionPolicy`. */
+  orphansByDefault?: true;
   /** The controller still gets an object that is being deleted, as a claim in use stays bound. */
   isFedWhileEnding?: true;
   /** false: an object with a `spec` has no `metadata.generation`. */

@@ -43,10 +43,15 @@ export function claimPods(
   const own = new Map(record.pods.map((pod) => [pod.uid, pod]));
   let isChanged = false;
   for (const { pod } of ofApi) {
-    const { uid = "", name = "", creationTimestamp, labels = {}, annotations = {} } = pod.metadata;
+    const { uid = "", name = "", creationTimestamp, labels = {}, annotations = {}, ownerReferences } = pod.metadata;
     const mine = own.get(uid);
     const isSelected = selectsLabels(desired, record, labels);
-    const edited = { labels: { ...labels }, annotations: withoutSource(annotations) };
+    const owners = ownerReferences?.filter(({ controller }) => !controller) ?? [];
+    const edited = {
+      labels: { ...labels },
+      annotations: withoutSource(annotations),
+      ...(owners.length > 0 && { owners }),
+    };
     if (mine && !mine.leaving) {
       if (isSelected && Bun.deepEquals(edited, mine.edited)) continue;
       isChanged = true;
@@ -191,27 +196,29 @@ export function sortReplicaSets(
   return { owned, orphaned };
 }
 
-/** The record of a new Deployment that adopts ReplicaSets, and their uids. */
+/** The record of a Deployment that adopts ReplicaSets, and their uids. */
 interface AdoptedReplicaSets {
   record: WorkloadRecord;
   uids: string[];
 }
 
 /**
- * The ReplicaSets of the API that a new Deployment adopts, with their pods: those that its selector matches and no
- * controller owns; undefined where there are none. Pure. Source: `ReplicaSetControllerRefManager`.
+ * The ReplicaSets of the API that a Deployment adopts, with their pods: those that its selector matches and no controller
+ * owns; undefined where there are none. Pure. Source: `ReplicaSetControllerRefManager`.
+ * @param known undefined for a new Deployment
  * @param workloads all of them
  * @param records of all workloads, by key
  */
 export function adoptReplicaSets(
   { kind, object }: DesiredWorkload,
+  known: WorkloadRecord | undefined,
   workloads: readonly DesiredWorkload[],
   records: ReadonlyMap<string, WorkloadRecord>,
   world: ControllerWorld,
 ): AdoptedReplicaSets | undefined {
   if (kind !== "Deployment") return undefined;
   const { selector } = object.spec;
-  const { record } = new Draft(world, kind, object.metadata, "", undefined);
+  let record: WorkloadRecord | undefined;
   const uids: string[] = [];
   for (const replicaSet of workloads) {
     // Only those of the API have a uid.
@@ -224,6 +231,9 @@ export function adoptReplicaSets(
     if (!revision || metadata.ownerReferences?.some(({ controller }) => controller)) continue;
     if ((metadata.namespace ?? "default") !== (object.metadata.namespace ?? "default")) continue;
     if (!selector || !matchesSelector(selector, metadata.labels)) continue;
+    record ??= new Draft(world, kind, object.metadata, known?.objectRevision ?? "", known).record;
+    // Two of one template would be one revision.
+    if (record.revisions[revision.hash]) continue;
     const pods = own.pods.filter((pod) => pod.revision === hash);
     const replicas = pods.filter(({ leaving }) => !leaving).length;
     // One that no Deployment had is older than any of its own.
@@ -232,7 +242,7 @@ export function adoptReplicaSets(
     record.pods.push(...pods);
     uids.push(own.uid);
   }
-  return uids.length > 0 ? { record, uids } : undefined;
+  return record && uids.length > 0 ? { record, uids } : undefined;
 }
 
 const HASH_LABEL = "pod-template-hash";

@@ -232,13 +232,14 @@ export class ClaimBinder {
     return this.#volumes.get(this.#records.bindings[fullName] ?? "");
   }
 
-  /** Deletes a claim of a StatefulSet. @returns false for one that is used, and for every other claim */
-  delete(fullName: string): boolean {
-    const records = this.#records;
-    if (!records.claims[fullName] || this.userOf(fullName) !== undefined) return false;
-    const { [fullName]: _claim, ...claims } = records.claims;
-    records.claims = claims;
-    return true;
+  /** Whether this is the claim of a StatefulSet, and no pod uses it. */
+  isFree(fullName: string): boolean {
+    return this.#records.claims[fullName] !== undefined && this.userOf(fullName) === undefined;
+  }
+
+  delete(fullName: string): void {
+    const { [fullName]: _claim, ...claims } = this.#records.claims;
+    this.#records.claims = claims;
   }
 
   /** Name of the pod of a StatefulSet that uses the claim it made. */

@@ -57,7 +57,8 @@ class Rollout {
     if (paused || this.#active().some(({ desiredReplicas }) => desiredReplicas !== replicas)) {
       const isScaled = this.#scale();
       if (paused) this.#cleanUp();
-      return isScaled;
+      // An adopted ReplicaSet may have the right size already.
+      if (paused || isScaled) return isScaled;
     }
     return strategy.type === "Recreate" ? this.#recreate() : this.#rollingUpdate();
   }

@@ -131,6 +131,7 @@ export function toDesiredPod(
         desired.kind === "Deployment"
           ? controllerReference("ReplicaSet", revision.name, revision.uid)
           : controllerReference(desired.kind, desired.object.metadata.name, record.uid),
+        ...(pod.edited?.owners ?? []),
       ],
     },
     spec: { ...spec, ...identityOf(desired, spec, pod), nodeName },

@@ -190,34 +190,34 @@ export class WorkloadManager {
     return this.#records.entries().find(({ record }) => record.pods.some((pod) => pod.uid === uid));
   }
 
-  /**
-   * Deletes a claim that a StatefulSet made and no pod uses. Its data stays.
-   * @returns false for every other claim
-   */
-  deleteClaim(fullName: string): boolean {
-    if (!this.#claims.delete(fullName)) return false;
-    this.#records.save();
-    this.#sync(true);
-    return true;
+  /** Deletes a claim that a StatefulSet made and no pod uses, whose data stays; undefined for every other claim. */
+  removalOfClaim(fullName: string): (() => void) | undefined {
+    if (!this.#claims.isFree(fullName)) return undefined;
+    return () => {
+      this.#claims.delete(fullName);
+      this.#records.save();
+      this.#sync(true);
+    };
   }
 
   /**
-   * Deletes a Job that a CronJob made, with its pods, for a client. Its run is not repeated.
-   * @returns false for every other Job
+   * Deletes a Job that a CronJob made, with its pods, for a client: its run is not repeated; undefined for every other
+   * Job.
    */
-  deleteJob(fullName: string): boolean {
+  removalOfJob(fullName: string): (() => void) | undefined {
     for (const entry of this.#records.entries()) {
       const { metadata } = entry.desired.object;
       const { cron } = entry.record;
       const jobs = cron?.jobs.filter(({ name }) => podFullName({ ...metadata, name }) !== fullName);
       if (!cron || !jobs || jobs.length === cron.jobs.length) continue;
-      entry.record = { ...entry.record, cron: { ...cron, jobs } };
-      entry.wakeAtMs = Number.NEGATIVE_INFINITY;
-      this.#records.save();
-      this.#sync(false);
-      return true;
+      return () => {
+        entry.record = { ...entry.record, cron: { ...cron, jobs } };
+        entry.wakeAtMs = Number.NEGATIVE_INFINITY;
+        this.#records.save();
+        this.#sync(false);
+      };
     }
-    return false;
+    return undefined;
   }
 
   /** The pod that uses a claim of a StatefulSet, which therefore cannot be deleted. */
@@ -293,8 +293,9 @@ export class WorkloadManager {
   }
 
   #hasClaims(desired: DesiredWorkload, record: WorkloadRecord): boolean {
-    if (!this.#arePodsNew) return false;
-    return claimPods(desired, record, this.#podsOfApi, this.#world(this.#observer.reader())) !== record;
+    const world = this.#world(this.#observer.reader());
+    if (this.#adopt(desired, record, world)) return true;
+    return this.#arePodsNew && claimPods(desired, record, this.#podsOfApi, world) !== record;
   }
 
   #world(pod: ControllerWorld["pod"]): ControllerWorld {
@@ -359,8 +360,9 @@ export class WorkloadManager {
     const world = this.#world(this.#observer.reader(statuses));
     const { nowMs } = world;
     const before = this.#records.get(key);
-    const inherited = before ?? this.#adoptReplicaSets(desired, world);
-    const known = claimPods(desired, inherited, this.#podsOfApi, world);
+    const adopted = this.#adopt(desired, before, world);
+    for (const uid of adopted?.uids ?? []) this.#takenOver.add(uid);
+    const known = claimPods(desired, adopted?.record ?? before, this.#podsOfApi, world);
     const { namespace } = desired.object.metadata;
     const jobOf = (name: string) => this.#records.get(objectKey("Job", { namespace, name }))?.job;
     const outcome = reconcileWorkload(desired, known, world, entry?.state, jobOf);
@@ -379,11 +381,8 @@ export class WorkloadManager {
     return !before || JSON.stringify(before) !== JSON.stringify(record);
   }
 
-  /** The record of a new Deployment that continues what another one left behind; undefined where there is nothing. */
-  #adoptReplicaSets(desired: DesiredWorkload, world: ControllerWorld): WorkloadRecord | undefined {
-    const taken = adoptReplicaSets(desired, this.#prepared.workloads, this.#records.all(), world);
-    for (const uid of taken?.uids ?? []) this.#takenOver.add(uid);
-    return taken?.record;
+  #adopt(desired: DesiredWorkload, known: WorkloadRecord | undefined, world: ControllerWorld) {
+    return adoptReplicaSets(desired, known, this.#prepared.workloads, this.#records.all(), world);
   }
 
   #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {

@@ -30,8 +30,12 @@ export interface PodRecord {
   index?: number;
   /** How a Job's pod ended. */
   ended?: PodEnd;
-  /** All its labels and annotations, after a client has changed some. */
-  edited?: { labels: Readonly<Record<string, string>>; annotations: Readonly<Record<string, string>> };
+  /** All its labels and annotations, and its owners besides the controller, after a client has changed some. */
+  edited?: {
+    labels: Readonly<Record<string, string>>;
+    annotations: Readonly<Record<string, string>>;
+    owners?: readonly OwnerReference[];
+  };
 }
 
 /** Label and annotation of a pod of an indexed Job. */

@@ -134,12 +134,14 @@ export class DesiredStateFeed {
   /**
    * Removes a pod or workload whose source is not configured any more, or that `--runonce` started.
    * @param key `namespace/name` of a pod, `Kind namespace/name` of a workload
-   * @returns false when there is none, or a configured source describes it
+   * @returns undefined when there is none, or a configured source describes it
    */
-  forget(key: RunnableKey): boolean {
-    const isForgotten = this.#drop(new Set([key]));
-    for (const source of this.#deps.kept) source.emit();
-    return isForgotten;
+  removalOf(key: RunnableKey): (() => void) | undefined {
+    if (!this.#deps.kept.some((source) => runnableKeys(source.set()).includes(key))) return undefined;
+    return () => {
+      this.#drop(new Set([key]));
+      for (const source of this.#deps.kept) source.emit();
+    };
   }
 
   /** Reads every configured source once, concurrently, instead of `start`. Rejects only when `signal` aborts. */
@@ -183,8 +185,8 @@ export class DesiredStateFeed {
   }
 
   /** @returns whether a kept source had one of these */
-  #drop(keys: ReadonlySet<RunnableKey>): boolean {
-    return this.#deps.kept.filter((source) => source.drop(keys)).length > 0;
+  #drop(keys: ReadonlySet<RunnableKey>): void {
+    for (const source of this.#deps.kept) source.drop(keys);
   }
 
   /** Pods of kept sources that a configured source describes belong to that source from now on. */

@@ -23,12 +23,6 @@ describe("create", () => {
     expect([...files.keys()]).toEqual(["pods:default/web"]);
   });
 
-  test("the storage learns who created it: kubectl run asks for no cluster DNS", async () => {
-    const { post, created } = anApiServer();
-    await post(`${PODS}?fieldManager=kubectl-run`, aPod("web"));
-    expect(created.map(({ metadata }) => metadata.managedFields?.[0]?.manager)).toEqual(["kubectl-run"]);
-  });
-
   test("generateName appends five letters", async () => {
     const { post } = anApiServer();
     const body = { ...aPod(""), metadata: { generateName: "web-" } };
@@ -343,6 +337,49 @@ describe("delete", () => {
     expect((await get(`${DEPLOYMENT_PATH}/web`)).status).toBe(404);
   });
 
+  test.each(["Background", "Foreground"])(
+    "propagation %s: what another owner keeps loses the reference, also a pod that a controller made, and blocks nothing",
+    async (propagationPolicy) => {
+      const { post, get, remove, made, ownerReferences } = await anOwner();
+      const other = (await post(CONFIG_MAPS, named("other", {}))).json.metadata;
+      const kept = [{ apiVersion: "v1", kind: "ConfigMap", name: "other", uid: other.uid }];
+      const both = { ownerReferences: [...ownerReferences, ...kept] };
+      await post(CONFIG_MAPS, named("child", both));
+      await post(PODS, { ...aPod("p"), metadata: { name: "p", ...both } });
+      made.add("p");
+      await remove(`${DEPLOYMENT_PATH}/web`, { propagationPolicy });
+      expect((await get(`${DEPLOYMENT_PATH}/web`)).status).toBe(404);
+      for (const path of [`${CONFIG_MAPS}/child`, `${PODS}/p`]) {
+        const { metadata } = (await get(path)).json;
+        expect([metadata.deletionTimestamp, metadata.ownerReferences]).toEqual([undefined, kept]);
+      }
+    },
+  );
+
+  test.each([
+    ["apps/v1", "deployments", true],
+    ["v1", "replicationcontrollers", false],
+    ["batch/v1", "jobs", false],
+    ["batch/v1", "cronjobs", true],
+    ["batch/v1beta1", "cronjobs", false],
+  ])("without a propagation policy, of %s %s: what it owns goes: %p", async (apiVersion, plural, goes) => {
+    const api = anApiServer({ alsoServed: plural });
+    const definition = api.registry.all().find((it) => it.plural === plural)!;
+    const { group, version, kind } = definition;
+    const owner = { apiVersion: group ? `${group}/${version}` : version, kind, name: "web", uid: "owner" };
+    api.store.put(group ? `${plural}.${group}` : plural, { ...owner, metadata: { namespace: "default", ...owner } });
+    for (const [name, body] of [
+      ["default", undefined],
+      ["asked", { orphanDependents: false }],
+    ] as const) {
+      api.store.put(group ? `${plural}.${group}` : plural, { ...owner, metadata: { namespace: "default", ...owner } });
+      await api.post(CONFIG_MAPS, named(name, { ownerReferences: [owner] }));
+      const root = apiVersion === "v1" ? "/api" : "/apis";
+      await api.remove(`${root}/${apiVersion}/namespaces/default/${plural}/web`, body);
+    }
+    expect(await api.names(CONFIG_MAPS)).toEqual(goes ? [] : ["default"]);
+  });
+
   test("a deletion that leaves what it owned is marked before the first of it is released: a crash leaves no part", async () => {
     const { post, remove, store, ownerReferences } = await anOwner();
     await post(CONFIG_MAPS, named("child", { ownerReferences }));
@@ -458,7 +495,7 @@ describe("delete", () => {
       const { json, store, deleter, find, deployment } = await anEarlyDeletion("Orphan");
       expect(json.metadata.finalizers).toEqual(["orphan"]);
       expect((await deployment()).status).toBe(200);
-      deleter.release(find);
+      deleter.settle(find);
       expect((await deployment()).status).toBe(404);
       expect(store.get("configmaps", "default", "web-1")?.metadata.ownerReferences).toBeUndefined();
     });

@@ -39,8 +39,9 @@ test.each([
   { when: "its owner lives", owners: [owner("Deployment", "alive")], left: ["child"] },
   {
     when: "one of its owners lives",
-    owners: [owner("Deployment", "gone"), owner("Deployment", "alive")],
+    owners: [owner("Deployment", "gone"), owner("Deployment", "alive"), owner("Deployment", "gone too")],
     left: ["child"],
+    owned: ["alive"],
   },
   {
     when: "its owner is of a kind that is not served",
@@ -48,11 +49,13 @@ test.each([
     left: ["child"],
   },
   { when: "its owner is a node", owners: [owner("Node", "node1", "v1")], left: ["child"] },
-])("$when: $left is left", async ({ owners, left }) => {
+])("$when: $left is left", async ({ owners, left, owned = owners.map(({ uid }) => uid) }) => {
   const world = await aWorld();
   await world.submit(...owners);
   expect(await world.left(1)).toEqual(["child"]);
   expect(await world.left(2)).toEqual([...left]);
+  const owns = world.store.list("configmaps").flatMap(({ metadata }) => metadata.ownerReferences ?? []);
+  expect(owns.map(({ uid }) => uid)).toEqual(left.length > 0 ? [...owned] : []);
 });
 
 test("the objects of controllers are looked through once for many changes", async () => {

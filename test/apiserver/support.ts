@@ -81,9 +81,7 @@ export function anApiServer(
   ]);
   const files = new Map<string, ApiObject>();
   const fault: { error: Error | undefined } = { error: undefined };
-  const created: ApiObject[] = [];
   const storage: ObjectStorage = {
-    create: (object) => void created.push(object),
     save: (definition, object) => {
       if (fault.error) throw fault.error;
       files.set(`${definition.plural}:${keyOf(object)}`, object);
@@ -108,7 +106,7 @@ export function anApiServer(
     isMadeKnown: () => node.isMadeKnown,
     isMadeByController: (_, { metadata }) => made.has(metadata.name),
     deleteMade: ({ metadata }) => void deletedMade.push(metadata.name),
-    removeUnclaimed: () => false,
+    removalOf: () => undefined,
   };
   const newUid = () => `uid-${++uids}`;
   const writer = new ObjectWriter({ store, storage, readOptions: READ_OPTIONS, clock, newUid, random: () => 0, rules });
@@ -197,7 +195,6 @@ export function anApiServer(
     registry,
     writer,
     deleter,
-    created,
     files,
     fault,
     foreign,

@@ -4,6 +4,7 @@ import type { DesiredWorkload } from "../../src/base/model/desired-object.ts";
 import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
 import { claimPods } from "../../src/controllers/adoption.ts";
 import { type ControllerWorld, Draft, podUid } from "../../src/controllers/controller.ts";
+import { toDesiredPod } from "../../src/controllers/reconcile-workload.ts";
 import { computeTemplateHash, type PodRecord, type WorkloadRecord } from "../../src/controllers/workload-records.ts";
 import { aPod } from "../support/builders.ts";
 import { manifest, podTemplate, readObjects } from "./workload-world.ts";
@@ -25,6 +26,8 @@ const workload = (kind: string): DesiredWorkload =>
 
 const templateHash = (desired: DesiredWorkload) =>
   computeTemplateHash((desired.object.spec as { template: Parameters<typeof computeTemplateHash>[0] }).template);
+
+const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "x", uid: "x", controller: true };
 
 function orphan(
   name: string,
@@ -56,7 +59,6 @@ describe("pods that a new workload takes over", () => {
     expect(claimPods(desired as DesiredWorkload, undefined, [orphan("db-0")], WORLD)).toBeUndefined();
   });
 
-  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "x", uid: "x", controller: true };
   test.each([
     ["of a manifest", orphan("db-0", {}, "file")],
     ["with a controller", orphan("db-0", { ownerReferences: [owner] })],
@@ -133,6 +135,15 @@ describe("a known workload and the labels of a pod in the API", () => {
     const { pods } = claim(desired, [made], labels);
     expect(pods).toMatchObject([{ uid: "uid-db-0", edited: { labels } }]);
     expect(claim(desired, pods, labels).isSame).toBe(true);
+  });
+
+  test("an owner that a client adds stays with the pod, behind its controller", () => {
+    const other = { apiVersion: "v1", kind: "ConfigMap", name: "c", uid: "c" };
+    const pod = orphan("db-0", { ownerReferences: [owner, other] });
+    const desired = workload("ReplicaSet");
+    const record = claimPods(desired, recordOf(desired, [made]), [pod], WORLD)!;
+    const { ownerReferences } = toDesiredPod(desired, record, record.pods[0]!, "node1").pod.metadata;
+    expect(ownerReferences?.map(({ uid }) => uid)).toEqual(["owner", "c"]);
   });
 
   test("one that is being removed is not released", () => {

@@ -211,11 +211,11 @@ describe("claims of a StatefulSet", () => {
     const { set, claims, manager } = aManager();
     set(statefulSet());
     expect(manager.userOfClaim("default/data-db-0")).toBe("db-0");
-    expect(manager.deleteClaim("default/data-db-0")).toBe(false);
+    expect(manager.removalOfClaim("default/data-db-0")).toBeUndefined();
     set();
     expect(manager.userOfClaim("default/data-db-0")).toBeUndefined();
-    expect(manager.deleteClaim("default/data-db-0")).toBe(true);
-    expect(manager.deleteClaim("default/data-db-0")).toBe(false);
+    manager.removalOfClaim("default/data-db-0")!();
+    expect(manager.removalOfClaim("default/data-db-0")).toBeUndefined();
     expect(claims()).toEqual([]);
     set(statefulSet());
     expect(claims()).toEqual(["data-db-0"]);

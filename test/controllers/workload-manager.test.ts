@@ -145,9 +145,9 @@ describe("a CronJob between two runs", () => {
     const { world } = hourly();
     await world.clock.advance(31 * 60_000);
     const job = `default/tick-${Date.UTC(2026, 0, 1, 1) / 60_000}`;
-    expect([world.names.length, world.manager.deleteJob("default/other")]).toEqual([1, false]);
-    expect(world.manager.deleteJob(job)).toBe(true);
-    expect([world.names.length, world.manager.deleteJob(job)]).toEqual([0, false]);
+    expect([world.names.length, world.manager.removalOfJob("default/other")]).toEqual([1, undefined]);
+    world.manager.removalOfJob(job)!();
+    expect([world.names.length, world.manager.removalOfJob(job)]).toEqual([0, undefined]);
     await world.clock.advance(58 * 60_000);
     expect(world.names).toEqual([]);
     await world.clock.advance(60_000);
@@ -415,6 +415,10 @@ describe("a new Deployment adopts a ReplicaSet of a client that its selector mat
     world.set(deployment("web"), first);
     return { world, before };
   };
+  const ofSize = (replicas: number) => {
+    const first = replicaSet("busybox:2");
+    return { ...first, spec: { ...first.spec, replicas } };
+  };
   const numbers = ({ manager }: ReturnType<typeof aManager>) =>
     manager.reader.derivedObjects().map(({ metadata }) => metadata.annotations?.["deployment.kubernetes.io/revision"]);
   const sizes = ({ manager }: ReturnType<typeof aManager>) =>
@@ -438,12 +442,24 @@ describe("a new Deployment adopts a ReplicaSet of a client that its selector mat
     expect(numbers(world)).toEqual(expected);
   });
 
-  test("of another template: an old revision, rolled over", () => {
-    const { world } = adopting(replicaSet("busybox:2"));
+  test.each([1, 2])("of another template, with %i pods: an old revision, rolled over", (replicas) => {
+    const { world } = adopting(ofSize(replicas));
     expect(sizes(world)).toEqual([
       ["old", 1],
       [expect.stringMatching(/^web-/), 1],
     ]);
+  });
+
+  test("that comes later", async () => {
+    const world = aManager();
+    world.set(deployment("web"));
+    world.set(deployment("web"), ofSize(1));
+    await world.tick();
+    expect(world.manager.hasTakenOver("rs")).toBe(true);
+    world.set(deployment("web"));
+    await world.tick();
+    expect(Object.fromEntries(sizes(world) as [string, number][])).toMatchObject({ old: 0 });
+    expect(world.names).toEqual([expect.stringMatching(/^web-/)]);
   });
 
   const controller = { apiVersion: "x/v1", kind: "X", name: "x", uid: "x", controller: true };

@@ -317,7 +317,7 @@ spec:
       await next.feed.stop();
     }
     const last = machine.boot().start();
-    expect(last.feed.forget("Deployment default/d")).toBe(true);
+    last.feed.removalOf("Deployment default/d")!();
     expect(last.state?.objects ?? []).toEqual([]);
   });
 
@@ -338,10 +338,10 @@ spec:
 
   test("is removed by name", async () => {
     const { machine, second } = await moved({ podManifestPaths: [] });
-    expect(second.feed.forget("default/c-node1")).toBe(false);
-    expect(second.feed.forget("default/b-node1")).toBe(true);
+    expect(second.feed.removalOf("default/c-node1")).toBeUndefined();
+    second.feed.removalOf("default/b-node1")!();
     expect(second.pods).toEqual(["a=busybox:1", "c=busybox:1"]);
-    expect(second.feed.forget("default/a-node1")).toBe(true);
+    second.feed.removalOf("default/a-node1")!();
     expect(second.pods).toEqual(["c=busybox:1"]);
     // Its source is known to want nothing: what a crash leaves of the pod is removed.
     expect(second.state!.completeSources!.size).toBe(2);
@@ -374,7 +374,7 @@ test("pods of --runonce: are supervised by a kubelet on the same root directory"
   expect(service.pods).toEqual(["a=busybox:1", "db=busybox:1", "side=busybox:1", "web=busybox:2"]);
   expect(service.state!.notices).toBeUndefined();
   expect(service.feed.status().at(-1)).toMatchObject({ name: "--runonce", state: "ok", pods: 3 });
-  expect(service.feed.forget("default/db-node1")).toBe(true);
+  service.feed.removalOf("default/db-node1")!();
   await service.feed.stop();
   const next = machine.boot({ podManifestPaths: [machine.manifests] }).start();
   expect(next.pods).toEqual(["a=busybox:1", "side=busybox:1", "web=busybox:2"]);

@@ -168,6 +168,7 @@ const showJobSelector = memoized((job: ApiObject): ApiObject => {
 export const JOB = workloadKind({
   group: "batch",
   kind: "Job",
+  orphansByDefault: true,
   validateUpdate: fixedSpec("completions", "completionMode", "selector", "template"),
   subresources: ["status"],
   columns: [
@@ -185,7 +186,7 @@ export const JOB = workloadKind({
 export const CRON_JOB = workloadKind({
   group: "batch",
   // Source: kubectl before 1.21 describes CronJobs in this version.
-  otherVersions: [{ version: "v1beta1" }],
+  otherVersions: [{ version: "v1beta1", orphansByDefault: true }],
   validateUpdate: () => [],
   kind: "CronJob",
   shortNames: ["cj"],
@@ -205,6 +206,7 @@ export const REPLICATION_CONTROLLER = workloadKind({
   group: "",
   validateUpdate: () => [],
   kind: "ReplicationController",
+  orphansByDefault: true,
   shortNames: ["rc"],
   columns: [...REPLICAS, ...WIDE],
   fields: { "status.replicas": (it) => String(numberOf(statusOf(it).replicas)) },

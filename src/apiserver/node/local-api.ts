@@ -185,7 +185,6 @@ export class LocalApi implements ObjectAccess {
   podsChanged(isStatus = false): void {
     this.#nodeObjects.podsChanged(isStatus);
     this.#protection.check();
-    if (this.#nodeObjects.isMadeKnown()) this.deleter.release(() => this.#nodeObjects.sync());
     if (this.#nodeObjects.node?.isEveryOwnerKnown) this.deleter.settle(() => this.#nodeObjects.sync());
   }
 

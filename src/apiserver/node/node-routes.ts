@@ -76,7 +76,7 @@ async function evict(request: ApiRequest, { namespace, name }: RequestInfo, { ap
   await api.findPod({ namespace, name });
   const body = await readOptionalBody(request);
   const dryRun = request.query.getAll("dryRun").includes("All");
-  const options = parseDeleteOptions(isRecord(body) ? body.deleteOptions : {}, new URLSearchParams(), { dryRun });
+  const options = parseDeleteOptions(isRecord(body) ? body.deleteOptions : {}, new URLSearchParams(), { dryRun }, {});
   api.deleter.delete({ definition: api.registry.get("pods")!, namespace, name }, options);
   return json(201, SUCCESS);
 }

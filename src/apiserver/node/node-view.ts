@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod, PodStatus } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
@@ -152,6 +153,8 @@ export class NodeObjects implements ObjectRules {
   readonly #deps: NodeObjectsDeps;
   /** Origins of objects of the store: the pod of the kubelet, the object of a file, the version of an event. */
   readonly #origins = new WeakMap<ApiObject, unknown>();
+  /** New uids of the endpoints of Services that clients deleted, by those that they had first. */
+  readonly #remade = new Map<string, string>();
   #isWanted = false;
   #isPlanned = false;
   /** Not only pods have changed since the last {@link sync}. */
@@ -215,6 +218,10 @@ export class NodeObjects implements ObjectRules {
     this.#isAllDue = false;
     const { registry } = this.#deps;
     const derived = Map.groupBy(node.workloads.reader.derivedObjects(), ({ kind }) => kind);
+    if (this.#remade.size > 0) {
+      const uids = new Set(node.workloads.services.derivedObjects().map(({ metadata }) => metadata.uid ?? ""));
+      for (const uid of this.#remade.keys()) if (!uids.has(uid)) this.#remade.delete(uid);
+    }
     const { configMaps, secrets, objects = [] } = node.desired;
     const foreign = Map.groupBy<string, { kind: string; object: { metadata: ObjectMeta } }>(
       objects.filter(({ sourceId }) => sourceId !== SOURCE_ID),
@@ -368,8 +375,9 @@ export class NodeObjects implements ObjectRules {
 
   /** ReplicaSets of Deployments, Jobs of CronJobs and the like. @returns undefined when it is in the store already */
   #toDerived(object: WorkloadObject, live: ApiObject | undefined): ApiObject | undefined {
-    const { namespace = "default" } = object.metadata;
-    const next = JSON.parse(JSON.stringify({ ...object, metadata: { ...object.metadata, namespace } })) as ApiObject;
+    const { namespace = "default", uid = "" } = object.metadata;
+    const shown = { ...object.metadata, namespace, uid: this.#remade.get(uid) ?? uid };
+    const next = JSON.parse(JSON.stringify({ ...object, metadata: shown })) as ApiObject;
     const { resourceVersion: _version, ...metadata } = live?.metadata ?? {};
     if (!live || !Bun.deepEquals({ ...live, metadata }, next)) return next;
     this.#origins.set(live, object);
@@ -483,10 +491,11 @@ export class NodeObjects implements ObjectRules {
   }
 
   relabelMade(_: ResourceDefinition, live: ApiObject, next: ApiObject): ApiObject | undefined {
-    const { labels, annotations, managedFields } = next.metadata;
+    const { labels, annotations, managedFields, ownerReferences: owners = [] } = next.metadata;
     const isSelected = this.node?.workloads.selectsPod(live.metadata.uid ?? "", labels ?? {});
     if (isSelected === undefined) return undefined;
-    const ownerReferences = live.metadata.ownerReferences?.filter(({ controller }) => isSelected || !controller);
+    const controllers = live.metadata.ownerReferences?.filter(({ controller }) => isSelected && controller) ?? [];
+    const ownerReferences = [...controllers, ...owners.filter(({ controller }) => !controller)];
     return { ...live, metadata: { ...live.metadata, labels, annotations, managedFields, ownerReferences } };
   }
 
@@ -522,13 +531,27 @@ export class NodeObjects implements ObjectRules {
     this.node?.workloads.deletePod(metadata.uid ?? "", { graceSeconds });
   }
 
-  removeUnclaimed(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): boolean {
-    if (!this.node || this.#deps.submitted.isOwn(definition, object)) return false;
+  removalOf(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): (() => void) | undefined {
+    const { store, submitted } = this.#deps;
+    if (!this.node || submitted.isOwn(definition, object)) return undefined;
+    const { workloads, feed } = this.node;
+    const { namespace, name } = object.metadata;
     const fullName = podFullName(object.metadata);
-    if (definition.kind === "Job" && !isOrphaning && this.node.workloads.deleteJob(fullName)) return true;
-    if (definition.kind === "PersistentVolumeClaim" && this.node.workloads.deleteClaim(fullName)) return true;
+    const isJob = definition.kind === "Job" && !isOrphaning;
+    const origin = this.#origins.get(object);
+    const endpoints = workloads.services.derivedObjects().find((it) => it === origin);
+    const remake = () => {
+      this.#remade.set(endpoints?.metadata.uid ?? "", randomUUID());
+      store.remove(resourceId(definition), namespace, name);
+      this.podsChanged();
+    };
     const key = definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`;
-    return this.node.feed.forget(key as RunnableKey);
+    return (
+      (endpoints && remake) ??
+      (isJob ? workloads.removalOfJob(fullName) : undefined) ??
+      (definition.kind === "PersistentVolumeClaim" ? workloads.removalOfClaim(fullName) : undefined) ??
+      feed.removalOf(key as RunnableKey)
+    );
   }
 
   /** Objects made by controllers go with their workload. */

@@ -11,7 +11,7 @@ import { readPlainObjects } from "../../manifest/plain-objects.ts";
 import { internalError } from "../api-error.ts";
 import { MAX_BODY_BYTES } from "../api-request.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
-import type { ApiMetadata, ApiObject, FieldsV1 } from "../object-store.ts";
+import type { ApiMetadata, ApiObject } from "../object-store.ts";
 import {
   isKept,
   type ReadOptions,
@@ -48,8 +48,6 @@ interface Sidecar {
   generation?: number;
   managedFields?: unknown;
   status?: unknown;
-  /** The author wrote `dnsPolicy: ClusterFirst`. */
-  asksForClusterDns?: boolean;
 }
 
 /** Objects with more values are written as JSON, which is YAML too: in a tenth of the time. */
@@ -67,7 +65,6 @@ interface KnownText {
  */
 export class ManifestDirectory {
   readonly path: string;
-  readonly clusterDns = new ExplicitClusterDns();
   readonly #sidecars: string;
   readonly #deps: ManifestDirectoryDeps;
   readonly #known = new Map<string, KnownText>();
@@ -212,12 +209,9 @@ export class ManifestDirectory {
     namespace: string | undefined,
   ): KnownText["outcome"] {
     const metadata: ApiMetadata = { ...object.metadata, ...(namespace !== undefined && { namespace }) };
-    const isWrittenByHand = metadata.uid === undefined;
     metadata.uid ??= uidOf(`${path}\n${metadata.name}`);
     metadata.creationTimestamp ??= toApiTime(new Date(statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0));
-    const { generation, managedFields, status, asksForClusterDns } = this.#readSidecar(definition, metadata);
-    // A file of this API contains the defaults.
-    if (isWrittenByHand || asksForClusterDns) this.clusterDns.note({ ...object, metadata }, object);
+    const { generation, managedFields, status } = this.#readSidecar(definition, metadata);
     if (generation !== undefined) metadata.generation = generation;
     if (Array.isArray(managedFields)) metadata.managedFields = managedFields;
     const whole: ApiObject = { ...object, metadata, ...(status !== undefined && { status }) };
@@ -229,7 +223,6 @@ export class ManifestDirectory {
 
   #split(definition: ResourceDefinition, whole: ApiObject): { text: string; sidecar: Sidecar } {
     const { status, ...object } = withoutEphemeralContainers(whole);
-    const asksForClusterDns = this.clusterDns.isNoted(whole);
     const { managedFields, resourceVersion: _version, generation, ...metadata } = object.metadata;
     const written = { ...object, metadata };
     const json = `${JSON.stringify(written, null, 2)}\n`;
@@ -240,7 +233,6 @@ export class ManifestDirectory {
       sidecar: {
         ...(generation !== undefined && { generation }),
         ...(managedFields !== undefined && { managedFields }),
-        ...(asksForClusterDns && { asksForClusterDns }),
         // That of a pod is what its containers are.
         ...(status !== undefined && !definition.gracefulDeletion && { status }),
       },
@@ -372,67 +364,5 @@ export class DiskCheck {
       if ((error as Error).name !== "TaskTimeoutError") return;
       throw internalError("the disk of the root directory does not answer: nothing was changed, and pods keep running");
     }
-  }
-}
-
-/** Where the spec of an object's pods may be: a Pod, a workload with a template, a CronJob. */
-const POD_SPECS = [["spec"], ["spec", "template", "spec"], ["spec", "jobTemplate", "spec", "template", "spec"]];
-
-const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
-
-/**
- * Objects that ask for the DNS of a cluster: their author wrote `dnsPolicy: ClusterFirst`, which is also the default, so the
- * kept object does not show it. What `kubectl create` sent is kept in the state file of the object.
- */
-class ExplicitClusterDns {
-  readonly #uids = new Set<string>();
-
-  /** @param sent as the client sent it */
-  note({ metadata }: ApiObject, sent: unknown): void {
-    // Its author wrote no manifest: the command writes out the defaults.
-    if (metadata.managedFields?.some(({ manager }) => manager === "kubectl-run")) return;
-    if (metadata.uid !== undefined && writesClusterDns(sent)) this.#uids.add(metadata.uid);
-  }
-
-  /** Whether it was noted that the author of an object wrote it. */
-  isNoted({ metadata }: ApiObject): boolean {
-    return this.#uids.has(metadata.uid ?? "");
-  }
-
-  forget({ metadata }: ApiObject): void {
-    this.#uids.delete(metadata.uid ?? "");
-  }
-
-  of(object: ApiObject): { asksForClusterDns?: true } {
-    const asks = this.isNoted(object) || appliesClusterDns(object);
-    return asks && writesClusterDns(object) ? { asksForClusterDns: true } : {};
-  }
-}
-
-const writesClusterDns = (sent: unknown): boolean =>
-  POD_SPECS.some((path) => at(sent, [...path, "dnsPolicy"]) === "ClusterFirst");
-
-/** The annotation of `kubectl apply` and the fields owned by server-side apply show what was applied. */
-function appliesClusterDns(object: ApiObject): boolean {
-  const { annotations, managedFields } = object.metadata;
-  const isApplied = (managedFields ?? [])
-    .filter(({ operation }) => operation === "Apply")
-    .some(({ fieldsV1 }) => POD_SPECS.some((path) => at(fieldsV1, [...path, "dnsPolicy"].map(toStep)) !== undefined));
-  return isApplied || writesClusterDns(parse(annotations?.[LAST_APPLIED]));
-}
-
-const toStep = (name: string): keyof FieldsV1 => `f:${name}`;
-
-function at(value: unknown, path: readonly (string | number)[]): unknown {
-  let found = value;
-  for (const name of path) found = isRecord(found) ? found[name] : undefined;
-  return found;
-}
-
-function parse(text: string | undefined): unknown {
-  try {
-    return text === undefined ? undefined : JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -132,10 +132,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       const definition = this.#deps.registry.get(resource);
       if (!definition || !isKept(definition)) return;
       const isOwn = this.isOwn(definition, object);
-      if (type === "DELETED") {
-        this.#ownOf(definition).delete(keyOf(object));
-        this.#deps.directory.clusterDns.forget(object);
-      }
+      if (type === "DELETED") this.#ownOf(definition).delete(keyOf(object));
       if (definition.fate !== "kept" && isOwn && (type === "DELETED" || !isStatusOnly(object, previous)))
         this.#planEmit();
     });
@@ -157,10 +154,6 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       reads: this.#reads,
       failures: 0,
     };
-  }
-
-  create(object: ApiObject, sent: unknown): void {
-    this.#deps.directory.clusterDns.note(object, sent);
   }
 
   save(definition: ResourceDefinition, object: ApiObject): void {
@@ -234,21 +227,18 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       location: { file: path },
       revision: computeRevision(pod),
       resourceVersion: Number(object.metadata.resourceVersion) || 0,
-      ...directory.clusterDns.of(object),
     };
   }
 
   #toDesiredObject({ object }: StoredObject): DesiredObject {
-    const { directory } = this.#deps;
     const written = withoutServerFields(object);
     return {
       kind: object.kind,
       object: written,
       source: "api",
       sourceId: SOURCE_ID,
-      origin: directory.path,
+      origin: this.#deps.directory.path,
       revision: computeRevision(written),
-      ...directory.clusterDns.of(object),
     } as unknown as DesiredObject;
   }
 

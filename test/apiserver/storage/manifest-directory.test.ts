@@ -2,7 +2,6 @@ import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
-import type { ApiObject } from "../../../src/apiserver/object-store.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
@@ -51,25 +50,6 @@ test("an object whose manifest cannot be written keeps its old manifest and stat
   ]);
 });
 
-test("a pod whose author wrote dnsPolicy ClusterFirst is distinguished from one with the default, also by the next process", () => {
-  const { rootDir, directory, pods } = aDirectory();
-  const aPod = (name: string) => ({
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, namespace: "default", uid: `uid of ${name}` },
-    spec: { dnsPolicy: "ClusterFirst", containers: [{ name: "app", image: "busybox:1.35" }] },
-  });
-  directory.clusterDns.note(aPod("wrote-it"), { spec: { dnsPolicy: "ClusterFirst" } });
-  for (const name of ["wrote-it", "has-the-default"]) directory.save(pods, aPod(name));
-  const { uid: _uid, ...metadata } = aPod("by-hand").metadata;
-  writeFileSync(join(rootDir, "manifests/default/x.yaml"), JSON.stringify({ ...aPod("by-hand"), metadata }));
-  const next = aDirectory(rootDir);
-  const asking = next.directory
-    .read()
-    .files.filter(({ object }) => next.directory.clusterDns.of(object).asksForClusterDns);
-  expect(asking.map(({ object }) => object.metadata.name)).toEqual(["wrote-it", "by-hand"]);
-});
-
 test("an object of thousands of values is written as JSON, which takes a tenth of the time, and read again", async () => {
   const { rootDir, directory, definition } = aDirectory();
   await directory.loadYaml();
@@ -85,63 +65,4 @@ test("an object of thousands of values is written as JSON, which takes a tenth o
       .directory.read()
       .files.map((file) => file.object.data),
   ).toEqual([data]);
-});
-
-const pod = (
-  metadata: Partial<ApiObject["metadata"]> = {},
-  spec: object = { dnsPolicy: "ClusterFirst" },
-): ApiObject => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name: "web", uid: "1", ...metadata },
-  spec,
-});
-
-const applied = (configuration: string) => ({
-  annotations: { "kubectl.kubernetes.io/last-applied-configuration": configuration },
-});
-const owned = (operation: string, fieldsV1: object) => ({
-  managedFields: [{ manager: "m", operation, fieldsV1: fieldsV1 as never }],
-});
-const template = { template: { spec: { dnsPolicy: "ClusterFirst" } } };
-
-test.each([
-  { when: "nothing records what was written", object: pod(), want: false },
-  { when: "kubectl apply wrote it", object: pod(applied('{"spec":{"dnsPolicy":"ClusterFirst"}}')), want: true },
-  { when: "kubectl apply did not write it", object: pod(applied('{"spec":{}}')), want: false },
-  { when: "the annotation is damaged", object: pod(applied('{"spec":')), want: false },
-  { when: "the annotation is not an object", object: pod(applied("null")), want: false },
-  { when: "server-side apply owns it", object: pod(owned("Apply", { "f:spec": { "f:dnsPolicy": {} } })), want: true },
-  {
-    when: "an update owns it, defaults included",
-    object: pod(owned("Update", { "f:spec": { "f:dnsPolicy": {} } })),
-    want: false,
-  },
-  {
-    when: "another policy is in force",
-    object: pod(applied('{"spec":{"dnsPolicy":"ClusterFirst"}}'), { dnsPolicy: "Default" }),
-    want: false,
-  },
-  {
-    when: "the template of a workload says it",
-    object: pod(applied(JSON.stringify({ spec: template })), template),
-    want: true,
-  },
-])("dnsPolicy ClusterFirst when $when", ({ object, want }) => {
-  expect(aDirectory().directory.clusterDns.of(object).asksForClusterDns ?? false).toBe(want);
-});
-
-test("what a client sent counts until the object is gone", () => {
-  const dns = aDirectory().directory.clusterDns;
-  dns.note(pod(), { spec: {} });
-  expect(dns.of(pod())).toEqual({});
-  dns.note(pod(), { spec: { dnsPolicy: "ClusterFirst" } });
-  expect(dns.of(pod())).toEqual({ asksForClusterDns: true });
-  expect(dns.of(pod({ uid: "2" }))).toEqual({});
-  // It writes out every default.
-  const run = pod({ uid: "3", managedFields: [{ manager: "kubectl-run", operation: "Update" }] });
-  dns.note(run, run);
-  expect(dns.of(run)).toEqual({});
-  dns.forget(pod());
-  expect(dns.of(pod())).toEqual({});
 });
