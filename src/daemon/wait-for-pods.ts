@@ -1,4 +1,4 @@
-import { notLiveBecause } from "../base/api/conditions.ts";
+import { notLive } from "../base/api/conditions.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { podFullName } from "../base/model/identity.ts";
@@ -95,8 +95,8 @@ function judge(kubelet: Kubelet, wait: RunOnceWait): RunOnceResult[] {
 function judgePod(kubelet: Kubelet, pod: Pod, wait: RunOnceWait): RunOnceVerdict {
   if (!kubelet.isSynced) return { state: "waiting", message: "inspecting containers" };
   const worker = kubelet.worker(pod.metadata.uid ?? "");
-  const pending = notLiveBecause(worker?.status, "EditPending");
-  if (pending !== undefined && worker?.rollout !== "pending") return { state: "failed", message: pending };
+  const { reason, message = "" } = notLive(worker?.status) ?? {};
+  if (reason === "EditPending" && worker?.rollout !== "pending") return { state: "failed", message };
   const sandboxError = worker?.startErrors.get("")?.message;
   return judgeRunOnce(pod, wait, { sandboxError, ...(worker && { rollout: worker.rollout }) });
 }

@@ -8,7 +8,8 @@ import type { PodServices } from "../base/model/pod-services.ts";
 import { isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { Rejection } from "../plan/admission.ts";
-import { PodStepError } from "../plan/waiting-reasons.ts";
+import { explainPodEnd } from "../plan/pod-end-reasons.ts";
+import { fixOfStep, PodStepError } from "../plan/waiting-reasons.ts";
 import { type PodRevision, toRunningRevision, withPendingEdit } from "./edit-rules.ts";
 import { toPodRequest } from "./pod-actions.ts";
 import type { PodRecords } from "./pod-records.ts";
@@ -96,7 +97,7 @@ export class PendingEdits {
     if (known?.key === key) return known.kept;
     const earlier = known?.earlier ?? worker.revision ?? toRunningRevision(before, worker.snapshot);
     const edit = this.#begin(worker, key, earlier);
-    this.#show(worker, edit, message);
+    this.#show(worker, edit, message, explainPodEnd(reason, message).fix);
     return edit.kept;
   }
 
@@ -176,8 +177,10 @@ export class PendingEdits {
         if (signal.aborted) return;
         cancelTimer();
         // A back-off is no news: the failure before it says more.
-        const isBackOff = error instanceof PodStepError && error.reason === "ImagePullBackOff";
-        if ((!isBackOff || edit.why === undefined) && this.#show(worker, edit, messageOf(error))) this.changes.emit();
+        const reason = error instanceof PodStepError ? error.reason : "";
+        const message = messageOf(error);
+        const isNews = reason !== "ImagePullBackOff" || edit.why === undefined;
+        if (isNews && this.#show(worker, edit, message, fixOfStep(reason, message))) this.changes.emit();
         retryMs = (error instanceof PodStepError && error.retryAfterMs) || RETRY_MS;
       }
       await clock.sleep(retryMs, signal).catch(() => {});
@@ -185,7 +188,8 @@ export class PendingEdits {
   }
 
   /** @returns whether it is news */
-  #show(worker: PodWorker, edit: PendingEdit, why: string): boolean {
+  #show(worker: PodWorker, edit: PendingEdit, problem: string, fix: string): boolean {
+    const why = fix === "" ? problem : `${problem.replace(/\.$/, "")}. Fix: ${fix}`;
     if (edit.why === why) return false;
     const message = this.#note(edit, why, false);
     const { imagePins: _, ...manifest } = edit.earlier.desired;

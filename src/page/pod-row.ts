@@ -1,4 +1,4 @@
-import { hasCondition } from "../base/api/conditions.ts";
+import { hasCondition, notLive } from "../base/api/conditions.ts";
 import type { Pod } from "../base/api/pod.ts";
 
 /** A pod in the overview; {@link toPodRow} fills it, in the kubelet. */
@@ -81,7 +81,7 @@ const NOTICES: Readonly<Record<string, string>> = {
 
 /** From the condition `ManifestLive`, which is False while the pod does not run its newest manifest. */
 function describeNotice({ status }: Pod): string {
-  const found = status?.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False");
+  const found = notLive(status);
   if (!found) return "";
   const words = NOTICES[found.reason ?? ""] ?? found.reason ?? "";
   return found.message ? `${words}: ${found.message}` : words;

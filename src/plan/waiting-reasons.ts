@@ -1,11 +1,13 @@
 import type { CoreEvent } from "../base/api/event.ts";
-import type { Container, ContainerStatus } from "../base/api/pod.ts";
+import type { Container } from "../base/api/pod.ts";
 import { nearestName } from "../base/text/nearest-name.ts";
+
+/** The fields of a container on which its start depends. */
+type Program = Pick<Container, "image" | "command" | "args" | "volumeMounts">;
 
 /** A container that waits, and what is known about it. */
 export interface WaitingContainer {
-  spec: Container;
-  status: ContainerStatus;
+  spec: Program;
   /** Events of this container, oldest first. */
   events: readonly CoreEvent[];
   /** Images that this machine has, as other pods name them. */
@@ -68,7 +70,7 @@ const WAITING_REASONS = {
   CreateContainerError: { explain: explainConfig, isHopeless: true },
   RunContainerError: { explain: (message, { spec }) => explainStartFailure(spec, message), isHopeless: true },
   CrashLoopBackOff: { explain: "last end", isHopeless: true },
-  FailedMount: { explain: { problem: "a volume cannot be made ready", fix: RETRIED } },
+  FailedMount: { explain: explainMount },
 
   WaitingForDependency: { explain: explainDependency },
   DependencyTimeout: { explain: explainDependency },
@@ -91,6 +93,13 @@ export type WaitingReasonName = keyof typeof WAITING_REASONS;
 /** @returns undefined for a reason that only another kubelet has */
 export const findWaitingReason = (reason = ""): WaitingReasonEntry | undefined =>
   Object.hasOwn(WAITING_REASONS, reason) ? WAITING_REASONS[reason as WaitingReasonName] : undefined;
+
+/** The fix for a step that failed while no container waits: an edit is prepared; "" where none is known. */
+export function fixOfStep(reason: string, message: string): string {
+  const explain = findWaitingReason(reason)?.explain;
+  if (typeof explain === "function") return explain(message, { spec: {}, events: [], images: [] }).fix;
+  return (typeof explain === "object" ? explain : explainMessage(message))?.fix ?? "";
+}
 
 /** A step towards a running container failed in a way the status has a name for. */
 export class PodStepError extends Error {
@@ -138,7 +147,7 @@ function explainPull(waitingMessage: string, { spec, events, images }: WaitingCo
   };
 }
 
-/** Messages of engines and of this kubelet about a start that failed, and what they mean. $1, $2: groups of the expression. */
+/** Messages of engines and of this kubelet about a start that failed, and what they mean. $1 to $3: groups of the expression. */
 const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
   [
     /couldn't find key (\S+) in Secret .* file "([^"]*)"/,
@@ -149,6 +158,26 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     /couldn't find key (\S+) in Secret .* credential "([^"]*)"/,
     'the service has no credential "$2", from which a Secret has its key "$1"',
     "add LoadCredential=$2:/PATH to the unit of kubelet-ts and restart it",
+  ],
+  [
+    /couldn't find key (\S+) in (ConfigMap|Secret) ([^\s",]+)/i,
+    'the key "$1" is missing in $2 "$3"',
+    "add the key, or correct its name in the reference",
+  ],
+  [
+    /configmap "?([^"\s]+)"? not found/i,
+    'the ConfigMap "$1" is missing',
+    'add the ConfigMap "$1" to the manifest, or mark the reference optional',
+  ],
+  [
+    /secret "?([^"\s]+)"? not found/i,
+    'the Secret "$1" is missing',
+    'add the Secret "$1" to the manifest, or mark the reference optional',
+  ],
+  [
+    /persistentvolumeclaim "?([^"\s]+)"? not found/i,
+    'the PersistentVolumeClaim "$1" is missing',
+    'add the PersistentVolumeClaim "$1" to the manifest, or correct claimName',
   ],
   [
     /could not select device driver .*gpu/,
@@ -233,6 +262,11 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     "set securityContext.runAsUser to a user other than 0, or remove runAsNonRoot",
   ],
   [
+    /runAsNonRoot/,
+    "the image runs as root, and runAsNonRoot forbids it",
+    "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
+  ],
+  [
     /(?:: |\()operation not permitted/,
     "the kernel refuses a privilege of it",
     "take the privilege the message names out of securityContext; an engine in a container or without root has fewer of them",
@@ -259,48 +293,26 @@ export function explainMessage(message: string): Explained | undefined {
 }
 
 function explainConfig(message: string): Explained {
-  const facts = [message];
-  const known = explainMessage(message);
-  if (known) return known;
-  const missing = findMissingObject(message);
-  if (missing) return { problem: `the ${missing.what} is missing`, facts, fix: missing.fix };
-  const key = /couldn't find key (\S+) in (ConfigMap|Secret) (\S+)/i.exec(message);
-  if (key) {
-    return {
-      problem: `the key "${key[1]}" is missing in ${key[2]} "${key[3]?.replace(/[",]/g, "")}"`,
-      facts,
-      fix: "add the key, or correct its name in the reference",
-    };
-  }
-  if (/runAsNonRoot/.test(message)) {
-    return {
-      problem: "the image runs as root, and runAsNonRoot forbids it",
-      facts,
-      fix: "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
-    };
-  }
-  return { problem: "the container cannot be created", facts, fix: "correct the field the message names" };
+  const fix = "correct the field the message names";
+  return explainMessage(message) ?? { problem: "the container cannot be created", facts: [message], fix };
 }
 
-const KINDS: Readonly<Record<string, string>> = {
-  configmap: "ConfigMap",
-  secret: "Secret",
-  persistentvolumeclaim: "PersistentVolumeClaim",
-};
+/** A volume of a pod could not be set up. */
+export function explainMount(message: string): Explained {
+  const fix = fixOfMount(message);
+  return explainMessage(message) ?? { problem: "a volume cannot be made ready", facts: [message], fix };
+}
 
-/** The object that a message of a reference or a volume says is missing: `ConfigMap "conf"`. */
-export function findMissingObject(message: string): { what: string; fix: string } | undefined {
-  const [, word, name] = /(configmap|secret|persistentvolumeclaim) "?([^"\s]+)"? not found/i.exec(message) ?? [];
-  if (word === undefined) return undefined;
-  const kind = KINDS[word.toLowerCase()];
-  return {
-    what: `${kind} "${name}"`,
-    fix: `add the ${kind} "${name}" to the manifest, or mark the reference optional`,
-  };
+/** Source: the kubelet's messages of hostPath types. */
+function fixOfMount(message: string): string {
+  const [, path, kind] = /hostPath type check failed: (.+) is not a (directory|file)/.exec(message) ?? [];
+  if (path === undefined) return "correct the volume in the manifest; the kubelet retries automatically";
+  const type = kind === "file" ? "FileOrCreate" : "DirectoryOrCreate";
+  return `make that ${kind}, correct hostPath.path, or set hostPath.type: ${type}`;
 }
 
 /** The engine could not start the program of a container. */
-export function explainStartFailure(container: Container, message: string): Explained {
+export function explainStartFailure(container: Program, message: string): Explained {
   return (
     explainMessage(message) ?? {
       problem: "its program cannot be started",
@@ -310,7 +322,7 @@ export function explainStartFailure(container: Container, message: string): Expl
   );
 }
 
-function fixOfStart({ command = [], args = [], volumeMounts = [] }: Container, message: string): string {
+function fixOfStart({ command = [], args = [], volumeMounts = [] }: Program, message: string): string {
   if (command.length === 1 && / |&&|\|/.test(command[0] ?? "")) {
     return `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`;
   }

@@ -116,6 +116,17 @@ test.each([
   },
 );
 
+test("a pod that was Ready until an edit has a line with the way back", async () => {
+  const waiting = { waiting: { reason: "CrashLoopBackOff" } };
+  const conditions = [{ type: "Ready", status: "False", lastTransitionTime: ago(60) } as const];
+  const pod = shown({ mains: [has("app", waiting)], status: { conditions: [...conditions] } });
+  const [event] = (ANSWERS["/api/v1/events"] as { items: { lastTimestamp: string }[] }).items;
+  const edit = { ...event, message: "Container app definition changed, will be restarted", lastTimestamp: ago(61) };
+  const { port } = serve({ "/pods": { items: [pod] }, "/api/v1/events": { items: [edit] } });
+  const way = "undo the edit to go back; kubelet-ts explain pod web-node1 says why";
+  expect((await run("get pods", port)).err).toBe(`pod "web-node1" was Ready until its edit of ${ago(61)}: ${way}\n`);
+});
+
 /** Command lines, each with what it prints below it. */
 const PRINTED = `
 $ get pods

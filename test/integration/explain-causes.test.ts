@@ -164,7 +164,7 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     env({ secretKeyRef: { name: "filed", key: "k", optional: true } }),
   ],
   "config-volume": [
-    "volume cannot be made ready",
+    'ConfigMap "nope" is missing',
     'add the ConfigMap "nope"',
     volume({ configMap: { name: "nope" } }),
     volume({ configMap: { name: "conf" } }),

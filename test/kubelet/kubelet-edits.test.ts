@@ -172,7 +172,9 @@ describe("an edit that cannot start costs no running pod", () => {
     world.submit(web("2"));
     await world.clock.advance(1_000);
     expect(world.engine.idOf("web-node1", "app")).toBe(id);
-    expect(pendingEdit()).toBe("the edit waits, and the pod keeps running with its earlier manifest: no such image");
+    expect(pendingEdit()).toBe(
+      "the edit waits, and the pod keeps running with its earlier manifest: no such image. Fix: check name and tag of the image; docker pull shows the same response",
+    );
     expect(world.recorder.events.filter((event) => event.includes("EditPending"))).toHaveLength(1);
     await world.clock.advance(20_000);
     runs("2");
@@ -262,7 +264,7 @@ describe("an edit that cannot start costs no running pod", () => {
     world.submit(web("2"));
     await world.clock.advance(1_000);
     expect(world.engine.idOf("web-node1", "app")).toBe(id);
-    expect(pendingEdit()).toEndWith("manifest: the node refuses it");
+    expect(pendingEdit()).toContain("manifest: the node refuses it. Fix: ");
     expect(world.statusOf("web")?.phase).toBe("Running");
     world.submit(web("3"));
     await world.clock.advance(1_000);

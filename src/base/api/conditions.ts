@@ -11,15 +11,13 @@ interface WithConditions {
     | undefined;
 }
 
+/**
+ * The condition `ManifestLive` of a pod or workload that does not follow the newest manifest of a configured source; undefined: it
+ * does.
+ */
+export const notLive = (status: WithConditions | null | undefined) =>
+  status?.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False");
+
 /** Whether a condition is there and True. @param status undefined: the object has none yet */
 export const hasCondition = (status: WithConditions | null | undefined, wanted: string): boolean =>
   status?.conditions?.some((condition) => condition.type === wanted && condition.status === "True") ?? false;
-
-/**
- * Message of the condition `ManifestLive` when a pod does not run its newest manifest for this reason; undefined when that
- * is not so.
- */
-export const notLiveBecause = (status: WithConditions | null | undefined, wanted: "RolledBack" | "EditPending") =>
-  status?.conditions?.find(
-    ({ type, status: is, reason }) => type === "ManifestLive" && is === "False" && reason === wanted,
-  )?.message;

@@ -12,6 +12,8 @@ interface KeptNames {
   name: string;
   /** All names but the present one. */
   former: readonly string[];
+  /** At the last run it was that of `--hostname-override`. */
+  isChosen?: true;
 }
 
 const MAX_BYTES = 64 * 1024;
@@ -33,7 +35,7 @@ export function readKeptNames(rootDir: string, nodeName: string): KeptNames {
     const kept = JSON.parse(text ?? "null") as Partial<KeptNames> | null;
     const former = Array.isArray(kept?.former) ? kept.former.filter((name) => typeof name === "string") : [];
     return typeof kept?.owner === "string" && typeof kept.name === "string"
-      ? { owner: kept.owner, name: kept.name, former }
+      ? { owner: kept.owner, name: kept.name, former, ...(kept.isChosen === true && { isChosen: true as const }) }
       : none;
   } catch {
     return none;
@@ -90,7 +92,8 @@ export function keepNodeName(rootDir: string, override: string): { name: string;
   }
   const former = new Set([kept.name, ...kept.former]);
   former.delete(name);
-  const next = JSON.stringify({ owner: kept.owner, name, former: [...former].slice(0, MAX_FORMER) });
+  const chosen = override === "" ? {} : { isChosen: true };
+  const next = JSON.stringify({ owner: kept.owner, name, former: [...former].slice(0, MAX_FORMER), ...chosen });
   try {
     if (readText(rootDir) !== next) replaceFile(pathOf(rootDir), next, { durable: true });
   } catch (error) {

@@ -123,7 +123,7 @@ function toKubelet(
   if (instance === "unreadable") {
     return {
       isForeign: true,
-      problem: `the root directory "${rootDir}" belongs to another user: run the command as that user, usually root (sudo); commands that only read also take its read-only port, --server=http://127.0.0.1:10255`,
+      problem: `the root directory "${rootDir}" belongs to another user: run the command as that user, usually root (sudo); commands that only read also take --server=http://127.0.0.1:10255, if its read-only port is on`,
     };
   }
   const { readOnlyUrl, mode, pid, socketPath } = instance;

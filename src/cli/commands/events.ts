@@ -77,13 +77,8 @@ async function filterFor(request: CommandRequest, api: PodReader, events: readon
     return ({ involvedObject }) => involvedObject.kind.toLowerCase() === wanted && involvedObject.name === name;
   }
   const pod = findPod(await api.pods(), name, scopeOf(request));
-  const matches: EventFilter =
-    "problem" in pod
-      ? ({ involvedObject }) => involvedObject.name === name
-      : ({ involvedObject }) =>
-          involvedObject.kind === "Pod" &&
-          involvedObject.name === pod.metadata.name &&
-          involvedObject.namespace === namespaceOf(pod);
+  const matches: EventFilter = ({ involvedObject: { kind: of, name: wanted, namespace } }) =>
+    "problem" in pod ? wanted === name : of === "Pod" && wanted === pod.metadata.name && namespace === namespaceOf(pod);
   if ("problem" in pod && api instanceof KubeletApi && !request.isOn("watch") && !events.some(matches))
     throw new CommandError(pod.problem);
   return matches;

@@ -39,21 +39,18 @@ const LOG_LINES = 20;
 /** `kubelet-ts explain`: why pods, and objects with pods, are not ready. Returns 0 when all of them are, else 1. */
 export async function runExplain(request: CommandRequest, io: CommandIo): Promise<number> {
   const [kind = "", ...rest] = request.positionals;
-  const names = POD_WORDS.includes(kind) ? rest : request.positionals;
+  const isRecursive = request.isOn("recursive");
+  const names = POD_WORDS.includes(kind) && !isRecursive ? rest : request.positionals;
   const [only, ...others] = request.positionals;
   // `pod` alone means all pods, `node` the only one; a pod may be called like a kind.
-  if (
-    only === "node" &&
-    others.length === 0 &&
-    !request.isOn("recursive") &&
-    !("problem" in (await locateKubelet(request)))
-  )
+  if (only === "node" && others.length === 0 && !isRecursive && !("problem" in (await locateKubelet(request))))
     return explainNode(request, io);
   const isField = only !== undefined && others.length === 0 && names.length === 1 && !only.includes("/");
-  if (isField && (request.isOn("recursive") || !(await isPod(request, only)))) {
+  if (isField && (isRecursive || !(await isPod(request, only)))) {
     const code = await explainKind(only, request, io);
     if (code !== undefined) return code;
   }
+  if (isRecursive) throw new UsageError("--recursive shows the fields of one kind, as in explain pod.spec --recursive");
   const api = await openReader(request);
   const events = api instanceof KubeletApi ? await api.events() : [];
   const pods = await api.pods();

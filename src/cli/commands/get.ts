@@ -1,7 +1,11 @@
 import { apiVersionOf } from "../../apiserver/resource-definition.ts";
+import { notLive } from "../../base/api/conditions.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
+import { statusesOf } from "../../base/model/pod-containers.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
+import { findEditThatFailed } from "../../plan/status/explain-container.ts";
+import { findWaitingReason } from "../../plan/waiting-reasons.ts";
 import {
   ApiClient,
   type ApiObject,
@@ -205,14 +209,30 @@ const NOT_LIVE: Readonly<Record<string, string>> = {
 /** One line for a pod or workload that does not follow the newest manifest of a configured source. */
 function notLiveNote({ object }: ResourceItem): string[] {
   const { kind = "Pod", metadata, status } = object as Partial<ApiObject> & Pick<Pod, "metadata" | "status">;
-  const found = status?.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False");
+  const found = notLive(status);
   const words = NOT_LIVE[found?.reason ?? ""];
   return words === undefined ? [] : [`${kind.toLowerCase()} "${metadata.name}"${words}: ${found?.message}`];
 }
 
+/** One line for each pod that was Ready until an edit, and has a container that cannot run. */
+async function failedEditNotes(reader: PodReader, pods: readonly Pod[]): Promise<string[]> {
+  const failing = pods.filter(({ status }) =>
+    statusesOf(status).some(({ state }) => findWaitingReason(state.waiting?.reason)?.isHopeless),
+  );
+  const events = failing.length > 0 ? await reader.events().catch(() => []) : [];
+  return failing.flatMap((pod) => {
+    const { name, uid } = pod.metadata;
+    const own = events.filter(({ involvedObject }) => involvedObject.uid === uid);
+    const edit = findEditThatFailed(pod, own);
+    const way = `undo the edit to go back; kubelet-ts explain pod ${name} says why`;
+    return edit === undefined ? [] : [`pod "${name}" was Ready until its edit of ${edit}: ${way}`];
+  });
+}
+
 /** A manifest that is not in force has no column, and one that is refused no row. */
 async function podNotes(reader: PodReader, items: readonly ResourceItem[], isNamed: boolean): Promise<string[]> {
-  const notes = items.flatMap(notLiveNote);
+  const pods = items.map(({ object }) => object as Pod);
+  const notes = [...items.flatMap(notLiveNote), ...(await failedEditNotes(reader, pods))];
   if (isNamed) return notes;
   const refused = await reader.refusedManifests().catch(() => []);
   if (refused.length === 0) return notes;

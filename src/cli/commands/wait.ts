@@ -1,4 +1,4 @@
-import { notLiveBecause } from "../../base/api/conditions.ts";
+import { notLive } from "../../base/api/conditions.ts";
 import type { PodCondition } from "../../base/api/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
@@ -48,9 +48,9 @@ async function waitForOne(
   for (;;) {
     const object = await api.findObject(resource, namespace, name);
     const reference = referenceOf(resource, object?.metadata.name ?? name);
-    const rollback = isOfPod ? notLiveBecause(statusOf(object), "RolledBack") : undefined;
-    const pending = isOfPod ? notLiveBecause(statusOf(object), "EditPending") : undefined;
-    if (rollback !== undefined) return { rolledBack: `the last edit of ${reference} was rolled back: ${rollback}` };
+    const { reason, message } = (isOfPod && notLive(statusOf(object))) || {};
+    if (reason === "RolledBack") return { rolledBack: `the last edit of ${reference} was rolled back: ${message}` };
+    const pending = reason === "EditPending" ? message : undefined;
     if (isMet(object) && pending === undefined) return { met: reference };
     if (object === undefined && !toBeCreated) {
       // Its error names the nearest name, or the namespace that has one.

@@ -120,9 +120,12 @@ function runningManifestPaths({ rootDir }: KubeletOptions): string[] {
 
 /** Names of the node: of the next start, of the last run, and the machine's own. */
 function readNode({ rootDir, hostnameOverride }: KubeletOptions) {
-  const { name: last } = readKeptNamesIfReadable(rootDir, readNodeName(hostnameOverride));
+  const { name: last, isChosen = hostnameOverride !== "" } = readKeptNamesIfReadable(
+    rootDir,
+    readNodeName(hostnameOverride),
+  );
   const name = hostnameOverride === "" ? last : readNodeName(hostnameOverride);
-  return { name, last, machine: hostnameOverride === "" ? readNodeName("") : name };
+  return { name, last, machine: isChosen ? name : readNodeName("") };
 }
 
 /** As an engine that does not answer. */

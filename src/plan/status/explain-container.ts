@@ -24,6 +24,8 @@ export interface Cause {
 
 interface ExplainContainerInput extends WaitingContainer {
   pod: Pod;
+  spec: Container;
+  status: ContainerStatus;
   /** The end of its log. */
   log: readonly string[];
   isInit: boolean;
@@ -56,19 +58,24 @@ export function explainContainer(input: ExplainContainerInput): Cause {
   };
 }
 
-/** With what the pod was Ready, if an edit of this container ended that. */
-function describeEdit({ pod: { metadata, spec, status }, events }: ExplainContainerInput): string[] {
+/** The time of the edit that ended the readiness of a pod. @param events of the pod, or of one container of it */
+export function findEditThatFailed({ spec, status }: Pod, events: readonly CoreEvent[]): string | undefined {
   const ready = status?.conditions?.find(({ type, status: is }) => type === "Ready" && is === "False");
   const endMs = Date.parse(ready?.lastTransitionTime ?? "");
   const graceMs = (spec.terminationGracePeriodSeconds ?? 30) * 1000;
-  const edit = events.find(({ message, lastTimestamp }) => {
+  return events.find(({ message, lastTimestamp }) => {
     const takenMs = endMs - Date.parse(lastTimestamp);
     const isEdit = message.endsWith("definition changed, will be restarted");
     return isEdit && takenMs >= -CLOCK_SLACK_MS && takenMs <= graceMs + CLOCK_SLACK_MS;
-  });
-  if (!edit || metadata.annotations?.[ROLLBACK_ANNOTATION]) return [];
+  })?.lastTimestamp;
+}
+
+/** With what the pod was Ready, if an edit of this container ended that. */
+function describeEdit({ pod, events }: ExplainContainerInput): string[] {
+  const edit = findEditThatFailed(pod, events);
+  if (edit === undefined || pod.metadata.annotations?.[ROLLBACK_ANNOTATION]) return [];
   return [
-    `the pod was Ready until its edit of ${edit.lastTimestamp}: undo the edit to go back; with the annotation ${ROLLBACK_ANNOTATION}: on-failure the next one is undone automatically`,
+    `the pod was Ready until its edit of ${edit}: undo the edit to go back; with the annotation ${ROLLBACK_ANNOTATION}: on-failure the next one is undone automatically`,
   ];
 }
 

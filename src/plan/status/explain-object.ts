@@ -1,4 +1,4 @@
-import { hasCondition } from "../../base/api/conditions.ts";
+import { hasCondition, notLive } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
@@ -8,7 +8,7 @@ import { neverComes } from "../../base/text/cron-schedule.ts";
 import type { IngressProblem } from "../ingress-config.ts";
 import { type ServiceBackend, targetPortOf } from "../service-endpoints.ts";
 import type { Cause } from "./explain-container.ts";
-import { notInForce, renderCause, renderNotInForce } from "./explain-pod.ts";
+import { renderCause, renderNotInForce } from "./explain-pod.ts";
 
 /** An object of the API that is no pod, as far as its explanation reads it. */
 interface ExplainedObject {
@@ -406,7 +406,7 @@ export function explainObject(kind: string, { kind: shown, object, pods, events,
       ...conditions,
       ...warnings.map(({ reason = "", message = "" }) => cause(reason, "", [message])),
     ],
-    notInForce: notInForce(status),
+    notInForce: notLive(status)?.message,
   };
   return explanation;
 }

@@ -1,9 +1,9 @@
-import { hasCondition } from "../../base/api/conditions.ts";
+import { hasCondition, notLive } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { containersOf, hostPortsOf, statusesOf } from "../../base/model/pod-containers.ts";
 import { explainPodEnd } from "../pod-end-reasons.ts";
-import { explainMessage, findMissingObject } from "../waiting-reasons.ts";
+import { explainMessage, explainMount } from "../waiting-reasons.ts";
 import {
   type Cause,
   countTimes,
@@ -80,17 +80,9 @@ export function explainPod(input: ExplainInput): PodExplanation {
     condition: isReady || removal ? undefined : heldBackBy(pod),
     causes: removal ? [removal] : isReady ? [] : mostUseful(causes).map(withPlainText),
     recent: recent.map(withPlainText),
-    notInForce: notInForce(status),
+    notInForce: notLive(status)?.message,
   };
 }
-
-interface StatusConditions {
-  conditions?: readonly { type: string; status: string; message?: string | undefined }[] | undefined;
-}
-
-/** Why a pod or workload does not follow the newest manifest of a configured source; undefined: it does. */
-export const notInForce = (status: StatusConditions | undefined): string | undefined =>
-  status?.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False")?.message;
 
 /** Messages and logs come from programs: they must not control the reader's terminal. */
 const withPlainText = (cause: Cause): Cause => ({
@@ -167,13 +159,8 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   const stuck = statusesOf(pod.status).find(waitsForVolume);
   const mountMessage = isPending || stuck ? (mount?.message ?? stuck?.state.waiting?.message) : undefined;
   if (mountMessage !== undefined) {
-    const known = explainMessage(mountMessage);
-    yield {
-      subject: "pod",
-      problem: known?.problem ?? "a volume cannot be made ready",
-      facts: [mountMessage, ...(mount ? [seen(mount)] : [])],
-      fix: known?.fix ?? findMissingObject(mountMessage)?.fix ?? fixOfMount(mountMessage),
-    };
+    const { problem, fix } = explainMount(mountMessage);
+    yield { subject: "pod", problem, facts: [mountMessage, ...(mount ? [seen(mount)] : [])], fix };
   }
   const sandbox = last("FailedCreatePodSandBox");
   if (sandbox && isPending) {
@@ -230,14 +217,6 @@ function* explainSetUp(pod: Pod): Generator<Cause> {
   };
 }
 
-/** Source: the kubelet's messages of hostPath types. */
-function fixOfMount(message: string): string {
-  const [, path, kind] = /hostPath type check failed: (.+) is not a (directory|file)/.exec(message) ?? [];
-  if (path === undefined) return "correct the volume in the manifest; the kubelet retries automatically";
-  const type = kind === "file" ? "FileOrCreate" : "DirectoryOrCreate";
-  return `make that ${kind}, correct hostPath.path, or set hostPath.type: ${type}`;
-}
-
 /** Nothing else counts for a pod that is being removed. */
 function explainRemoval(pod: Pod): Cause | undefined {
   const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
@@ -275,7 +254,7 @@ export function renderExplanation(explanation: PodExplanation): string {
 }
 
 export const renderNotInForce = (why: string | undefined): string[] =>
-  why === undefined ? [] : [`manifest: its newest revision does not run\n  ${why}`];
+  why === undefined ? [] : [`manifest: its newest revision does not run\n  ${why.replace(". Fix: ", "\n  Fix: ")}`];
 
 /** The problem with its facts and its fix, one line each. */
 export const renderCause = ({ problem, facts, fix }: Cause, before = ""): string =>

@@ -26,8 +26,9 @@ test("--hostname-override renames the node; containers and state keep the first 
   expect(keepNodeName(root, "B").notices[0]).toContain(`The node was "${machine}" and is "b" now`);
   expect(keepNodeName(root, "c").name).toBe("c");
   expect(keepNodeName(root, "b").name).toBe("b");
-  expect(readKeptNames(root, "any")).toEqual({ owner: machine, name: "b", former: ["c", machine] });
+  expect(readKeptNames(root, "any")).toEqual({ owner: machine, name: "b", former: ["c", machine], isChosen: true });
   expect(keepNodeName(root, "")).toMatchObject({ name: "b" });
+  expect(readKeptNames(root, "any").isChosen).toBeUndefined();
   // Containers have the first name on their labels.
   const names = ["web-b", "web-c", `web-${machine}`, "web-7d9"];
   expect(names.map((pod) => nodeNameOfPod(root, pod, machine))).toEqual(["b", "c", machine, machine]);

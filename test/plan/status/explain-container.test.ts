@@ -53,7 +53,7 @@ test("a volume that an edit gave to a pod that runs is the cause, for all its co
   const pod = creating({ mains: ["a", "b"].map((name) => has(name, waitsForIt)) });
   const mount = { ...event("FailedMount"), message: 'secret "tls" not found', involvedObject: {} } as CoreEvent;
   expect(explain(pod, [mount]).causes.map(({ subject, problem }) => `${subject}: ${problem}`)).toEqual([
-    "pod: a volume cannot be made ready",
+    'pod: the Secret "tls" is missing',
   ]);
   // Events are lost when the kubelet is restarted.
   expect(explain(pod).causes).toMatchObject([

@@ -435,6 +435,7 @@ test.each([
     "True",
     /is Ready\n\nmanifest: its newest revision does not run\n {2}waits for its turn$/,
   ],
+  ["ManifestLive", "no such image. Fix: check its name", "True", /\n {2}no such image\n {2}Fix: check its name$/],
 ])("a pod with %s=False says why", (type, message, ready, want) => {
   const pod = shown({ mains: [waitingFor("WaitingForDependency", "waits")] });
   const conditions = [
