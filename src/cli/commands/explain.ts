@@ -16,7 +16,7 @@ import {
   type ObjectExplanation,
   renderObjectExplanation,
 } from "../../plan/status/explain-object.ts";
-import { explainPod, type PodExplanation, renderExplanation } from "../../plan/status/explain-pod.ts";
+import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
 import { ApiClient, type ApiObject } from "../client/api-client.ts";
 import { findPod, inScope, namespaceHint, POD_KIND, POD_WORDS, podsOfObject } from "../client/choose-pod.ts";
 import { engineOf } from "../client/engine-reader.ts";
@@ -38,14 +38,14 @@ const LOG_LINES = 20;
 
 /** `kubelet-ts explain`: why pods, and objects with pods, are not ready. Returns 0 when all of them are, else 1. */
 export async function runExplain(request: CommandRequest, io: CommandIo): Promise<number> {
-  const [kind = "", ...rest] = request.positionals;
   const isRecursive = request.isOn("recursive");
-  const names = POD_WORDS.includes(kind) && !isRecursive ? rest : request.positionals;
-  const [only, ...others] = request.positionals;
+  const { instance, ...found } = await locateKubelet(request);
   // `pod` alone means all pods, `node` the only one; a pod may be called like a kind.
-  if (only === "node" && others.length === 0 && !isRecursive && !("problem" in (await locateKubelet(request))))
-    return explainNode(request, io);
-  const isField = only !== undefined && others.length === 0 && names.length === 1 && !only.includes("/");
+  const isNode = request.positionals.join() === "node" && !isRecursive && instance && !("problem" in found);
+  const written = isNode ? [`node/${instance.nodeName}`] : request.positionals;
+  const [only = "", ...rest] = written;
+  const names = POD_WORDS.includes(only) && !isRecursive ? rest : written;
+  const isField = written.length === 1 && names.length === 1 && !only.includes("/");
   if (isField && (isRecursive || !(await isPod(request, only)))) {
     const code = await explainKind(only, request, io);
     if (code !== undefined) return code;
@@ -65,7 +65,6 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
     ]),
   ];
   if (names.length === 0 && chosen.length === 0) throw new CommandError(noPods(pods, scope));
-  const { instance } = await locateKubelet(request);
   const { containers } = engineOf(request, instance?.dockerEndpoint);
   const explanations = await Promise.all(
     chosen.map(async (pod) =>
@@ -80,24 +79,11 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
     ),
   );
   const all = [...objects.map((it) => it.explanation), ...explanations];
-  print(all, request, io);
+  const texts = all.map((it) => ("state" in it ? renderObjectExplanation(it) : renderExplanation(it)));
+  io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
   if (names.length === 0) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
   const isFine = all.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0);
   return isFine ? 0 : 1;
-}
-
-function print(all: readonly (ObjectExplanation | PodExplanation)[], request: CommandRequest, io: CommandIo): void {
-  const texts = all.map((it) => ("state" in it ? renderObjectExplanation(it) : renderExplanation(it)));
-  io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
-}
-
-async function explainNode(request: CommandRequest, io: CommandIo): Promise<number> {
-  const api = await ApiClient.open(request);
-  const [node] = await api.list(await api.findResource("node"), undefined);
-  const explanation = node && explainObject("Node", { kind: "node", object: node, pods: [], events: [] });
-  if (!explanation) throw new CommandError("the kubelet shows no node");
-  print([explanation], request, io);
-  return explanation.isReady ? 0 : 1;
 }
 
 /**

@@ -25,6 +25,7 @@ import {
 import {
   type ContainerSettings,
   type FindDevices,
+  groupByNetwork,
   type Imported,
   type ImportedPort,
   ImportNotes,
@@ -59,7 +60,7 @@ export function importCompose(input: ComposeInput): Imported {
   const names = Object.keys(services);
   const declared = mapAt(content, "networks");
   const used = [...new Set(names.flatMap((name) => networkKeysOf(services[name])))];
-  const groups = groupByNetwork(services, notes);
+  const groups = groupServices(services, notes);
   const isAlone = groups.length === 1 && used.every((key) => key === "default");
   const networks = new Map(
     isAlone ? [] : used.map((key) => [key, nameOfNetwork(key, declared[key], project)] as const),
@@ -98,34 +99,23 @@ function servicesOf(all: JsonMap, environment: ComposeInput["environment"], note
 }
 
 /** Lists of services, each with the one first whose network the others have (`network_mode: service:NAME`). */
-function groupByNetwork(services: JsonMap, all: ImportNotes): string[][] {
+function groupServices(services: JsonMap, notes: ImportNotes): string[][] {
   const names = Object.keys(services);
   const ownerOf = (name: string): string | undefined => {
-    const [, kind, other = ""] =
-      /^(service|container):(.*)$/.exec(textOf(serviceAt(services, name).network_mode) ?? "") ?? [];
-    const isNamed = (one: string) => textOf(serviceAt(services, one).container_name) === other;
-    return kind === "service" ? names.find((one) => one === other) : kind && names.find(isNamed);
-  };
-  const rootOf = (name: string): string => {
-    const seen = new Set<string>();
-    let root = name;
-    for (let owner = ownerOf(root); owner !== undefined && !seen.has(owner); owner = ownerOf(root)) {
-      seen.add(owner);
-      root = owner;
-    }
-    if (ownerOf(root) === undefined) return root;
-    throw new ComposeError(`services.${name}.network_mode: the services share networks in a circle`);
-  };
-  const groups = new Map<string, string[]>();
-  for (const name of names) {
     const mode = textOf(serviceAt(services, name).network_mode) ?? "";
-    if (/^(service|container):/.test(mode) && ownerOf(name) === undefined) {
-      all.add(`services.${name}.network_mode`, `${mode} is not carried over: it is no service of this file`);
-    }
-    if (rootOf(name) === name) groups.set(name, [name]);
-  }
-  for (const name of names) if (!groups.has(name)) groups.get(rootOf(name))!.push(name);
-  return [...groups.values()];
+    const [, kind, other = ""] = /^(service|container):(.*)$/.exec(mode) ?? [];
+    if (kind === undefined) return undefined;
+    const isMeant = (one: string) =>
+      (kind === "service" ? one : textOf(serviceAt(services, one).container_name)) === other;
+    const owner = names.find(isMeant);
+    const message = `${mode} is not carried over: it is no service of this file`;
+    if (owner === undefined) notes.add(`services.${name}.network_mode`, message);
+    return owner;
+  };
+  const groups = groupByNetwork(names, ownerOf);
+  const circle = groups.find(([name = ""]) => ownerOf(name) !== undefined);
+  if (circle) throw new ComposeError(`services.${circle[0]}.network_mode: the services share networks in a circle`);
+  return groups;
 }
 
 /** @throws ComposeError */

@@ -5,6 +5,7 @@ import {
   type ContainerSettings,
   type FindDevices,
   FLAGS,
+  groupByNetwork,
   type Imported,
   type ImportedPort,
   ImportNotes,
@@ -51,7 +52,7 @@ export function importDocker(
   hostGateway?: string,
 ): Imported {
   const notes = new ImportNotes();
-  const pods = groupByNetwork(given, notes);
+  const pods = groupContainers(given, notes);
   const names = new Set<string>();
   const manifests = pods.flatMap((members) =>
     toPod(
@@ -70,27 +71,16 @@ export function importDocker(
 }
 
 /** Lists of containers, each with the one that has the network first. */
-function groupByNetwork(given: readonly DockerContainer[], notes: ImportNotes): DockerContainer[][] {
-  const ownerOf = ({ HostConfig }: InspectedContainer) => /^container:(.+)$/.exec(HostConfig.NetworkMode)?.[1];
-  const isNamed = ({ Id, Name }: InspectedContainer, reference: string) =>
-    Name === `/${reference}` || Id.startsWith(reference);
-  const groups = new Map<DockerContainer, DockerContainer[]>();
-  for (const one of given) if (ownerOf(one.container) === undefined) groups.set(one, [one]);
-  for (const one of given) {
-    const reference = ownerOf(one.container);
-    if (reference === undefined) continue;
-    const owner = [...groups.keys()].find(({ container }) => isNamed(container, reference));
-    if (owner) {
-      groups.get(owner)!.push(one);
-      continue;
-    }
-    groups.set(one, [one]);
-    notes.add(
-      `${podNameOf(one.container)}: --network container:${reference.slice(0, 12)}`,
-      "is not carried over: name that container too, and both become one pod",
-    );
-  }
-  return [...groups.values()];
+function groupContainers(given: readonly DockerContainer[], notes: ImportNotes): DockerContainer[][] {
+  const ownerOf = ({ container: { HostConfig, Name } }: DockerContainer) => {
+    const reference = /^container:(.+)$/.exec(HostConfig.NetworkMode)?.[1];
+    if (reference === undefined) return undefined;
+    const owner = given.find(({ container: it }) => it.Name === `/${reference}` || it.Id.startsWith(reference));
+    const message = "is not carried over: name that container too, and both become one pod";
+    if (!owner) notes.add(`${toDnsLabel(Name.slice(1))}: --network container:${reference.slice(0, 12)}`, message);
+    return owner;
+  };
+  return groupByNetwork(given, ownerOf);
 }
 
 const at: SettingName = (key, detail) => `${FLAGS[key]}${detail === undefined ? "" : ` ${detail}`}`;

@@ -73,6 +73,20 @@ export const toDnsLabel = (name: string): string =>
     .slice(0, 63)
     .replace(/^-+|-+$/g, "") || "x";
 
+/**
+ * Lists of what shares a network, each with its owner first.
+ * @param ownerOf the one whose network another one has; undefined: it has its own. In a circle each has one
+ */
+export function groupByNetwork<T>(all: readonly T[], ownerOf: (one: T) => T | undefined): T[][] {
+  const owners = new Map(all.map((one) => [one, ownerOf(one)]));
+  const rootOf = (one: T): T => {
+    let root = one;
+    for (let links = 0; links < all.length && owners.get(root) !== undefined; links++) root = owners.get(root)!;
+    return root;
+  };
+  return Array.from(Map.groupBy(all, rootOf), ([root, members]) => [root, ...members.filter((one) => one !== root)]);
+}
+
 /** `base`, or with a number behind it when it is taken; takes it. */
 export function uniqueName(base: string, taken: Set<string>): string {
   let name = base;
