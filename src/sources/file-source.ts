@@ -39,7 +39,7 @@ export class FileSource implements FeedSource {
   readonly id: string;
   readonly #deps: FileSourceDeps;
   readonly #facts: ChangeLogger;
-  readonly #watch: PathWatch;
+  readonly #watch = new PathWatch(() => this.#onEvent());
   readonly #records: FileRecords;
   #emit: ((set: SourceSet) => void) | undefined;
   #emitted: string | undefined;
@@ -56,7 +56,6 @@ export class FileSource implements FeedSource {
     this.id = sourceId(deps.path);
     this.#deps = deps;
     this.#facts = new ChangeLogger(deps.logger);
-    this.#watch = new PathWatch(() => this.#onEvent());
     this.#records = new FileRecords({
       read: deps.read,
       clock: deps.clock,

@@ -282,13 +282,19 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect((await run(node, "get pods -o name")).stdout).toBe(`pod/web-${node.name}\n`);
   });
 
-  test("down --all takes the workloads of a source that is gone", async () => {
+  test("down --all takes the workloads of a source that is gone, and all files of a submitted pod", async () => {
     const node = testNode();
     node.writeManifest("web.json", list(claim("data"), workload("Deployment", "web", { replicas: 2 })));
     const child = await node.start();
-    await node.untilRunning(2);
+    const manifest = join(node.directory, "db.json");
+    writeFileSync(manifest, JSON.stringify(sleeper("db")));
+    expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0 });
+    await node.untilRunning(3);
     await child.stop();
     expect((await run(node, "down --all --now")).exitCode).toBe(0);
+    for (const kept of ["manifests/default", "state/api/pods"]) {
+      expect(readdirSync(join(node.rootDir, kept))).toEqual([]);
+    }
     expect(await node.listAll()).toEqual([]);
     const dir = join(node.rootDir, "checkpoints");
     const texts = readdirSync(dir).map((file) => JSON.parse(readFileSync(join(dir, file), "utf8")).body.texts);

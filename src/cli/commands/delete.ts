@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import type { Pod } from "../../base/api/pod.ts";
 import { nodeNameOfPod } from "../../base/host/node-name.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
@@ -166,8 +167,9 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
       onProgress: ({ snapshot }, step) => {
         if (step !== "removed") return;
         removed.add(snapshot.uid);
-        // A submitted pod would come back with the next kubelet.
+        // A submitted pod would come back with the next kubelet. Its state file: `ManifestDirectory`.
         rmSync(submittedPath(rootDir, "Pod", snapshot), { force: true });
+        rmSync(join(rootDir, `state/api/pods/${snapshot.namespace}_${snapshot.name}.json`), { force: true });
         io.stdout(`pod "${snapshot.name}" deleted\n`);
       },
       signal: stop.signal,
