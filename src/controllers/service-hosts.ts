@@ -6,6 +6,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeDnsRecords, type DnsRecords, type ServiceTarget } from "../plan/dns-records.ts";
+import { domainOf } from "../plan/pod-dns.ts";
 import { serviceName } from "../plan/service-addresses.ts";
 import { hostNameIn, ipsOf, ServicePods } from "../plan/service-endpoints.ts";
 
@@ -20,13 +21,14 @@ export class ServiceHosts {
   readonly #clusterDomain: string;
   readonly #externalNames: ExternalNames;
   #targets: readonly ServiceTarget[] | undefined;
+  #pods: readonly Pod[] = [];
   #namesIn: (namespace: string) => readonly HostAlias[] = () => [];
   readonly #written = new Map<PodUID, string>();
   #rewrite: RewriteHosts = () => {};
 
   /** @param clusterDomain `--cluster-domain`; "" means cluster.local */
   constructor(clusterDomain: string, externalNames: ExternalNames) {
-    this.#clusterDomain = clusterDomain;
+    this.#clusterDomain = domainOf(clusterDomain);
     this.#externalNames = externalNames;
   }
 
@@ -46,7 +48,7 @@ export class ServiceHosts {
 
   /** For a DNS server; undefined while they are not known. */
   dnsRecords(): DnsRecords | undefined {
-    return this.#targets && computeDnsRecords(this.#targets, domainOf(this.#clusterDomain));
+    return this.#targets && computeDnsRecords(this.#targets, this.#pods, this.#clusterDomain);
   }
 
   /** The lines a pod's hosts file has now. Called when it is written. */
@@ -77,6 +79,7 @@ export class ServiceHosts {
     const found = { clusterDomain: this.#clusterDomain, addressesOf, clusterIps };
     const targets = computeTargets(services, behind, found);
     this.#targets = targets;
+    this.#pods = pods;
     const byNamespace = new Map<string, readonly HostAlias[]>();
     this.#namesIn = (namespace) => {
       const known = byNamespace.get(namespace) ?? computeServiceNames(targets, namespace, this.#clusterDomain);
@@ -130,9 +133,7 @@ function resolveExternal(
   for (let aliases = 0; aliases < MAX_ALIASES; aliases++) {
     if (current.spec.type !== "ExternalName") return { service: current };
     const name = externalNameOf(current);
-    const next = services.find(
-      (one) => `${one.metadata.name}.${namespaceOf(one)}.svc.${domainOf(clusterDomain)}` === name,
-    );
+    const next = services.find((one) => `${one.metadata.name}.${namespaceOf(one)}.svc.${clusterDomain}` === name);
     if (!next) return { name };
     current = next;
   }
@@ -194,11 +195,9 @@ function toLines(ip: string, names: Iterable<string>): HostAlias[] {
   return lines;
 }
 
-const domainOf = (clusterDomain: string) => (clusterDomain === "" ? "cluster.local" : clusterDomain);
-
 function namesOf(name: string, namespace: string, from: string, clusterDomain: string): string[] {
   const qualified = `${name}.${namespace}`;
-  const names = [qualified, `${qualified}.svc`, `${qualified}.svc.${domainOf(clusterDomain)}`];
+  const names = [qualified, `${qualified}.svc`, `${qualified}.svc.${clusterDomain}`];
   return namespace === from ? [name, ...names] : names;
 }
 

@@ -29,7 +29,7 @@ import {
   toStored,
 } from "../plan/service-addresses.ts";
 import { assignService, familyFields, numbersOf, type ServiceAssignment } from "../plan/service-assignment.ts";
-import { endpointsOf, type ServiceBackend, ServicePods } from "../plan/service-endpoints.ts";
+import { endpointsOf, isFinished, type ServiceBackend, ServicePods } from "../plan/service-endpoints.ts";
 import { computeServiceEnvironment } from "../plan/service-environment.ts";
 import type { RuledService } from "../plan/service-rules.ts";
 import type { ControllerContext } from "./controller.ts";
@@ -454,10 +454,7 @@ function clientRanges(
 /** The pod that has a port of the machine by its `hostPort`. */
 function hostPortHolder(pods: readonly Pod[], protocol: string, port: number): string | undefined {
   const holder = pods.find(
-    (pod) =>
-      pod.status?.phase !== "Succeeded" &&
-      pod.status?.phase !== "Failed" &&
-      computeHostPorts(pod).some((it) => it.hostPort === port && it.protocol === protocol),
+    (pod) => !isFinished(pod) && computeHostPorts(pod).some((it) => it.hostPort === port && it.protocol === protocol),
   );
   return holder && `the hostPort of pod "${holder.metadata.namespace}/${holder.metadata.name}"`;
 }

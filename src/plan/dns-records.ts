@@ -1,6 +1,7 @@
+import type { Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import { namespaceOf } from "../base/model/identity.ts";
-import { hostNameIn, ipsOf, type ServiceBackend, targetPortOf } from "./service-endpoints.ts";
+import { hostNameIn, ipsOf, isFinished, type ServiceBackend, targetPortOf } from "./service-endpoints.ts";
 
 /** Where the name of a Service leads: to its cluster IP or the addresses of its external name, or else to what is behind it. */
 export interface ServiceTarget {
@@ -23,9 +24,14 @@ const MAX_TEXT_BYTES = 450 * 1024;
 
 /**
  * The records of a cluster's DNS. Pure. Source: the specification "Kubernetes DNS-Based Service Discovery".
+ * @param pods all of them, with their statuses
  * @param clusterDomain never ""
  */
-export function computeDnsRecords(targets: readonly ServiceTarget[], clusterDomain: string): DnsRecords {
+export function computeDnsRecords(
+  targets: readonly ServiceTarget[],
+  pods: readonly Pod[],
+  clusterDomain: string,
+): DnsRecords {
   const hosts = new Set<string>();
   const config = new Set<string>();
   for (const { service, backends, fixed } of targets) {
@@ -42,8 +48,7 @@ export function computeDnsRecords(targets: readonly ServiceTarget[], clusterDoma
       const hostname = hostNameIn(service, backend);
       const ownName = hostname !== undefined && isDnsText(hostname) ? hostname : undefined;
       if (fixed.length > 0 && ownName === undefined) continue;
-      const own = `${ownName ?? (ips[0] ?? "").replace(/[.:]+/g, "-")}.${domain}`;
-      // PTR records have the first of several names.
+      const own = `${ownName ?? toLabel(ips[0] ?? "")}.${domain}`;
       for (const ip of ips) hosts.add(`${ip} ${own}`);
       if (fixed.length > 0) continue;
       for (const ip of ips) hosts.add(`${ip} ${domain}`);
@@ -53,16 +58,22 @@ export function computeDnsRecords(targets: readonly ServiceTarget[], clusterDoma
       }
     }
   }
-  return { hosts: toText(hosts), config: toText(config) };
+  const ofPods = pods.flatMap((pod) =>
+    isFinished(pod) ? [] : ipsOf(pod).map((ip) => `${ip} ${toLabel(ip)}.${namespaceOf(pod)}.pod.${clusterDomain}`),
+  );
+  // PTR records have the first of several names.
+  return { hosts: toText(hosts, new Set(ofPods)), config: toText(config) };
 }
+
+const toLabel = (ip: string): string => ip.replace(/[.:]/g, "-");
 
 /** Nothing of a manifest may write another line, or another field of one. */
 const isDnsText = (text: string) => /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/i.test(text) && text.length <= 253;
 
 /** Sorted, so that the text changes with the records only. */
-function toText(lines: ReadonlySet<string>): string {
+function toText(...groups: ReadonlySet<string>[]): string {
   let text = "";
-  for (const line of [...lines].sort()) {
+  for (const line of groups.flatMap((lines) => [...lines].sort())) {
     if (text.length + line.length >= MAX_TEXT_BYTES) break;
     text += `${line}\n`;
   }

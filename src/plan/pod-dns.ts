@@ -14,6 +14,9 @@ interface PodHostname {
 const KERNEL_HOSTNAME_LIMIT = 64;
 const SHORT_HOSTNAME_LIMIT = 63;
 
+/** The domain of Services. @param clusterDomain `--cluster-domain`; "" means cluster.local */
+export const domainOf = (clusterDomain: string): string => clusterDomain || "cluster.local";
+
 /** The names of a pod with its own network. Source: `GeneratePodHostNameAndDomain`, `GetNodenameForKernel`. */
 export function computePodHostname(pod: Pod, clusterDomain: string): PodHostname | { problem: string } {
   const { hostname: wanted, subdomain, setHostnameAsFQDN, hostnameOverride } = pod.spec;
@@ -21,7 +24,7 @@ export function computePodHostname(pod: Pod, clusterDomain: string): PodHostname
   if (hostnameOverride) return { hostname: hostnameOverride, domain: "", kernelHostname: hostnameOverride };
   const hostname = truncateHostname(wanted || name);
   if (hostname === "") return { problem: `hostname for pod "${name}" was invalid: "${wanted || name}"` };
-  const domain = subdomain ? `${subdomain}.${pod.metadata.namespace ?? "default"}.svc.${clusterDomain}` : "";
+  const domain = subdomain ? `${subdomain}.${pod.metadata.namespace ?? "default"}.svc.${domainOf(clusterDomain)}` : "";
   if (!domain || !setHostnameAsFQDN) return { hostname, domain, kernelHostname: hostname };
   const fqdn = `${hostname}.${domain}`;
   if (fqdn.length > KERNEL_HOSTNAME_LIMIT) {
@@ -142,7 +145,7 @@ function baseConfig(pod: Pod, facts: DnsFacts, warnings: PodEvent[]): DnsConfig 
   }
   const namespace = pod.metadata.namespace ?? "default";
   const isOwn = facts.clusterDns.length === 0;
-  const domain = facts.clusterDomain || (isOwn ? "cluster.local" : "");
+  const domain = isOwn ? domainOf(facts.clusterDomain) : facts.clusterDomain;
   // Names outside are found even while the own server is not there.
   const own = [facts.ownDns ?? "", ...host.nameservers].slice(0, MAX_NAMESERVERS);
   const hostSearches = facts.hostResolvConf === undefined ? [] : host.searches;

@@ -33,6 +33,9 @@ export type ServiceBackend = Pod | WrittenEndpoint;
 export const ipsOf = (backend: ServiceBackend): readonly string[] =>
   "ips" in backend ? backend.ips : (backend.status?.podIPs ?? []).flatMap(({ ip }) => (ip ? [ip] : []));
 
+/** Its addresses may be those of another pod by now. */
+export const isFinished = ({ status }: Pod): boolean => status?.phase === "Succeeded" || status?.phase === "Failed";
+
 /** The name of a backend below that of its Service; undefined where it has none. */
 export function hostNameIn({ metadata }: Service, backend: ServiceBackend): string | undefined {
   if ("ips" in backend) return backend.hostname;
@@ -79,7 +82,7 @@ export class ServicePods {
       podFullName({ namespace, name: labels?.[SERVICE_NAME_LABEL] }),
     );
     for (const pod of pods) {
-      if (ipsOf(pod).length === 0 || pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") continue;
+      if (ipsOf(pod).length === 0 || isFinished(pod)) continue;
       for (const [name, value] of Object.entries(pod.metadata.labels ?? {})) {
         const key = toKey(namespaceOf(pod), name, value);
         const known = this.#byLabel.get(key);

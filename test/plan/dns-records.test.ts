@@ -56,12 +56,26 @@ test.each<[what: string, ServiceTarget, hosts: string[], config: string[]]>([
   ["nor does the name of a Service", target("db\n1.1.1.1 bank.test", { fixed: ["10.96.1.1"] }), [], []],
 ])("%s", (_what, one, hosts, config) => {
   const lines = (list: string[]) => list.map((line) => `${line}\n`).join("");
-  expect(computeDnsRecords([one], "cluster.local")).toEqual({ hosts: lines(hosts), config: lines(config) });
+  expect(computeDnsRecords([one], [], "cluster.local")).toEqual({ hosts: lines(hosts), config: lines(config) });
+});
+
+test("a pod that has not ended has a name by its address in its namespace, after those by which its address is found", () => {
+  const pods = [pod(["10.0.0.1", "fd00::1"]), pod(["10.0.0.2"])];
+  Object.assign(pods[1]!.status!, { phase: "Succeeded" });
+  expect(computeDnsRecords([target("db", { backends: [pods[0]!] })], pods, "cluster.local").hosts.split("\n")).toEqual([
+    `10.0.0.1 10-0-0-1.db.${DOMAIN}`,
+    `10.0.0.1 db.${DOMAIN}`,
+    `fd00::1 10-0-0-1.db.${DOMAIN}`,
+    `fd00::1 db.${DOMAIN}`,
+    "10.0.0.1 10-0-0-1.default.pod.cluster.local",
+    "fd00::1 fd00--1.default.pod.cluster.local",
+    "",
+  ]);
 });
 
 test("the texts of many pods are bounded, and each has whole lines", () => {
   const pods = Array.from({ length: 9000 }, (_, index) => pod([`10.1.${index >> 8}.${index & 255}`]));
-  const { hosts, config } = computeDnsRecords([target("db", { backends: pods })], "cluster.local");
+  const { hosts, config } = computeDnsRecords([target("db", { backends: pods })], pods, "cluster.local");
   expect(hosts.length + config.length).toBeLessThan(1024 * 1024);
   expect(config).toMatch(/,8000\n$/);
 });

@@ -182,6 +182,11 @@ test.each<[when: string, name: string, Partial<Pod["spec"]>, problem: string]>([
   ["nothing is left after the cut", DASHES, {}, `hostname for pod "${DASHES}" was invalid: "${DASHES}"`],
 ])("%s is refused", (_when, name, spec, problem) => expect(hostnameOf(name, spec)).toEqual({ problem }));
 
+test("without --cluster-domain the full name is of the domain that Services have", () => {
+  const pod = { metadata: { name: "db-0", namespace: "shop" }, spec: { containers: [], subdomain: "db" } };
+  expect(computePodHostname(pod as unknown as Pod, "")).toMatchObject({ domain: "db.shop.svc.cluster.local" });
+});
+
 function hostnameOf(name: string, spec: Partial<Pod["spec"]>) {
   const pod = { metadata: { name, namespace: "default" }, spec: { containers: [], ...spec } } as unknown as Pod;
   return computePodHostname(pod, "cluster.local");

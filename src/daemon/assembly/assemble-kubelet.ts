@@ -50,6 +50,7 @@ import { PodDirectories } from "../../kubelet/volumes/pod-directories.ts";
 import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest, readManifestValue } from "../../manifest/read-manifest.ts";
 import { type Admission, computeMaxPods, NodeAdmission, type Rejection } from "../../plan/admission.ts";
+import { domainOf } from "../../plan/pod-dns.ts";
 import { conflictOverPorts } from "../../plan/pod-network.ts";
 import { parseRanges } from "../../plan/service-addresses.ts";
 import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
@@ -228,7 +229,7 @@ function buildDnsServer(
   next: DesiredStateStage,
 ): DnsServer | undefined {
   if (!services.hasDns) return undefined;
-  const manifest = dnsPodManifest(options.clusterDnsImage, options.clusterDomain || "cluster.local");
+  const manifest = dnsPodManifest(options.clusterDnsImage, domainOf(options.clusterDomain));
   const pod = toOwnPod(manifest, "the DNS server of this node", node.name);
   // A flag asks for it, no manifest: whether it is wanted is known without any.
   return new DnsServer({ pod: { ...pod, sourceId: NODE_SOURCE }, next });
