@@ -1,5 +1,5 @@
 /** The real-engine harness: what an integration test imports. */
-import { afterAll, describe, setDefaultTimeout } from "bun:test";
+import { afterAll, afterEach, beforeEach, describe, setDefaultTimeout } from "bun:test";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { PrivateEngine } from "./private-engine.ts";
 import { engineSocketPath, TestNode, type TestNodeOptions } from "./test-node.ts";
@@ -11,7 +11,25 @@ const TEST_LIMIT_MS = 180_000 * SLOWNESS;
 const nodes: TestNode[] = [];
 const engines: PrivateEngine[] = [];
 
-/** A node of its own; removed with all it started when the file's tests are over, however they ended. */
+/** What was there before the tests that are running now: it belongs to the file. */
+let ofFile = { nodes: 0, engines: 0 };
+let runningTests = 0;
+const cleanUps: Promise<readonly PromiseSettledResult<void>[]>[] = [];
+
+/**
+ * Removes all but the first nodes and engines, while the next tests run: pods that nobody looks at would go on with their
+ * probes and restarts.
+ */
+function cleanUpAllBut(first: { nodes: number; engines: number }): void {
+  const ended = { nodes: nodes.splice(first.nodes), engines: engines.splice(first.engines) };
+  const settle = async () => {
+    const outcomes = await Promise.allSettled(ended.nodes.map((node) => node.cleanUp()));
+    return [...outcomes, ...(await Promise.allSettled(ended.engines.map((engine) => engine.cleanUp())))];
+  };
+  cleanUps.push(settle());
+}
+
+/** A node of its own; removed with all it started after the test or the file that made it, however that ended. */
 export function testNode(options: TestNodeOptions = {}): TestNode {
   const node = new TestNode(options);
   nodes.push(node);
@@ -56,11 +74,19 @@ export function describeWithEngine(title: string, body: () => void): void {
     console.warn(`SKIPPED "${title}": no Docker engine (${noEngineBecause}). Start one with: npm run engine`);
   }
   describe.skipIf(noEngineBecause !== undefined)(title, () => {
+    beforeEach(() => {
+      if (runningTests === 0) ofFile = { nodes: nodes.length, engines: engines.length };
+      runningTests += 1;
+    });
+    afterEach(() => {
+      runningTests -= 1;
+      if (runningTests === 0) cleanUpAllBut(ofFile);
+    });
     body();
     if (noEngineBecause !== undefined) return;
     afterAll(async () => {
-      const outcomes = await Promise.allSettled(nodes.splice(0).map((node) => node.cleanUp()));
-      outcomes.push(...(await Promise.allSettled(engines.splice(0).map((engine) => engine.cleanUp()))));
+      cleanUpAllBut({ nodes: 0, engines: 0 });
+      const outcomes = (await Promise.all(cleanUps.splice(0))).flat();
       const failures = outcomes.filter((outcome) => outcome.status === "rejected").map((outcome) => outcome.reason);
       if (failures.length > 0) throw new AggregateError(failures, "Clean-up after the tests failed.");
     });
