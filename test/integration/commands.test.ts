@@ -47,7 +47,6 @@ describeWithEngine("commands that query a running kubelet", () => {
     expect(watcher.stdout).not.toContain("late-");
     node.writeManifest("late.json", sleeper("late"));
     await node.until("the watcher to see it run", () => /late-\S+ +1\/1 +Running/.test(watcher.stdout));
-    await watcher.stop();
   });
 
   test("logs are followed to the end of the container", async () => {

@@ -137,7 +137,7 @@ describeWithEngine("images of a registry with a password, and their updates", ()
     const first = await push("node/app:1");
     write(node, pod(first.reference, {}));
     const flags = ["--image-update=digest", "--image-update-schedule=@every 2s", "--image-update-jitter=1s"];
-    const kubelet = await node.start([...flags, "--image-update-window=0 0 1 1 * +1s"]);
+    await node.start([...flags, "--image-update-window=0 0 1 1 * +1s"]);
     await isPinned(node);
     await push("node/app:1");
     await node.until("the window to be waited for", async () =>
@@ -145,7 +145,6 @@ describeWithEngine("images of a registry with a password, and their updates", ()
     );
     expect(await runningImage(node)).toBe(first.id);
     expect((await node.run("updates")).stdout).toMatch(/^default\/web .* new /m);
-    await kubelet.stop();
   });
 
   test.concurrent("credentials from a Secret of the pod's manifest, which are never shown", async () => {

@@ -155,7 +155,6 @@ describeWithEngine("Services", () => {
     expect(await rulesOf(node)).toEqual([]);
     expect(await rulesOf(other)).toEqual(foreignRules);
     expect(await fetchName(foreign)).toBe(otherName);
-    await other.cleanUp();
   });
 
   test("a chain that was emptied is whole again, and Docker's rules for a new network do not come before ours", async () => {
@@ -268,7 +267,6 @@ describeWithEngine("Services", () => {
     });
     const rules = await rulesOf(node);
     expect(rules.filter((line) => line.includes("-p sctp") && line.includes("-j DNAT"))).toHaveLength(3);
-    await node.cleanUp();
   });
 
   test("a rolling update at 200 requests a second loses none", async () => {
@@ -471,7 +469,7 @@ describeWithEngine("Services", () => {
     const node = testNode({ socketPath: engine.socketPath });
     node.writeManifest("web.yaml", list(servers("web", 2), service("web")));
     node.writeManifest("client.yaml", sleeper("client", { name: "client" }));
-    const kubelet = node.spawn(node.flags(), { prefix: engine.enter });
+    node.spawn(node.flags(), { prefix: engine.enter });
     const inside = (...argv: string[]) => program(...engine.enter, ...argv);
     const ask = async () => {
       const client = await node.runningContainer("client");
@@ -493,8 +491,6 @@ describeWithEngine("Services", () => {
       .split("\n")
       .filter((line) => line.startsWith("-A FORWARD"));
     expect(jumps[0]).toContain(prefixOf(node));
-    await kubelet.stop();
-    await node.cleanUp();
   });
 
   test("both families: addresses, names, endpoints and node ports, which all go with the second range", async () => {
