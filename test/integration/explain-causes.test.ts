@@ -374,7 +374,7 @@ const BROKEN_OBJECTS: Readonly<Record<string, [problem: string, fix: string, bro
     job("asleep", { suspend: false }, "true"),
   ],
   "job/trying": [
-    "1 pod has failed",
+    " failed",
     "spec.backoffLimit",
     job("trying", { backoffLimit: 9 }, "exit 3"),
     job("trying", { backoffLimit: 9 }, "true"),
@@ -503,7 +503,7 @@ describeWithEngine("explain", () => {
       }
       return NAMES.filter((name) => !explained.has(name));
     };
-    await node.until("the causes", async () => (await unexplained()).length === 0, 60_000).catch(() => {});
+    await node.until("the causes", async () => (await unexplained()).length === 0, 120_000).catch(() => {});
     expect((await unexplained()).map((name) => [name, causes.get(name)])).toEqual([]);
 
     for (const [name, [, , , fixed]] of Object.entries(BROKEN)) write(node, name, fixed);

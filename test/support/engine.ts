@@ -11,15 +11,12 @@ const TEST_LIMIT_MS = 180_000 * SLOWNESS;
 const nodes: TestNode[] = [];
 const engines: PrivateEngine[] = [];
 
-/** What was there before the tests that are running now: it belongs to the file. */
+/** Their numbers before the tests that are running now: these belong to the file. */
 let ofFile = { nodes: 0, engines: 0 };
 let runningTests = 0;
 const cleanUps: Promise<readonly PromiseSettledResult<void>[]>[] = [];
 
-/**
- * Removes all but the first nodes and engines, while the next tests run: pods that nobody looks at would go on with their
- * probes and restarts.
- */
+/** Removes all but the first nodes and engines, while the next tests run: their pods would go on with probes and restarts. */
 function cleanUpAllBut(first: { nodes: number; engines: number }): void {
   const ended = { nodes: nodes.splice(first.nodes), engines: engines.splice(first.engines) };
   const settle = async () => {
