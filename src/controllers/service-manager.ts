@@ -123,7 +123,7 @@ export class ServiceManager {
     const { hosts, proxy } = this.#deps;
     hosts.onChange(listener);
     proxy?.onChange(() => {
-      this.#reportRange(this.#services, this.#addresses.range, proxy);
+      this.#reportRange(this.#services, proxy);
       // A port that is held may be free by now, or a free one held.
       const isLost = Object.keys(this.#addresses.ports).some((key) => {
         const [protocol = "", port] = key.split("/");
@@ -303,11 +303,11 @@ export class ServiceManager {
     const { addresses, problems } = this.#allocateFrom(services, proxy, this.#holderIn(pods, proxy));
     this.#problems = problems;
     this.#reportProblems(services);
+    this.#keep(addresses);
     // Listing the networks of the machine takes a while: afterwards it is done with a check of the rules.
-    if (addresses.range !== this.#seenRange) this.#reportRange(services, addresses.range, proxy);
+    if (addresses.range !== this.#seenRange) this.#reportRange(services, proxy);
     this.#seenRange = addresses.range;
     this.#allocatedFor = services.some(isPublished) ? undefined : submitted;
-    this.#keep(addresses);
   }
 
   #holderIn(pods: readonly Pod[], proxy: ServiceProxy): PortHolder {
@@ -335,13 +335,14 @@ export class ServiceManager {
     this.#deps.file.write(toStored(addresses));
   }
 
-  #reportRange(services: readonly Service[], range: string, proxy: ServiceProxy): void {
+  #reportRange(services: readonly Service[], proxy: ServiceProxy): void {
+    const { range } = this.#addresses;
     if (!services.some(hasClusterIp)) return;
     if (range === "") {
       const text = "Services have no addresses: this machine has networks in all ranges that kubelet-ts knows";
       return this.#log.log("range", "warn", `${text}; name a free one with --service-cluster-ip-range`);
     }
-    const [overlap] = overlapsOf(range, proxy.networks());
+    const [overlap] = overlapsOf(this.#ranges, proxy.networks());
     if (!overlap) return;
     const text = `Cluster IPs are of ${range}, and this machine now has the network ${overlap.text}`;
     const fix = "its addresses that Services have are not reached: set another --service-cluster-ip-range and restart";

@@ -65,8 +65,8 @@ export class KernelRules {
   readonly #deps: Required<KernelRulesDeps>;
   readonly #log: ChangeLogger;
   #wanted: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
-  /** Content of the kernel, as far as known; undefined: it must be read. */
-  #kernel: { saved: SavedRules; tables: RuleTables | undefined } | undefined;
+  /** Content of the kernel, as far as known, and what it was computed from; undefined: it must be read. */
+  #kernel: { saved: SavedRules; tables: RuleTables | undefined; inputs?: unknown } | undefined;
   /** Whether the kernel counts the changes to its rules: iptables stands on nftables. */
   #hasGenerations = false;
   /** The kernel's count of changes when {@link #kernel} was last seen to be true; undefined: it must be read. */
@@ -232,7 +232,7 @@ export class KernelRules {
     const isOpened = isPublished && family === "IPv4";
     const opened = isOpened ? used.filter(({ name }) => !host.routesLoopback(name)) : [];
     for (const { name } of opened) this.#loopbackBridges.add(name);
-    const tables = computeServiceRules(services, {
+    const facts = {
       prefix,
       rootDir,
       range,
@@ -240,24 +240,26 @@ export class KernelRules {
       hasDockerUser: saved.hasDockerUser,
       loopbackBridges: isPublished ? [...this.#loopbackBridges] : [],
       unfilteredBridges: bridges.filter(({ isFiltered }) => !isFiltered).map((bridge) => bridge.range),
-    });
+    };
+    const inputs = { services, facts };
+    const isSame = known !== undefined && Bun.deepEquals(inputs, this.#kernel?.inputs);
+    const tables = isSame ? known : computeServiceRules(services, facts);
     const chainsIn = (table: (typeof TABLES)[number]) =>
       known?.[table] ?? new Map([...saved.own[table].keys()].map((chain) => [chain, undefined]));
-    const text = toRestoreText(tables, {
+    const kernel = {
       chains: { nat: chainsIn("nat"), filter: chainsIn("filter") },
       missingJumps: known ? [] : missingJumps(prefix, saved),
-    });
+    };
+    const text = isSame ? "" : toRestoreText(tables, kernel);
     if (text !== "") await this.#restoreAlone(text);
-    this.#kernel = { saved, tables };
+    this.#kernel = { saved, tables, inputs };
     for (const { name } of opened) host.setLoopbackRouting(name, true);
     if (!isPublished) {
       for (const name of this.#loopbackBridges) host.setLoopbackRouting(name, false);
       this.#loopbackBridges.clear();
     }
-    this.#reflect(
-      ips,
-      bridges.some(({ isFiltered }) => isFiltered),
-    );
+    const isFiltered = bridges.some((bridge) => bridge.isFiltered);
+    this.#reflect(ips, isFiltered);
   }
 
   /** A client of UDP that keeps its port would stay with the endpoint that it had, or with none. */
@@ -318,11 +320,10 @@ export class KernelRules {
     const isDue = !isUntouched && clock.monotonicMs() >= this.#nextReadMs;
     const saved = tables && isDue && (await this.#save().then(this.#parse, () => undefined));
     if (this.#isStopped) return;
-    /** Takes ports of the machine that are held from Services. */
     if (saved && this.#kernel?.tables === tables) {
       const isThere = isInKernel(prefix, tables, saved);
       if (!isThere) logger.info("Another program has removed the rules of Services: they are written again");
-      this.#kernel = { saved, tables: isThere ? tables : undefined };
+      this.#kernel = { ...this.#kernel, saved, tables: isThere ? tables : undefined };
       this.#generation = isThere ? generation : undefined;
     }
     // Facts of the machine may have changed, too.

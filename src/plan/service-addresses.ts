@@ -328,8 +328,6 @@ export function publishedPortsOf(
   return own.filter((number) => number !== 0 && ports[toPortKey(protocol, number)] === name);
 }
 
-/** The networks that a range overlaps. */
-export const overlapsOf = (range: string, networks: readonly IpRange[]): IpRange[] => {
-  const own = parseRanges(range);
-  return networks.filter((network) => own.some((each) => isOverlapping(each, network)));
-};
+/** The networks that ranges overlap. */
+export const overlapsOf = (ranges: readonly IpRange[], networks: readonly IpRange[]): IpRange[] =>
+  networks.filter((network) => ranges.some((range) => isOverlapping(range, network)));

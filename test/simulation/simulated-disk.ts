@@ -44,6 +44,75 @@ const WRITEBACK_MS = 30_000;
 const JOURNAL_MS = 5_000;
 /** Changes that are looked at again, whether a power cut may still undo them. */
 const MAX_RECENT = 256;
+const MAX_PATHS = 4096;
+
+/** The kind of a file, as its directory tells it. */
+class FileKind {
+  protected readonly inode: Inode;
+
+  constructor(inode: Inode) {
+    this.inode = inode;
+  }
+
+  isFile(): boolean {
+    return this.inode.kind === "file";
+  }
+
+  isDirectory(): boolean {
+    return this.inode.kind === "directory";
+  }
+
+  isSymbolicLink(): boolean {
+    return this.inode.kind === "link";
+  }
+
+  isFIFO(): boolean {
+    return false;
+  }
+
+  isSocket(): boolean {
+    return false;
+  }
+
+  isBlockDevice(): boolean {
+    return false;
+  }
+
+  isCharacterDevice(): boolean {
+    return false;
+  }
+}
+
+const sizeOf = ({ kind, target, data }: Inode) => (kind === "link" ? target.length : data.length);
+
+class Stats extends FileKind {
+  readonly dev = 1;
+  readonly ino = this.inode.ino;
+  readonly size = sizeOf(this.inode);
+  readonly mode = this.inode.mode | TYPE_BITS[this.inode.kind];
+  readonly uid = 0;
+  readonly gid = 0;
+  readonly nlink = this.inode.links;
+  readonly blocks = Math.ceil(this.size / 512);
+  readonly mtimeMs = this.inode.mtimeMs;
+  readonly ctimeMs = this.inode.ctimeMs;
+
+  get mtime(): Date {
+    return new Date(this.mtimeMs);
+  }
+}
+
+class BigStats extends FileKind {
+  readonly dev = 1n;
+  readonly ino = BigInt(this.inode.ino);
+  readonly size = BigInt(sizeOf(this.inode));
+  readonly mode = BigInt(this.inode.mode | TYPE_BITS[this.inode.kind]);
+  readonly uid = 0n;
+  readonly gid = 0n;
+  readonly nlink = BigInt(this.inode.links);
+  readonly mtimeNs = BigInt(Math.floor(this.inode.mtimeMs * 1000)) * 1000n;
+  readonly ctimeNs = BigInt(Math.floor(this.inode.ctimeMs * 1000)) * 1000n;
+}
 
 interface OpenFile {
   inode: Inode;
@@ -66,8 +135,13 @@ const ERRNO: Record<string, number> = {
   ELOOP: 40,
 };
 
+/** Without a stack, as those of the kernel: most are asked for, and a stack costs more than the access. */
 function systemError(code: string, syscall: string, path: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(`${code}: ${syscall} '${path}'`), { code, errno: -(ERRNO[code] ?? 1), syscall, path });
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  const error = new Error(`${code}: ${syscall} '${path}'`);
+  Error.stackTraceLimit = stackTraceLimit;
+  return Object.assign(error, { code, errno: -(ERRNO[code] ?? 1), syscall, path });
 }
 
 class Watcher {
@@ -115,6 +189,8 @@ export class SimulatedDisk {
   readonly #root: Inode;
   #unsynced: Unsynced[] = [];
   readonly #dirty = new Set<Inode>();
+  /** Names in a path. */
+  readonly #parts = new Map<string, readonly string[]>();
   readonly #open = new Map<number, OpenFile>();
   #nextDescriptor = 10;
   /** Descriptors that have a lock, by inode. */
@@ -254,11 +330,12 @@ export class SimulatedDisk {
     return new Inode(this.#inodes++, kind, mode, this.#host.wallMs());
   }
 
-  #access(path: string, syscall: string, isChange: boolean): void {
+  #access(place: string | Inode, syscall: string, isChange: boolean): void {
     if (!this.#isProgram) return;
     if (isChange) this.#host.effect();
     const { failure } = this;
     if (!failure || !(isChange || failure.code === "EIO")) return;
+    const path = typeof place === "string" ? place : this.#pathOf(place);
     if (path.startsWith(failure.below)) throw systemError(failure.code, syscall, path);
   }
 
@@ -267,7 +344,7 @@ export class SimulatedDisk {
   /** @returns directory, name and inode of a path; the last component is followed unless it is a link and `follow` is false */
   #walk(path: string, syscall: string, follow = true): { directory: Inode; name: string; inode: Inode | undefined } {
     let links = 0;
-    let parts = path.split("/").filter((part) => part !== "" && part !== ".");
+    let parts = this.#partsOf(path);
     let here = this.#root;
     let directory = this.#root;
     let name = "";
@@ -312,6 +389,16 @@ export class SimulatedDisk {
       here = inode;
     }
     return { directory, name, inode };
+  }
+
+  /** The program asks for the same few paths all day. */
+  #partsOf(path: string): readonly string[] {
+    const known = this.#parts.get(path);
+    if (known) return known;
+    if (this.#parts.size > MAX_PATHS) this.#parts.clear();
+    const parts = path.split("/").filter((part) => part !== "" && part !== ".");
+    this.#parts.set(path, parts);
+    return parts;
   }
 
   #find(path: string): Inode | undefined {
@@ -393,51 +480,7 @@ export class SimulatedDisk {
   }
 
   #stats(inode: Inode, options?: { bigint?: boolean }) {
-    const size = inode.kind === "link" ? inode.target.length : inode.data.length;
-    const kind = inode.kind;
-    const tests = {
-      isFile: () => kind === "file",
-      isDirectory: () => kind === "directory",
-      isSymbolicLink: () => kind === "link",
-      isFIFO: () => false,
-      isSocket: () => false,
-      isBlockDevice: () => false,
-      isCharacterDevice: () => false,
-    };
-    const mode = inode.mode | TYPE_BITS[kind];
-    if (options?.bigint) {
-      const mtimeNs = BigInt(Math.floor(inode.mtimeMs * 1000)) * 1000n;
-      const ctimeNs = BigInt(Math.floor(inode.ctimeMs * 1000)) * 1000n;
-      return {
-        dev: 1n,
-        ino: BigInt(inode.ino),
-        size: BigInt(size),
-        mode: BigInt(mode),
-        mtimeNs,
-        ctimeNs,
-        nlink: BigInt(inode.links),
-        uid: 0n,
-        gid: 0n,
-        ...tests,
-      };
-    }
-    return {
-      dev: 1,
-      ino: inode.ino,
-      size,
-      mode,
-      uid: 0,
-      gid: 0,
-      nlink: inode.links,
-      blocks: Math.ceil(size / 512),
-      blksize: 4096,
-      mtimeMs: inode.mtimeMs,
-      ctimeMs: inode.ctimeMs,
-      mtime: new Date(inode.mtimeMs),
-      ctime: new Date(inode.ctimeMs),
-      birthtime: new Date(inode.ctimeMs),
-      ...tests,
-    };
+    return options?.bigint ? new BigStats(inode) : new Stats(inode);
   }
 
   // --- node:fs ---
@@ -465,7 +508,7 @@ export class SimulatedDisk {
       if (inode.kind === "link" && (bits & O_PATH) === 0) throw systemError("ELOOP", "open", at);
       if ((bits & constants.O_DIRECTORY) !== 0 && inode.kind !== "directory") throw systemError("ENOTDIR", "open", at);
       if (writes && inode.kind === "directory") throw systemError("EISDIR", "open", at);
-      if (writes && this.#isProgram && this.failure?.code === "EROFS") this.#access(this.#pathOf(inode), "open", true);
+      if (writes && this.#isProgram && this.failure?.code === "EROFS") this.#access(inode, "open", true);
       if ((bits & constants.O_TRUNC) !== 0 && inode.data.length > 0) {
         inode.data = EMPTY;
         this.#written(inode);
@@ -491,7 +534,7 @@ export class SimulatedDisk {
       const descriptor = isOwn ? openSync(path, how?.flag ?? "w", how?.mode ?? 0o666) : path;
       try {
         const file = this.#fileOf(descriptor, "write");
-        this.#access(this.#pathOf(file.inode), "write", true);
+        this.#access(file.inode, "write", true);
         const content = bytes(data);
         put(file.inode, content, file.position);
         file.position += content.length;
@@ -507,7 +550,7 @@ export class SimulatedDisk {
       position?: number,
     ) => {
       const file = this.#fileOf(descriptor, "write");
-      this.#access(this.#pathOf(file.inode), "write", true);
+      this.#access(file.inode, "write", true);
       const isText = typeof data === "string";
       const all = bytes(data);
       const start = isText ? 0 : (offset ?? 0);
@@ -525,7 +568,7 @@ export class SimulatedDisk {
       position: number | null = null,
     ) => {
       const file = this.#fileOf(descriptor, "read");
-      this.#access(this.#pathOf(file.inode), "read", false);
+      this.#access(file.inode, "read", false);
       const at = position ?? file.position;
       const piece = file.inode.data.subarray(at, at + length);
       buffer.set(piece, offset);
@@ -673,7 +716,7 @@ export class SimulatedDisk {
       if (inode.kind !== "directory") throw systemError("ENOTDIR", "scandir", at);
       const names = [...inode.entries.keys()];
       if (options?.withFileTypes) {
-        return names.map((name) => ({ name, parentPath: at, ...this.#stats(inode.entries.get(name)!) }));
+        return names.map((name) => Object.assign(new FileKind(inode.entries.get(name)!), { name, parentPath: at }));
       }
       return options?.encoding === "buffer" ? names.map((name) => Buffer.from(name)) : names;
     };
@@ -684,7 +727,7 @@ export class SimulatedDisk {
     };
     const fsyncSync = (descriptor: number) => {
       const { inode } = this.#fileOf(descriptor, "fsync");
-      this.#access(this.#pathOf(inode), "fsync", true);
+      this.#access(inode, "fsync", true);
       if (inode.kind === "directory") this.#unsynced = [];
       else {
         this.#settle(inode);
@@ -693,7 +736,7 @@ export class SimulatedDisk {
     };
     const ftruncateSync = (descriptor: number, length = 0) => {
       const { inode } = this.#fileOf(descriptor, "ftruncate");
-      this.#access(this.#pathOf(inode), "ftruncate", true);
+      this.#access(inode, "ftruncate", true);
       const next = new Uint8Array(length);
       next.set(inode.data.subarray(0, length));
       inode.data = next;

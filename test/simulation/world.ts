@@ -318,6 +318,7 @@ export class World {
       "/proc/self/status": "VmRSS: 60000 kB\n",
       "/proc/net/route": "Iface\tDestination\tGateway\n",
       "/proc/sys/kernel/random/boot_id": `${new SeededRandom(this.time.nowMs ^ this.seed).uuid()}\n`,
+      "/proc/sys/net/bridge/bridge-nf-call-iptables": "1\n",
       "/proc/sys/kernel/pid_max": "32768\n",
       "/proc/sys/kernel/threads-max": "100000\n",
       "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
