@@ -77,9 +77,10 @@ const NOTICES: Readonly<Record<string, string>> = {
   RolledBack: "the last edit was rolled back",
   RolloutPaused: "the rollout of an edit is paused",
   EditPending: "an edit is not in force",
+  Deferred: "its new resources wait",
+  Infeasible: "its new resources are not possible",
 };
 
-/** From the condition `ManifestLive`, which is False while the pod does not run its newest manifest. */
 function describeNotice({ status }: Pod): string {
   const found = notLive(status);
   if (!found) return "";

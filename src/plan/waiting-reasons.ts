@@ -165,6 +165,11 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     "add the key, or correct its name in the reference",
   ],
   [
+    /references non-existent (config|secret) key: (\S+)/,
+    'the $1 of a volume has no key "$2"',
+    "add the key, or correct items of the volume",
+  ],
+  [
     /configmap "?([^"\s]+)"? not found/i,
     'the ConfigMap "$1" is missing',
     'add the ConfigMap "$1" to the manifest, or mark the reference optional',

@@ -60,11 +60,12 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
 const [WEB] = PODS;
 const NOT_LIVE = { type: "ManifestLive", status: "False", reason: "Unclaimed" };
 const MESSAGE = 'its source /gone is not configured; run "x"';
+const TYPES: Readonly<Record<string, object>> = { Infeasible: { type: "PodResizePending", status: "True" } };
 const notLive = (reason: string) => ({
   ...WEB!,
   status: {
     ...WEB!.status,
-    conditions: [...(WEB!.status?.conditions ?? []), { ...NOT_LIVE, reason, message: MESSAGE }],
+    conditions: [...(WEB!.status?.conditions ?? []), { ...NOT_LIVE, ...TYPES[reason], reason, message: MESSAGE }],
   },
 });
 /** Answers by path; another path is 404. */
@@ -83,7 +84,7 @@ function serve(answers: Readonly<Record<string, unknown>>) {
 
 const server = serve(ANSWERS);
 const notLiveServers = Object.fromEntries(
-  ["Unclaimed", "EditPending", "InvalidManifest"].map((reason) => [
+  ["Unclaimed", "EditPending", "Infeasible", "InvalidManifest"].map((reason) => [
     reason,
     serve({ "/pods": { items: [notLive(reason), PODS[1]] } }),
   ]),
@@ -104,9 +105,10 @@ async function run(line: string, port: number | undefined = server.port) {
 test.each([
   ["Unclaimed", `pod "web-node1" is unclaimed: ${MESSAGE}\n`],
   ["EditPending", `pod "web-node1": ${MESSAGE}\n`],
+  ["Infeasible", `pod "web-node1": its new resources are not possible: ${MESSAGE}\n`],
   ["InvalidManifest", ""],
 ])(
-  "a pod with ManifestLive False, %s, is named below the table, and not in output for programs",
+  "a pod whose newest manifest is not in force, %s, is named below the table, and not in output for programs",
   async (reason, note) => {
     const { port } = notLiveServers[reason]!;
     const { out, err } = await run("get pods", port);

@@ -48,6 +48,8 @@ const OF_CONTAINER: readonly Mistake[] = [
   ["livenessProbe: {⟦command: [a]}", "livenessProbe.command", "Kubernetes has it in exec"],
   ["env: [{name: A, valueFrom: {fieldRef: ⟦status.podIP}}]", "env[0].valueFrom.fieldRef", "{fieldPath: status.podIP}"],
   ["env: [{name: A, valueFrom: {secretKeyRef: ⟦db}}]", "env[0].valueFrom.secretKeyRef", "write {name: db, key: KEY}"],
+  ["envFrom: ⟦conf", "envFrom", "write [{configMapRef: {name: conf}}]"],
+  ["livenessProbe: {exec: ⟦test -f /x}", "livenessProbe.exec", 'write {command: [sh, -c, "test -f /x"]}'],
   ["envFrom: [⟦{prefix: A}]", "envFrom", "must have configMapRef or secretRef"],
   ["imagePullPolicy: ⟦if-not-present", "imagePullPolicy", '(found "if-not-present"): write IfNotPresent'],
   ["⟦\u00a0tty: true", "\u00a0tty", "begins with a no-break space (U+00A0): write spaces"],
@@ -125,6 +127,11 @@ const OF_TEXT: readonly Mistake[] = [
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {app: ⟦{a: b}}\n",
     "data[app]",
     'write it as one text, with "|" behind the key',
+  ],
+  [
+    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [⟦80:8080]}\n",
+    "spec.ports[0]",
+    "write {port: 80, targetPort: 8080}",
   ],
   [
     "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{⟦containerPort: 80}]}\n",

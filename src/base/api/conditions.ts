@@ -11,12 +11,13 @@ interface WithConditions {
     | undefined;
 }
 
-/**
- * The condition `ManifestLive` of a pod or workload that does not follow the newest manifest of a configured source; undefined: it
- * does.
- */
+/** The condition of a pod or workload that does not follow its newest manifest, or not with its resources; undefined: it does. */
 export const notLive = (status: WithConditions | null | undefined) =>
-  status?.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False");
+  status?.conditions?.find(
+    ({ type, status: is }) => is === (type === "ManifestLive" ? "False" : "True") && LIVE_TYPES.has(type),
+  );
+
+const LIVE_TYPES = new Set<string | undefined>(["ManifestLive", "PodResizePending"]);
 
 /** Whether a condition is there and True. @param status undefined: the object has none yet */
 export const hasCondition = (status: WithConditions | null | undefined, wanted: string): boolean =>

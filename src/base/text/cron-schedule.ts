@@ -57,7 +57,7 @@ export function parseCronSchedule(text: string, timeZone?: string): CronSchedule
   const parts = pattern.split(/\s+/);
   if (parts.length !== 5)
     return {
-      problem: `must have five fields: minute hour day month weekday (found ${parts.length}${parts.length === 6 ? "; leave out the seconds" : ""})`,
+      problem: `must have five fields (minute hour day month weekday), and has ${parts.length}${parts.length === 6 ? ": leave out the seconds" : ""}`,
     };
   const fields: string[] = [];
   for (const [index, part] of parts.entries()) {

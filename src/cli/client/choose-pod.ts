@@ -87,7 +87,7 @@ function hintOf(name: string, candidates: readonly Pod[]): string {
   if (candidates.length === 0) return "there are no pods";
   const full = [...new Set(candidates.map(({ metadata }) => metadata.name ?? ""))];
   const short = candidates.map(({ metadata, spec }) => metadata.name?.replace(`-${spec.nodeName}`, "") ?? "");
-  const near = nearestName(name, [...full, ...short]) ?? full.find((candidate) => candidate.includes(name));
+  const near = nearestName(name, [...full, ...short]) ?? full.find((candidate) => `-${candidate}`.includes(`-${name}`));
   if (near !== undefined) return `did you mean "${near}"?`;
   const more = full.length > MAX_NAMES ? `, … (${full.length} in all)` : "";
   return `there are ${full.slice(0, MAX_NAMES).join(", ")}${more}`;

@@ -262,7 +262,6 @@ const DEFAULT_WAIT_MS = 7 * 24 * 3600_000;
 /** Flags of a deletion. */
 interface DeletionOptions {
   graceSeconds: number | undefined;
-  isForced: boolean;
   /** Source: meta/v1 `DeletionPropagation`. */
   propagation: string | undefined;
   /** As {@link dryRunText}. */
@@ -287,7 +286,6 @@ async function deleteByApi(request: CommandRequest, io: CommandIo, graceSeconds:
   const { value, values, isOn } = request;
   const options: DeletionOptions = {
     graceSeconds,
-    isForced: graceSeconds === 0,
     propagation: PROPAGATION[value("cascade") ?? ""],
     dryRun: dryRunText(request),
     isAwaited: values("wait").at(-1) !== "false",
@@ -337,7 +335,7 @@ async function deleteOne(
   });
   if (options.output === "name") io.stdout(`${referenceOf(resource, found)}\n`);
   else {
-    const done = `${options.isForced ? "force " : ""}deleted${options.dryRun}`;
+    const done = `${options.graceSeconds === 0 ? "force " : ""}deleted${options.dryRun}`;
     io.stdout(`${kindOf(resource)} "${found}" ${done}\n`);
   }
   if (options.isAwaited && options.dryRun === "")

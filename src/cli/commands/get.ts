@@ -198,10 +198,12 @@ async function openNodeObjects(request: CommandRequest): Promise<ObjectSource> {
   };
 }
 
-/** Words for the reasons of the condition `ManifestLive` that a line below the table tells. */
+/** Words for the reasons of {@link notLive} that a line below the table tells. */
 const NOT_LIVE: Readonly<Record<string, string>> = {
   Unclaimed: " is unclaimed",
   EditPending: "",
+  Deferred: ": its new resources wait",
+  Infeasible: ": its new resources are not possible",
   RolledBack: "",
   RolloutPaused: ": the edit waits",
 };

@@ -2,7 +2,15 @@ import { posix } from "node:path";
 import { EMPTY_DIR_OPTIONS_ANNOTATION } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { isTrue, toQuantity } from "./compose-text.ts";
-import { type FindDevices, type ImportNotes, type PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
+import {
+  type FindDevices,
+  type ImportNotes,
+  type PodVolumes,
+  propagationOf,
+  textOf,
+  textsOf,
+  toDnsLabel,
+} from "./pod-parts.ts";
 
 export type JsonMap = { readonly [name: string]: Json };
 
@@ -176,10 +184,8 @@ export class ComposeVolumes {
     const [source = "", target = "", options = ""] = parts;
     const words = options.split(",");
     if (words.some((word) => /^z$/i.test(word))) this.#context.notes.add("volumes", SELINUX);
-    const propagation = this.#propagationOf(
-      words.find((word) => /^r?(?:shared|slave|private)$/.test(word)),
-      at,
-    );
+    const mode = words.find((word) => /^r?(?:shared|slave|private)$/.test(word));
+    const propagation = propagationOf(mode, this.#isPrivileged, this.#notes, at);
     const extra = { ...(words.includes("ro") && { readOnly: true }), ...propagation };
     this.#mount(target, this.#sourceOf(source), extra, words.includes("nocopy"));
   }
@@ -201,16 +207,6 @@ export class ComposeVolumes {
     else this.#addShort(textOf(volume) ?? "", at);
   }
 
-  #propagationOf(mode: string | undefined, at: string): object {
-    if (mode === "rslave" || (mode === "rshared" && this.#isPrivileged))
-      return { mountPropagation: mode === "rslave" ? "HostToContainer" : "Bidirectional" };
-    if (mode === "rshared" || mode === "shared" || mode === "slave") {
-      const carried = mode === "slave" ? "rslave is" : "rshared is, for a privileged container";
-      this.#notes.add(at, `the propagation ${mode} is not carried over: ${carried}`);
-    }
-    return {};
-  }
-
   #addLong(volume: JsonMap, at: string): void {
     const source = textOf(volume.source) ?? "";
     const target = textOf(volume.target) ?? "";
@@ -221,7 +217,8 @@ export class ComposeVolumes {
       const { size, mode } = isRecord(volume.tmpfs) ? volume.tmpfs : {};
       this.#addMemory(target, textOf(size), Number(textOf(mode) ?? 0) & 0o7777);
     } else if (type === "bind") {
-      const propagation = this.#propagationOf(isRecord(volume.bind) ? textOf(volume.bind.propagation) : undefined, at);
+      const mode = isRecord(volume.bind) ? textOf(volume.bind.propagation) : undefined;
+      const propagation = propagationOf(mode, this.#isPrivileged, this.#notes, at);
       this.#mount(target, { hostPath: { path: this.#absolute(source) } }, { ...extra, ...propagation });
     } else if (type === "image") {
       const inImage = isRecord(volume.image) ? textOf(volume.image.subpath) : undefined;

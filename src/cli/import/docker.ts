@@ -12,6 +12,7 @@ import {
   LOGS_ARE_FILES,
   logOptionsOf,
   PodVolumes,
+  propagationOf,
   type SettingName,
   toDnsLabel,
   toPodManifests,
@@ -34,12 +35,6 @@ const DEFAULT_STOP_SECONDS = 10;
 const DEFAULT_SHM_BYTES = 64 * 1024 * 1024;
 /** Docker names a volume that has no name by 64 hex digits. */
 const ANONYMOUS = /^[0-9a-f]{64}$/;
-const PROPAGATIONS: Readonly<Record<string, string>> = {
-  rshared: "Bidirectional",
-  shared: "Bidirectional",
-  rslave: "HostToContainer",
-  slave: "HostToContainer",
-};
 
 /**
  * Writes a pod for each container; containers that share the network of another one given become containers of its pod.
@@ -302,7 +297,7 @@ function toPorts(target: string, bindings: readonly { HostIp: string; HostPort: 
 function hostnameOf(container: InspectedContainer): string | undefined {
   const { Id, Config, HostConfig } = container;
   const usual = ["", Id.slice(0, 12), podNameOf(container)];
-  return HostConfig.NetworkMode === "host" || usual.includes(Config.Hostname) ? undefined : toDnsLabel(Config.Hostname);
+  return HostConfig.NetworkMode === "host" || usual.includes(Config.Hostname) ? undefined : Config.Hostname;
 }
 
 /** The name of the pod: the DNS label nearest to that of the container. */
@@ -374,10 +369,7 @@ function mountOf(
     return [volumes.mount(Destination, { persistentVolumeClaim: { claimName: Name } }, extra)];
   }
   if (Type === "bind") {
-    const mountPropagation = PROPAGATIONS[Propagation];
-    const isRefused = mountPropagation === "Bidirectional" && !HostConfig.Privileged;
-    if (isRefused) notes.add(at, "the propagation shared is not carried over: it needs a privileged container");
-    const extra = { ...readOnly, ...(mountPropagation && !isRefused && { mountPropagation }) };
+    const extra = { ...readOnly, ...propagationOf(Propagation, HostConfig.Privileged, notes, at) };
     return [volumes.mount(Destination, { hostPath: { path: Source } }, extra)];
   }
   if (Type === "tmpfs") {

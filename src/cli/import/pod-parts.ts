@@ -87,6 +87,17 @@ export function groupByNetwork<T>(all: readonly T[], ownerOf: (one: T) => T | un
   return Array.from(Map.groupBy(all, rootOf), ([root, members]) => [root, ...members.filter((one) => one !== root)]);
 }
 
+/** The `mountPropagation` of a bind: that of Kubernetes is recursive. */
+export function propagationOf(mode: string | undefined, isPrivileged: boolean, notes: ImportNotes, at: string): object {
+  if (mode === "rslave" || (mode === "rshared" && isPrivileged))
+    return { mountPropagation: mode === "rslave" ? "HostToContainer" : "Bidirectional" };
+  if (mode === "rshared" || mode === "shared" || mode === "slave") {
+    const carried = mode === "slave" ? "rslave is" : "rshared is, for a privileged container";
+    notes.add(at, `the propagation ${mode} is not carried over: ${carried}`);
+  }
+  return {};
+}
+
 /** `base`, or with a number behind it when it is taken; takes it. */
 export function uniqueName(base: string, taken: Set<string>): string {
   let name = base;

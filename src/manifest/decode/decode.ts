@@ -151,7 +151,8 @@ const KIND_NAMES: Readonly<Record<SourceNode["kind"], string>> = {
 
 function mismatch(expected: string, node: SourceNode, path: FieldPath): DecodeIssue {
   const steps = path.steps();
-  const field = String(steps.findLast((step) => typeof step === "string"));
+  const name = String(steps.findLast((step) => typeof step === "string"));
+  const field = name === "ports" && steps[1] === name ? "ports of a Service" : name;
   const advice =
     steps[0] === "data" && expected === "a string" ? adviceForData(node) : adviceFor(expected, node, field);
   return {
@@ -221,7 +222,8 @@ function adviceForList(node: SourceNode, field: string): string {
   if (isCommand && node.kind === "string" && node.value.trim().includes(" ")) {
     return `: write ["sh", "-c", ${JSON.stringify(shorten(node.value))}], or one item per argument`;
   }
-  return ": put it in brackets, [ ]";
+  const form = adviceForObject(node, field);
+  return form.endsWith("}") ? form.replace(/\{.*/, "[$&]") : ": put it in brackets, [ ]";
 }
 
 /** Data of a ConfigMap or Secret. */
@@ -237,13 +239,16 @@ const MAIN_FIELDS: Readonly<Record<string, string>> = {
   configMapRef: "{name: VALUE}",
   containers: "{name: NAME, image: VALUE}",
   env: '"- name: NAME" with "value: VALUE"',
-  exec: "{command: [VALUE]}",
+  envFrom: "{configMapRef: {name: VALUE}}",
+  exec: '{command: [sh, -c, "VALUE"]}',
   fieldRef: "{fieldPath: VALUE}",
   grpc: "{port: VALUE}",
   hostPath: "{path: VALUE}",
   httpGet: "{path: VALUE, port: PORT}",
   imagePullSecrets: "{name: VALUE}",
   persistentVolumeClaim: "{claimName: VALUE}",
+  postStart: '{exec: {command: [sh, -c, "VALUE"]}}',
+  preStop: '{exec: {command: [sh, -c, "VALUE"]}}',
   resourceFieldRef: "{resource: VALUE}",
   secret: "{secretName: VALUE}",
   secretKeyRef: "{name: VALUE, key: KEY}",
@@ -256,9 +261,10 @@ const MAIN_FIELDS: Readonly<Record<string, string>> = {
 function adviceForObject(node: SourceNode, field: string): string {
   if (node.kind !== "string" && node.kind !== "number") return "";
   const text = node.kind === "string" ? node.value : node.json;
-  const [, hostPort, port] = (field === "ports" && /^(?:(\d{1,5}):)?(\d{1,5})$/.exec(text)) || [];
-  if (port !== undefined) {
-    return `: write {containerPort: ${port}${hostPort === undefined ? "" : `, hostPort: ${hostPort}`}}`;
+  const [, outer, inner] = (field.startsWith("ports") && /^(?:(\d{1,5}):)?(\d{1,5})$/.exec(text)) || [];
+  if (inner !== undefined) {
+    if (field !== "ports") return `: write {port: ${outer ?? inner}, targetPort: ${inner}}`;
+    return `: write {containerPort: ${inner}${outer === undefined ? "" : `, hostPort: ${outer}`}}`;
   }
   const form = Object.hasOwn(MAIN_FIELDS, field) ? MAIN_FIELDS[field]! : undefined;
   // Texts of variables may be secret.

@@ -211,7 +211,7 @@ const FIX_OF_PRIVILEGES =
 
 /** Messages of libc, Go, Node.js, Python and psql about a name that does not resolve. */
 const UNKNOWN_NAME =
-  /no such host|could not (?:translate|resolve)|bad address|name or service not known|name does not resolve|name resolution|ENOTFOUND|EAI_AGAIN/i;
+  /no such host|could not (?:translate|resolve)|bad address|name or service not known|name does not resolve|name resolution|no servers could be reached|ENOTFOUND|EAI_AGAIN/i;
 
 /** Source: the DNS policies with which a pod resolves the names of Services. */
 function fixOfName({ spec: { dnsPolicy = "ClusterFirst", hostNetwork = false } }: Pod): string {

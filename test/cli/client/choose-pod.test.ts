@@ -35,6 +35,7 @@ describe("what is reported instead", () => {
     ["pod", undefined, ['pod "pod" not found; a kind is written together with its name: pod/NAME']],
     ["we", undefined, ['did you mean "web-node1"?']],
     ["node", undefined, ['did you mean "web-node1"?']],
+    ["e1", undefined, ["there are web-node1, db-node1, twin-node1"]],
     ["nothing-like-it", undefined, ["there are web-node1, db-node1, twin-node1"]],
     ["db", "default", ['not found in namespace "default"', 'it is in namespace "prod"']],
     ["wbe", "prod", ["there are db-node1, twin-node1"]],

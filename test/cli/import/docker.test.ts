@@ -267,6 +267,10 @@ describe("a container of docker run", () => {
     expect(notes).toEqual([]);
   });
 
+  test("a host name with a domain stays", () => {
+    expect(podOf({ config: { Hostname: "mail.example.com" } }).pod.spec.hostnameOverride).toBe("mail.example.com");
+  });
+
   test("a health check is a readiness probe", () => {
     const Healthcheck = { Test: ["CMD", "true"], Interval: 5e9, Timeout: 0, StartPeriod: 1.5e9, Retries: 2 };
     const { main, read } = podOf({ config: { Healthcheck } });

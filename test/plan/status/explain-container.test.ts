@@ -123,6 +123,11 @@ test("a hook of the container's start that has not ended, and one that failed", 
 
 test.each([
   ["wget: bad address 'db'", {}, "the name of a Service, while a pod of it is Ready"],
+  [
+    ";; connection timed out; no servers could be reached",
+    { dnsPolicy: "None" as const },
+    "set dnsPolicy: ClusterFirst,",
+  ],
   ["getaddrinfo ENOTFOUND db", { dnsPolicy: "Default" as const }, "set dnsPolicy: ClusterFirst,"],
   ["exec /v/run: exec format error", {}, "add #!/bin/sh to the script"],
   ["no such host", { hostNetwork: true }, "set dnsPolicy: ClusterFirstWithHostNet,"],
