@@ -47,8 +47,6 @@ export class ApiClients {
   /** Value of a ConfigMap that the API accepted last; undefined: whether a newer one was accepted is not known. */
   #config: string | undefined;
   #shownConfig: string | undefined;
-  /** Those that the API showed last, by uid of the pod and name of the container. */
-  #restartCounts = new Map<string, number>();
   /** Last lists of the API; undefined: it did not answer. */
   #shown: Lists | undefined;
 
@@ -56,11 +54,6 @@ export class ApiClients {
     this.#world = world;
     this.#wanted = wanted;
     this.#fail = fail;
-    world.engine.observers.add(({ what, by, container: { labels } }) => {
-      // The count is on the container: who removes it removes the count.
-      if (what !== "remove" || by !== "stranger") return;
-      this.#restartCounts.delete(`${labels["io.kubernetes.pod.uid"]} ${labels["io.kubernetes.container.name"]}`);
-    });
   }
 
   /** Server-side apply of a Deployment and its Service. */
@@ -146,24 +139,6 @@ export class ApiClients {
     return [...this.#wanted.values()].some(
       (pod) => this.isOrphaned(pod) && this.#orphaned.get(pod.app)?.uids.has(uid) === true,
     );
-  }
-
-  /** Compares the pods that the API shows with those that it showed before. */
-  async comparePods(): Promise<void> {
-    const { processes } = this.#world;
-    const answer = await this.#ask("GET", LISTS.pods);
-    if (answer?.status !== 200) return;
-    const counts = new Map<string, number>();
-    for (const { metadata, status } of (answer.body.items ?? []) as (ApiBody & { status?: PodStatus })[]) {
-      for (const { name, restartCount } of status?.containerStatuses ?? []) {
-        const key = `${metadata?.uid} ${name}`;
-        const before = this.#restartCounts.get(key) ?? 0;
-        if (restartCount < before && processes === this.#world.processes)
-          this.#fail("restart count", `the API shows ${restartCount} for ${name} of ${metadata?.name} after ${before}`);
-        counts.set(key, restartCount);
-      }
-    }
-    this.#restartCounts = counts;
   }
 
   /** Reads what the API shows, for {@link findWrong}. */

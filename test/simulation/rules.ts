@@ -3,6 +3,7 @@ import { isLasting, podsOf, type WantedContainer, type WantedPod } from "./desir
 import type { ModelContainer, Transition } from "./engine-model.ts";
 import { JobHistory, runOf } from "./job-rules.ts";
 import { ServiceRules } from "./service-rules.ts";
+import { Watchers } from "./watchers.ts";
 import { DAY_MS, MANIFESTS, ROOT_DIR, type World } from "./world.ts";
 
 export const LABEL = {
@@ -63,6 +64,7 @@ export class Rules {
   readonly jobs = new JobHistory();
   readonly services: ServiceRules;
   readonly api: ApiClients;
+  readonly watchers: Watchers;
   /** When people last changed the replicas of a Deployment, by app. */
   readonly scaledMs = new Map<string, number>();
   #logLinesBefore = 0;
@@ -75,6 +77,7 @@ export class Rules {
     this.wanted = wanted;
     const fail = (rule: string, message: string) => this.#fail(new Violation(rule, message));
     this.api = new ApiClients(world, wanted, fail);
+    this.watchers = new Watchers(world, wanted, fail);
     this.services = new ServiceRules({
       world,
       wanted,

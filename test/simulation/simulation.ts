@@ -101,8 +101,9 @@ export async function simulate({
     world.time.at((day + 1) * DAY_MS - ROLLOUT_MS, () => scene.rollOut(random));
     world.time.at((day + 1) * DAY_MS - 2 * 3_600_000, () => rules.beginRest());
     if (world.hasApi) {
+      world.time.at(day * DAY_MS, () => rules.watchers.beginDay(day));
       for (let hour = 0; hour < 24; hour++) {
-        world.time.at(day * DAY_MS + hour * HOUR_MS, () => void rules.api.comparePods());
+        world.time.at(day * DAY_MS + hour * HOUR_MS, () => void rules.watchers.compare());
       }
       world.time.at((day + 1) * DAY_MS - 60_000, () => void rules.api.look());
     }

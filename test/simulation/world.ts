@@ -44,6 +44,8 @@ export class World {
   processes = 0;
   /** A process ended without having been asked to. */
   onUnexpectedEnd: () => void = () => {};
+  /** A process has begun. */
+  onStart: () => void = () => {};
   #hash = 0n;
   #run: typeof import("../../src/daemon/run-forever.ts").runForever | undefined;
   #keepNodeName: typeof import("../../src/base/host/node-name.ts").keepNodeName | undefined;
@@ -211,6 +213,7 @@ export class World {
         },
       );
     });
+    this.onStart();
   }
 
   /** A person starts another kubelet-ts on the same root directory, while one runs. */
@@ -228,32 +231,50 @@ export class World {
   /** A client asks the local API. @returns undefined without a response: whether it was done is not known */
   ask(method: string, path: string, body: object | undefined, type: string): Promise<ApiResponse | undefined> {
     const { promise, resolve } = Promise.withResolvers<ApiResponse | undefined>();
-    const { pathname, searchParams } = new URL(path, "http://localhost");
-    const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body));
-    const headers: Record<string, string> = { "content-type": type, "user-agent": "simulated-client" };
     const giveUp = () => {
       if (this.#clients.delete(giveUp)) this.time.after(0, () => resolve(undefined));
     };
     this.#clients.add(giveUp);
     this.time.after(CLIENT_PATIENCE_MS, giveUp);
     const send = async () => {
-      const route = this.sockets.get(`${ROOT_DIR}/api.sock`);
-      if (!route) return giveUp();
-      const header = (name: string) => headers[name.toLowerCase()] ?? null;
-      const signal = new AbortController().signal;
-      const request = { method, path: pathname, query: searchParams, header, signal, upgrade: "" };
-      const { status, body: text } = await route({
-        ...request,
-        shown: undefined,
-        sessions: 0,
-        body: async () => bytes,
-      });
+      const response = await this.#send(method, path, body, type);
+      if (!response) return giveUp();
+      const { status, body: text = "" } = response;
       const answer = { status, text: typeof text === "string" ? text : new TextDecoder().decode(text) };
       if (this.#clients.delete(giveUp)) this.time.after(1, () => resolve(answer));
     };
     if (this.isRunning && !this.time.isDead) this.time.afterForProcess(1, () => void send());
     else giveUp();
     return promise;
+  }
+
+  /** A client watches the local API. Resolves when the watch ends; never when the process does. */
+  async watch(path: string, signal: AbortSignal, onText: (text: string) => void): Promise<void> {
+    const response = await this.#send("GET", path, undefined, "", signal);
+    for await (const chunk of response?.chunks ?? []) onText(new TextDecoder().decode(chunk));
+  }
+
+  /** @returns undefined: nothing listens */
+  async #send(
+    method: string,
+    path: string,
+    body: object | undefined,
+    type: string,
+    signal = new AbortController().signal,
+  ) {
+    const { pathname, searchParams: query } = new URL(path, "http://localhost");
+    const headers: Record<string, string> = { "content-type": type, "user-agent": "simulated-client" };
+    return await this.sockets.get(`${ROOT_DIR}/api.sock`)?.({
+      method,
+      path: pathname,
+      query,
+      header: (name: string) => headers[name.toLowerCase()] ?? null,
+      signal,
+      upgrade: "",
+      shown: undefined,
+      sessions: 0,
+      body: async () => new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body)),
+    });
   }
 
   /** SIGTERM. */
@@ -399,7 +420,9 @@ interface ApiResponse {
   text: string;
 }
 
-type Route = (request: object) => Promise<{ status: number; body: string | Uint8Array }>;
+type Route = (
+  request: object,
+) => Promise<{ status: number; body?: string | Uint8Array; chunks?: AsyncIterable<Uint8Array> }>;
 
 /** While the engine answers everything, a ping costs nothing. */
 function holdPings(client: DockerClient, wire: EngineHttp): void {
