@@ -6,7 +6,7 @@ import { describeWithEngine, privateEngine, testNode } from "../support/engine.t
 import { askApi } from "../support/local-api.ts";
 import { list, object, podSpec, shell, sleeper, workload } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
-import { until } from "../support/until.ts";
+import { PATIENCE_MS, until } from "../support/until.ts";
 
 const LIMITS = { timeoutMs: 30_000, maxBytes: 16 * 1024 * 1024 };
 const program = async (...argv: string[]) => (await runProgram(argv, LIMITS)).stdout;
@@ -286,10 +286,12 @@ describeWithEngine("Services", () => {
       requests.push(request);
     }, 5);
     node.writeManifest("web.yaml", list(servers("web", 3, "2"), service("web")));
-    await node.until("three other pods", async () => {
+    const areOthers = async () => {
       const pods = await node.pods();
       return pods.length === 3 && pods.every(({ metadata }) => !before.has(metadata.name!));
-    });
+    };
+    // One pod after the other.
+    await node.until("three other pods", areOthers, 3 * PATIENCE_MS);
     await node.readyPods(3);
     clearInterval(timer);
     await Promise.all(requests);
