@@ -206,8 +206,9 @@ describeWithEngine("docker inspect is what the real kubelet made it (oracle, cat
       },
       120_000,
     );
-    // A container that crashes may be replaced, and its predecessor removed, while it is inspected: then once more.
-    seen = await plain.until("an inspection of all of them", async () => {
+    // A container that crashes may be replaced, and its predecessor removed, while it is inspected: then once more. The pauses
+    // between crashes grow.
+    const inspection = async () => {
       logs.clear();
       const both = [
         { node: plain, ...(await inspectAll(plain, hostDir)) },
@@ -218,8 +219,9 @@ describeWithEngine("docker inspect is what the real kubelet made it (oracle, cat
         for (const [key, id] of ids) logs.set(key, toPrinted(await node.logs(id), node, podIps));
       }
       return new Map(both.flatMap((one) => [...one.seen]));
-    });
-  });
+    };
+    seen = await plain.until("an inspection of all of them", inspection, 120_000);
+  }, 300_000);
 
   afterAll(async () => {
     for (const node of [plain, cluster]) await node.cleanUp();
