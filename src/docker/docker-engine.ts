@@ -36,7 +36,7 @@ interface DockerEngineOptions extends DockerHostOptions {
   options: Pick<KubeletOptions, "cgroupDriver" | "podInfraContainerImage">;
   /** Whether this process may lower OOM scores below 0. */
   mayLowerOomScores: () => boolean;
-  pods: Pick<DockerPodsDeps, "networks" | "onOperation" | "onStarted">;
+  pods: Pick<DockerPodsDeps, "networks" | "onOperation" | "onStarted" | "onRemoved">;
 }
 
 /** The engine of a node: its pods, containers, images and volumes, and what is known of it since it was last connected to. */

@@ -13,6 +13,7 @@ import type {
   StartedSandbox,
   WatchOptions,
 } from "../base/model/container-engine.ts";
+import type { PodUID } from "../base/model/identity.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
 import type { ContainerId, ContainerLimits } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -47,19 +48,17 @@ export interface DockerPodsDeps {
   onOperation?: (operation: string, durationMs: number, failed: boolean) => void;
   /** Called when a container (not a sandbox) runs; the start is over when this has resolved, which it must. */
   onStarted?: (id: ContainerId, signal: AbortSignal) => Promise<void>;
+  /** Called after a container or sandbox of a pod was removed. */
+  onRemoved?: (uid: PodUID, id: ContainerId) => void;
 }
 
 /** Sandboxes and containers with our ownership labels on one Docker engine. */
 export class DockerPods implements PodEngine {
   readonly #client: DockerClient;
-  readonly #owner: Owner;
-  readonly #clock: Clock;
   readonly #deps: DockerPodsDeps;
 
   constructor(deps: DockerPodsDeps) {
     this.#client = deps.client;
-    this.#owner = deps.owner;
-    this.#clock = deps.clock;
     this.#deps = deps;
   }
 
@@ -81,7 +80,7 @@ export class DockerPods implements PodEngine {
     let attempted = "failed to create a sandbox for";
     try {
       const name = toSandboxName(request.pod, request.attempt);
-      const { NetworkingConfig, ...body } = toSandboxCreateBody(request, this.#owner);
+      const { NetworkingConfig, ...body } = toSandboxCreateBody(request, this.#deps.owner);
       const { NetworkMode = "" } = body.HostConfig;
       const { [NetworkMode]: first, ...others } = NetworkingConfig?.EndpointsConfig ?? {};
       const inFirst = first && { NetworkingConfig: { EndpointsConfig: { [NetworkMode]: first } } };
@@ -111,7 +110,7 @@ export class DockerPods implements PodEngine {
   async createContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerId> {
     try {
       const name = toContainerName(request.pod, request.container.name, request.restartCount);
-      const body = toContainerCreateBody(request, this.#owner);
+      const body = toContainerCreateBody(request, this.#deps.owner);
       return await this.#timed("create_container", () => this.#create(name, body, signal));
     } catch (error) {
       signal.throwIfAborted();
@@ -121,7 +120,7 @@ export class DockerPods implements PodEngine {
 
   checkContainer(request: ContainerRequest): void {
     try {
-      checkCreateBody(toContainerCreateBody(request, this.#owner));
+      checkCreateBody(toContainerCreateBody(request, this.#deps.owner));
     } catch (error) {
       throw toCreateError(error);
     }
@@ -160,24 +159,25 @@ export class DockerPods implements PodEngine {
     await this.#timed("update_container", () => this.#client.updateContainer(id, toUpdateBody(update), { signal }));
   }
 
-  async remove(id: ContainerId, signal: AbortSignal): Promise<void> {
+  async remove(id: ContainerId, uid: PodUID, signal: AbortSignal): Promise<void> {
     try {
       const how = { volumes: true, force: true };
       await this.#timed("remove_container", () => this.#client.removeContainer(id, how, { signal }));
     } catch (error) {
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
+    this.#deps.onRemoved?.(uid, id);
   }
 
   async list(signal?: AbortSignal): Promise<Listed[]> {
-    const filters = { label: toOwnershipFilter(this.#owner) };
+    const filters = { label: toOwnershipFilter(this.#deps.owner) };
     const containers = await this.#client.listContainers({ all: true, filters }, { signal });
     return containers.map(({ Id, State, Labels }) => ({ id: Id, podUid: Labels[LABEL.podUid] ?? "", state: State }));
   }
 
   async inspect(id: ContainerId, signal?: AbortSignal): Promise<Observed | undefined> {
     const inspect = await known(this.#client.inspectContainer(id, { signal }));
-    if (!inspect || !isOwned(inspect.Config.Labels, this.#owner)) return undefined;
+    if (!inspect || !isOwned(inspect.Config.Labels, this.#deps.owner)) return undefined;
     const layer = inspect.GraphDriver.Data.UpperDir || readWritableLayerPath(inspect.State.Pid, inspect.Id);
     return toObserved(inspect, layer, this.#deps.networks?.ipsOf(id));
   }
@@ -185,7 +185,7 @@ export class DockerPods implements PodEngine {
   async watch({ onOpen, onEvent, onLost, signal }: WatchOptions): Promise<void> {
     let failures = 0;
     let cursor: string | undefined;
-    const filters = { type: ["container"], label: toOwnershipFilter(this.#owner) };
+    const filters = { type: ["container"], label: toOwnershipFilter(this.#deps.owner) };
     while (!signal.aborted) {
       const cut = new AbortController();
       const stop = AbortSignal.any([signal, cut.signal]);
@@ -218,7 +218,7 @@ export class DockerPods implements PodEngine {
       if (signal.aborted) return;
       const pauseMs = RECONNECT_MS[Math.min(failures, RECONNECT_MS.length - 1)]!;
       failures++;
-      await this.#clock.sleep(pauseMs, signal).catch(() => {});
+      await this.#deps.clock.sleep(pauseMs, signal).catch(() => {});
     }
   }
 
@@ -227,15 +227,15 @@ export class DockerPods implements PodEngine {
    * @throws when the signal aborts
    */
   async #untilHanging(signal: AbortSignal): Promise<Error> {
-    let answeredAtMs = this.#clock.monotonicMs();
+    let answeredAtMs = this.#deps.clock.monotonicMs();
     for (;;) {
-      await this.#clock.sleep(PING_MS, signal);
+      await this.#deps.clock.sleep(PING_MS, signal);
       try {
         await this.#client.ping({ timeoutMs: PING_MS, signal });
-        answeredAtMs = this.#clock.monotonicMs();
+        answeredAtMs = this.#deps.clock.monotonicMs();
       } catch (error) {
         signal.throwIfAborted();
-        if (this.#clock.monotonicMs() - answeredAtMs >= HANGING_AFTER_MS) return error as Error;
+        if (this.#deps.clock.monotonicMs() - answeredAtMs >= HANGING_AFTER_MS) return error as Error;
       }
     }
   }
@@ -257,13 +257,13 @@ export class DockerPods implements PodEngine {
     } catch (error) {
       if (!isConflict(error)) throw error;
       const holder = await known(this.#client.inspectContainer(name, { signal }));
-      const isOurs = holder !== undefined && isOwned(holder.Config.Labels, this.#owner);
+      const isOurs = holder !== undefined && isOwned(holder.Config.Labels, this.#deps.owner);
       if (isOurs && holder.State.Status !== "created") {
         const isSame = Object.entries(body.Labels ?? {}).every(([key, value]) => holder.Config.Labels[key] === value);
         if (isSame && holder.State.Running) return holder.Id;
         throw error;
       }
-      if (isOurs) await this.remove(holder.Id, signal);
+      if (isOurs) await this.remove(holder.Id, holder.Config.Labels[LABEL.podUid] ?? "", signal);
       const nextName = holder && !isOurs ? toConflictFreeName(name) : name;
       return (await this.#client.createContainer(nextName, fields, { signal })).Id;
     }

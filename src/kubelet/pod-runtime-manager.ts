@@ -238,17 +238,15 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void> {
-    await this.#parts.pods.remove(container.id, signal);
     const ref = podRefOfLabels(container);
-    this.#parts.cgroups.endContainer(ref.uid, container.id);
+    await this.#parts.pods.remove(container.id, ref.uid, signal);
     this.#parts.logLinks.removeContainer(container, ref);
     // The container is gone either way; the directory goes with the pod.
     await this.#parts.files.removeTerminationLog(ref.uid, container.name, container.restartCount).catch(() => {});
   }
 
   async removeSandbox(id: ContainerId, uid: PodUID, signal: AbortSignal): Promise<void> {
-    await this.#parts.sandboxes.remove(id, signal);
-    this.#parts.cgroups.endContainer(uid, id);
+    await this.#parts.sandboxes.remove(id, uid, signal);
   }
 
   async refreshVolumes({ pod, objects }: PodRequest, signal: AbortSignal): Promise<void> {
@@ -363,9 +361,9 @@ export class PodSandboxes {
     await this.#deps.pods.stop(id, graceSeconds, undefined, signal);
   }
 
-  async remove(id: ContainerId, signal: AbortSignal): Promise<void> {
+  async remove(id: ContainerId, uid: PodUID, signal: AbortSignal): Promise<void> {
     await this.#detach(id, signal);
-    await this.#deps.pods.remove(id, signal);
+    await this.#deps.pods.remove(id, uid, signal);
   }
 
   /**
@@ -388,7 +386,7 @@ export class PodSandboxes {
     } catch (error) {
       signal.throwIfAborted();
       const name = podFullName(pod.metadata);
-      await this.remove(id, signal).catch((cause: unknown) => {
+      await this.remove(id, pod.metadata.uid ?? "", signal).catch((cause: unknown) => {
         signal.throwIfAborted();
         logger.warn(`Cannot remove the sandbox of pod "${name}", whose network failed: ${messageOf(cause)}`);
       });

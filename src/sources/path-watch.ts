@@ -24,12 +24,11 @@ interface Look {
  */
 export class PathWatch {
   readonly #onEvent: (changed?: string) => void;
-  readonly #look: Look | undefined;
   #paths: readonly string[] = [];
   /** Watches by directory. */
   readonly #armed = new Map<string, Armed>();
   #stopped = false;
-  #cancelLook: (() => void) | undefined;
+  #cancelLook = () => {};
 
   /**
    * @param onEvent gets the path that has changed, where the kernel says it
@@ -38,7 +37,7 @@ export class PathWatch {
    */
   constructor(onEvent: (changed?: string) => void, look?: Look) {
     this.#onEvent = onEvent;
-    this.#look = look;
+    if (look) this.#planLook(look);
   }
 
   /**
@@ -49,7 +48,6 @@ export class PathWatch {
   arm(paths: readonly string[]): boolean {
     if (this.#stopped) return false;
     this.#paths = paths;
-    if (!this.#cancelLook) this.#planLook();
     const wanted: WantedNames = new Map();
     for (const path of paths) addDirectories(wanted, resolve(path));
     for (const [directory, { watcher }] of this.#armed) {
@@ -70,18 +68,16 @@ export class PathWatch {
 
   stop(): void {
     this.#stopped = true;
-    this.#cancelLook?.();
+    this.#cancelLook();
     for (const { watcher } of this.#armed.values()) watcher.close();
     this.#armed.clear();
   }
 
-  #planLook(): void {
-    this.#cancelLook = this.#look?.clock.schedule(LOOK_AGAIN_MS, () => {
-      this.#planLook();
+  #planLook({ clock, slot }: Look): void {
+    this.#cancelLook = clock.schedule(LOOK_AGAIN_MS, () => {
+      this.#planLook({ clock, slot });
       // A path that is missing answers.
-      const answers = this.#paths.map((path) =>
-        this.#look?.slot.run(() => stat(path).catch(() => {}), ANSWER_TIMEOUT_MS),
-      );
+      const answers = this.#paths.map((path) => slot.run(() => stat(path).catch(() => {}), ANSWER_TIMEOUT_MS));
       const report = () => this.#stopped || this.#onEvent();
       void Promise.all(answers).then(report, () => {});
     });

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { DockerPods } from "../../src/docker/docker-pods.ts";
 import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import { DockerError } from "../../src/docker/engine/docker-error.ts";
 import { FakeClock, settle } from "../support/fake-clock.ts";
 import { aContainerRequest, aPod } from "./mapping-requests.ts";
 
@@ -80,4 +81,29 @@ test("what the engine would not be asked for is found before a container is crea
   for (const wrong of [{ add: ["NETADMIN"] }, { drop: ["CAP_ALL"] }])
     expect(() => pods.checkContainer(requestOf({ capabilities: wrong }))).toThrow("unknown capability");
   expect(() => pods.checkContainer(requestOf({}, "srv"))).toThrow("the working directory 'srv' is invalid");
+});
+
+test("the removal of a container is reported, also of the one that had the name of a new one", async () => {
+  const owner = { nodeName: "n", rootHash: "r" };
+  const names: string[] = [];
+  const labels = { "kubelet-ts.io/node": "n", "kubelet-ts.io/root": "r", "io.kubernetes.pod.uid": "u" };
+  const client: Partial<DockerClient> = {
+    createContainer: async (name) => {
+      if (names.push(name) === 1) throw new DockerError(409, "POST /containers/create", "the name is in use");
+      return { Id: "new", Warnings: [] };
+    },
+    inspectContainer: async () => ({ Id: "old", Config: { Labels: labels }, State: { Status: "created" } }) as never,
+    removeContainer: async () => {},
+  };
+  const removed: string[] = [];
+  const pods = new DockerPods({
+    client: client as DockerClient,
+    owner,
+    clock: new FakeClock(),
+    onRemoved: (uid, id) => void removed.push(`${uid} ${id}`),
+  });
+  const { signal } = new AbortController();
+  expect(await pods.createContainer(aContainerRequest(aPod({})), signal)).toBe("new");
+  await pods.remove("new", "u", signal);
+  expect(removed).toEqual(["u old", "u new"]);
 });

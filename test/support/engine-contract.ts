@@ -55,7 +55,7 @@ export function testEngineContract(open: () => Promise<ContractEngine> | Contrac
       return seen?.kind === "container" ? seen.container.state : undefined;
     };
     const end = async () => {
-      for (const each of [id, sandbox.id]) await pods.remove(each, signal);
+      for (const each of [id, sandbox.id]) await pods.remove(each, uid, signal);
     };
     return { ...engine, finish, pod, uid, sandbox, id, stateOf, end };
   };

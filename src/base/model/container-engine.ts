@@ -203,7 +203,7 @@ export interface PodEngine extends ObservedRuntime {
   /** @throws what the engine responds, e.g. when more memory is in use than the new limit allows */
   resize(id: ContainerId, update: Partial<ContainerLimits>, signal: AbortSignal): Promise<void>;
   /** Removes a container, also one that runs. One that is gone, or is being removed already, is not an error. */
-  remove(id: ContainerId, signal: AbortSignal): Promise<void>;
+  remove(id: ContainerId, uid: PodUID, signal: AbortSignal): Promise<void>;
 }
 
 /** The properties of an image that a container created from it needs. */

@@ -64,7 +64,8 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
     log: logger,
   });
   const credentials = buildImageCredentials(context);
-  const engine = buildEngine(context, networks, oomGroup);
+  const engine = buildEngine(context, networks, oomGroup, (uid, id) => cgroups.endContainer(uid, id));
+  const cgroups = buildPodCgroups(context, engine, hierarchies, input);
   const images = buildImages(context, engine, credentials, input);
   const volumes = await buildVolumes(context, engine, images, input);
   const logLinks = new LogLinks({
@@ -106,7 +107,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
         readLogTail: (id, signal) => engine.containers.logTail(id, LOG_TAIL_LINES, signal),
       }),
       hooks: new PodHookRunner({ clock, recorder, node, exec: engine.containers, version: probeVersion }),
-      cgroups: buildPodCgroups(context, engine, hierarchies, input),
+      cgroups,
       logLinks,
     },
   );
@@ -124,7 +125,12 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   return { engine, images, credentials, volumes, networks, services, connect };
 }
 
-function buildEngine(context: NodeContext, networks: PodNetworks, oomGroup: OomGroup): DockerEngine {
+function buildEngine(
+  context: NodeContext,
+  networks: PodNetworks,
+  oomGroup: OomGroup,
+  onRemoved: PodCgroupManager["endContainer"],
+): DockerEngine {
   const { options, environment, owner, clock, logger, metrics, background } = context;
   const engine = new DockerEngine({
     endpoint: options.dockerEndpoint,
@@ -145,6 +151,7 @@ function buildEngine(context: NodeContext, networks: PodNetworks, oomGroup: OomG
         const pid = await engine.pods.pidOf(id, signal).catch(() => 0);
         if (pid) oomGroup.apply(pid);
       },
+      onRemoved,
     },
   });
   return engine;
