@@ -21,7 +21,8 @@ const script = (first: string, more: object = {}) => ({
   container: { ...shell(`${first} || exit 1; ${STOPPABLE}`), ...more },
 });
 const limits = (resources: object) => ({ container: { resources: { limits: resources } } });
-const hostPort = (more: object) => ({ container: { ports: [{ containerPort: 80, hostPort: 45_871, ...more }] } });
+const [HELD, FREE, PUBLISHED, TWICE] = freePorts(4) as [number, number, number, number];
+const hostPort = (more: object) => ({ container: { ports: [{ containerPort: 80, hostPort: PUBLISHED, ...more }] } });
 const closed = { tcpSocket: { port: 80 }, periodSeconds: 1, failureThreshold: 1 };
 const fine = { exec: { command: ["true"] }, periodSeconds: 1 };
 const image = (name: string, imagePullPolicy = "Never") => ({ container: { image: name, imagePullPolicy } });
@@ -321,8 +322,7 @@ const nodePort = (nodePort: number) => ({
   selector: { app: "target" },
   ports: [{ port: 80, targetPort: "http", nodePort }],
 });
-const [HELD, FREE] = freePorts(2) as [number, number];
-const twice = { ports: [{ containerPort: 80, hostPort: 45_872 }] };
+const twice = { ports: [{ containerPort: 80, hostPort: TWICE }] };
 const ingress = (name: string, more: object, to = "target") => {
   const backend = { service: { name: to, port: { number: 80 } } };
   const rules = [{ host: `${name}.test`, http: { paths: [{ path: "/", pathType: "Prefix", backend }] } }];
@@ -409,7 +409,7 @@ const BROKEN_OBJECTS: Readonly<Record<string, [problem: string, fix: string, bro
     cronJob("failing", { schedule: "@every 2s" }),
   ],
   "deployment/twice": [
-    "all its pods ask for port 45872",
+    `all its pods ask for port ${TWICE}`,
     "spec.replicas to 1",
     workload("Deployment", "twice", { replicas: 2 }, twice),
     workload("Deployment", "twice", { replicas: 1 }, twice),
