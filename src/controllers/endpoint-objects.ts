@@ -6,7 +6,7 @@ import type { WorkloadObject } from "../base/model/desired-object.ts";
 import { namespaceOf } from "../base/model/identity.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import { familyOf, type IpFamily } from "../base/text/ip-range.ts";
-import { hasSelector, ipOf, type ServicePods, targetPortOf } from "../plan/service-endpoints.ts";
+import { hasSelector, hostNameIn, ipOf, type ServicePods, targetPortOf } from "../plan/service-endpoints.ts";
 import { controllerReference, objectUid } from "./workload-records.ts";
 
 interface EndpointPort {
@@ -38,8 +38,12 @@ export function toEndpointObjects(
   const selected = pods.selectedBy(service);
   const [first = "IPv4"] = families;
   const isPublished = (pod: Pod) => service.spec.publishNotReadyAddresses === true || hasCondition(pod.status, "Ready");
-  const targetOf = (pod: Pod) => ({ kind: "Pod", namespace, name: pod.metadata.name, uid: pod.metadata.uid });
-  const addressOf = (pod: Pod) => ({ ip: ipOf(pod, first), nodeName, targetRef: targetOf(pod) });
+  const detailsOf = (pod: Pod) => {
+    const { name, uid } = pod.metadata;
+    const hostname = hostNameIn(service, pod);
+    return { ...(hostname && { hostname }), nodeName, targetRef: { kind: "Pod", namespace, name, uid } };
+  };
+  const addressOf = (pod: Pod) => ({ ip: ipOf(pod, first), ...detailsOf(pod) });
   const subsets = groupPods(service, selected, first).map(({ ports, pods: all }) => {
     const [ready, others] = [all.filter(isPublished), all.filter((pod) => !isPublished(pod))];
     return {
@@ -91,8 +95,7 @@ export function toEndpointObjects(
         all.map((pod) => ({
           addresses: [ipOf(pod, family)],
           conditions: { ready: isPublished(pod), serving: isPublished(pod), terminating: isTerminating(pod) },
-          nodeName,
-          targetRef: targetOf(pod),
+          ...detailsOf(pod),
         })),
         family,
       ),

@@ -249,6 +249,7 @@ export class KernelRules {
     const kernel = {
       chains: { nat: chainsIn("nat"), filter: chainsIn("filter") },
       missingJumps: known ? [] : missingJumps(prefix, saved),
+      jumps: saved.jumps,
     };
     const text = isSame ? "" : toRestoreText(tables, kernel);
     if (text !== "") await this.#restoreAlone(text);
@@ -360,7 +361,8 @@ export class KernelRules {
   async #program(argv: readonly string[], input?: string): Promise<string> {
     const { exitCode, stdout, stderr } = await this.#deps.host.run(argv, { ...LIMITS, input });
     if (exitCode === 0) return stdout;
-    const said = stderr.split("\n").find((line) => line.trim() !== "") ?? `exit code ${exitCode}`;
+    // The first line may be the name of the program alone.
+    const said = stderr.split("\n").find((line) => /[^:\s]\s*$/.test(line)) ?? `exit code ${exitCode}`;
     throw new Error(`${argv[0]}: ${said.replace(/^ip6?tables-\w+:? /, "").trim()}`);
   }
 }

@@ -278,6 +278,8 @@ interface KernelState {
   /** Our chains that are there, with their rules; undefined where these are not known. */
   chains: Readonly<Record<TableName, ReadonlyMap<string, readonly string[] | undefined>>>;
   missingJumps: readonly Jump[];
+  /** Rules of others that lead to our chains: the kernel removes no chain to which one leads. */
+  jumps: readonly SavedJump[];
 }
 
 /**
@@ -294,13 +296,14 @@ export function toRestoreText(next: RuleTables, kernel: KernelState): string {
     const gone = [...known.keys()].filter((chain) => !next[table].has(chain));
     const jumps = kernel.missingJumps.filter((jump) => jump.table === table);
     if (changed.length + gone.length + jumps.length === 0) return "";
+    const isUsed = (chain: string) => kernel.jumps.some((it) => it.table === table && it.rule.endsWith(` -j ${chain}`));
     return [
       `*${table}`,
       ...[...changed.map(([chain]) => chain), ...gone].map((chain) => `:${chain} - [0:0]`),
       ...changed.flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`)),
       ...jumps.flatMap(({ late }) => late?.replace("-A", "-D") ?? []),
       ...jumps.map(({ chain, rule }) => `-I ${chain} 1 ${rule}`),
-      ...gone.map((chain) => `-X ${chain}`),
+      ...gone.flatMap((chain) => (isUsed(chain) ? [] : `-X ${chain}`)),
       "COMMIT\n",
     ].join("\n");
   }).join("");

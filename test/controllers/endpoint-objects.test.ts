@@ -69,6 +69,14 @@ test("a Service of both families has slices of both, and Endpoints of its first"
   expect(dual[2]).toEqual(of("IPv4")[1]!);
 });
 
+test("a pod whose subdomain is the Service has its host name in both", () => {
+  const own = pod("a", "10.0.0.1", true);
+  Object.assign(own.spec, { hostname: "db-0", subdomain: "web" });
+  const [endpoints, slice] = toObjects({}, own);
+  expect(endpoints).toMatchObject({ subsets: [{ addresses: [{ ip: "10.0.0.1", hostname: "db-0" }] }] });
+  expect(slice).toMatchObject({ endpoints: [{ addresses: ["10.0.0.1"], hostname: "db-0" }] });
+});
+
 test("pods that give a named port other numbers are in slices of their own", () => {
   const objects = toObjects({}, pod("a", "10.0.0.1", true, 8000), pod("b", "10.0.0.2", true, 9000));
   const names = objects.map(({ metadata }) => metadata.name);

@@ -30,7 +30,7 @@ class FakeIptables {
   readonly run = async (argv: readonly string[], { input = "" }: { input?: string | undefined }) => {
     const done = (exitCode: number, stdout = "", stderr = "") => ({ exitCode, stdout, stderr });
     if (this.isMissing) throw Object.assign(new Error("no such program"), { code: "ENOENT" });
-    if (this.failure !== undefined) return done(4, "", `${argv[0]}: ${this.failure}\n`);
+    if (this.failure !== undefined) return done(4, "", `${argv[0]}: v1.8.9 (nf_tables):\n${this.failure}\n`);
     if (argv[0]!.endsWith("tables-save")) {
       this.saves++;
       await this.onSave();

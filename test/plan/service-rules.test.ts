@@ -167,10 +167,15 @@ describe("published ports", () => {
 describe("a write", () => {
   const noChains = { nat: new Map(), filter: new Map() };
   const rules = (services: RuledService[]) => computeServiceRules(services, FACTS);
-  const change = (before: RuleTables, after: RuleTables) => toRestoreText(after, { chains: before, missingJumps: [] });
+  const change = (before: RuleTables, after: RuleTables) =>
+    toRestoreText(after, { chains: before, missingJumps: [], jumps: [] });
 
   test("of an empty kernel has every chain and jump, one commit for each table", () => {
-    const text = toRestoreText(rules([service()]), { chains: noChains, missingJumps: jumpsOf(FACTS.prefix) });
+    const text = toRestoreText(rules([service()]), {
+      chains: noChains,
+      missingJumps: jumpsOf(FACTS.prefix),
+      jumps: [],
+    });
     expect(text.match(/COMMIT/g)).toHaveLength(2);
     expect(text.match(/^-I .*$/gm)).toEqual([
       "-I PREROUTING 1 -j KTS-1a2b3c-SERVICES",
@@ -193,6 +198,17 @@ describe("a write", () => {
     expect(text.match(/^:/gm)).toHaveLength(3);
     expect(text.match(/^-X /gm)).toHaveLength(1);
     expect(text).not.toContain("*filter");
+  });
+
+  test("empties a chain of a Service that has gone, and leaves it where a rule of another program leads to it", () => {
+    const chains = rules([service()]);
+    const [used, other] = [...chains.nat.keys()].filter((chain) => chain.includes("-SEP-"));
+    const text = `*nat\n:LOCAL - [0:0]\n-A LOCAL -d 203.0.113.1/32 -j ${used}\nCOMMIT\n`;
+    const { jumps } = parseSavedRules(text, FACTS.prefix);
+    const written = toRestoreText(rules([service({ endpoints: [] })]), { chains, missingJumps: [], jumps });
+    expect(written).toContain(`:${used} - [0:0]\n`);
+    expect(written).toContain(`-X ${other}\n`);
+    expect(written).not.toContain(`-X ${used}\n`);
   });
 
   test("drops the chains of a Service that has gone", () => {
@@ -312,7 +328,7 @@ COMMIT
       savedOf(tables, () => false, [rule]),
     );
     expect(late).toHaveLength(count);
-    const text = toRestoreText(tables, { chains: tables, missingJumps: late });
+    const text = toRestoreText(tables, { chains: tables, missingJumps: late, jumps: [] });
     const jump = "-m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD";
     expect(text).toBe(count ? `*filter\n-D FORWARD ${jump}\n-I FORWARD 1 ${jump}\nCOMMIT\n` : "");
   });
