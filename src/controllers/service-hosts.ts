@@ -75,9 +75,12 @@ export class ServiceHosts {
     if (services.length === 0 && this.#written.size === 0) return;
     // Pods that have the names already keep them.
     if (external.isPending) return;
-    const addressesOf = (name: string) => external.addressesOf(name);
-    const found = { clusterDomain: this.#clusterDomain, addressesOf, clusterIps };
-    const targets = computeTargets(services, behind, found);
+    const targets = services.map((service): ServiceTarget => {
+      const target = resolveExternal(service, services, this.#clusterDomain);
+      if ("name" in target) return { service, backends: [], fixed: external.addressesOf(target.name) };
+      const fixed = clusterIps[serviceName(target.service)] ?? [];
+      return { service, backends: behind.behind(target.service), fixed };
+    });
     this.#targets = targets;
     this.#pods = pods;
     const byNamespace = new Map<string, readonly HostAlias[]>();
@@ -105,23 +108,6 @@ const textOf = memoized((aliases: readonly HostAlias[]) => JSON.stringify(aliase
 
 /** Services of type ExternalName lead to the Services of these names, or to names outside. */
 const MAX_ALIASES = 8;
-
-function computeTargets(
-  services: readonly Service[],
-  pods: ServicePods,
-  known: {
-    clusterDomain: string;
-    addressesOf: (name: string) => readonly string[];
-    clusterIps: Readonly<Record<string, readonly string[]>>;
-  },
-): ServiceTarget[] {
-  return services.map((service) => {
-    const target = resolveExternal(service, services, known.clusterDomain);
-    if ("name" in target) return { service, backends: [], fixed: known.addressesOf(target.name) };
-    const fixed = known.clusterIps[serviceName(target.service)] ?? [];
-    return { service, backends: pods.behind(target.service), fixed };
-  });
-}
 
 /** The Service or the name outside that a Service leads to: itself, unless it has an external name. */
 function resolveExternal(
