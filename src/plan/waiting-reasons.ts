@@ -139,11 +139,13 @@ function explainPull(waitingMessage: string, { spec, events, images }: WaitingCo
       ...factOf(message),
       ...(near === undefined ? [] : [`this machine has an image "${near}": is that the one?`]),
     ],
-    fix: isDenied
-      ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
-      : isUnreachable
-        ? "the registry cannot be reached: check DNS and proxy of the engine, or load the image with docker load or --images-dir"
-        : "check name and tag of the image; docker pull shows the same response",
+    fix: image.startsWith("localhost/")
+      ? `localhost is podman's name for its own images: podman save ${image} | docker load`
+      : isDenied
+        ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
+        : isUnreachable
+          ? "the registry cannot be reached: check DNS and proxy of the engine, or load the image with docker load or --images-dir"
+          : "check name and tag of the image; docker pull shows the same response",
   };
 }
 

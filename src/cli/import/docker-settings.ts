@@ -174,6 +174,7 @@ export const InspectedContainerSchema = v.object({
         v.nullable(
           v.object({
             Aliases: listOf(v.string()),
+            Links: listOf(v.string()),
             IPAMConfig: v.nullish(v.object({ IPv4Address: text, IPv6Address: text })),
           }),
         ),

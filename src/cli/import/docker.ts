@@ -318,6 +318,11 @@ function toNetworkAnnotations(container: InspectedContainer, notes: ImportNotes)
     if (other)
       notes.add(`--ip ${other}`, "is not carried over: a pod has a fixed address in the first of its networks");
   }
+  for (const link of networks.flatMap(([, settings]) => settings?.Links ?? [])) {
+    const [target, alias] = link.split(":");
+    const advice = `the pod of ${target} needs the name ${alias} in its annotation ${NETWORK_ALIASES_ANNOTATION}`;
+    if (alias !== undefined && alias !== target) notes.add(`--link ${link}`, `is not carried over: ${advice}`);
+  }
   const names = new Set([container.Name.slice(1), ...networks.flatMap(([, settings]) => settings?.Aliases ?? [])]);
   for (const name of [container.Id.slice(0, 12), podNameOf(container), container.Config.Hostname]) names.delete(name);
   const aliases = [...names].filter((name) => {

@@ -253,7 +253,7 @@ describe("a container of docker run", () => {
       NetworkSettings: {
         Ports: {},
         Networks: {
-          other: { Aliases: [] },
+          other: { Aliases: [], Links: ["db:db", "db:sql"] },
           shop: { Aliases: [ID.slice(0, 12), "web", "www"], IPAMConfig: { IPv4Address: "10.1.2.3" } },
         },
       },
@@ -264,7 +264,9 @@ describe("a container of docker run", () => {
       "kubelet-ts.io/network-aliases": "www",
     });
     expect(pod.spec.hostname).toBeUndefined();
-    expect(notes).toEqual([]);
+    expect(notes).toEqual([
+      "web: --link db:sql: is not carried over: the pod of db needs the name sql in its annotation kubelet-ts.io/network-aliases",
+    ]);
   });
 
   test("a host name with a domain stays", () => {

@@ -65,6 +65,12 @@ const MISTAKES: [string, Given, string, string][] = [
     "name and tag",
   ],
   ["a registry that wants credentials", noPull("pull access denied"), "denied", "docker login"],
+  [
+    "an image of podman",
+    { ...noPull("refused"), container: { image: "localhost/web:1" } },
+    "refused",
+    "localhost/web:1 | docker load",
+  ],
   ["an unreachable registry", noPull("lookup r: no such host"), "no such host", "--images-dir"],
   ["an image that is never pulled", { status: waitingFor("ErrImageNeverPull") }, "Never", "IfNotPresent"],
   ["a missing ConfigMap", noConfig('configmap "conf" not found'), 'ConfigMap "conf" is missing', "optional"],
