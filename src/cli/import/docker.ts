@@ -49,15 +49,10 @@ export function importDocker(
   const notes = new ImportNotes();
   const pods = groupContainers(given, notes);
   const names = new Set<string>();
-  const manifests = pods.flatMap((members) =>
-    toPod(
-      uniqueName(podNameOf(members[0]!.container), names),
-      members as [DockerContainer],
-      findDevices,
-      notes,
-      hostGateway,
-    ),
-  );
+  const manifests = pods.flatMap((members) => {
+    const name = uniqueName(podNameOf(members[0]!.container), names);
+    return toPod(name, members as [DockerContainer], findDevices, notes, hostGateway);
+  });
   const containers = given.map(({ container }) => container.Name.replace(/^\//, "")).join(" ");
   const first = [
     `stop the containers before the pods start: docker update --restart=no ${containers} && docker stop ${containers}`,
@@ -94,13 +89,9 @@ function toPod(
   const { container: main } = first;
   const { NetworkMode, PidMode, IpcMode, Dns, DnsSearch, DnsOptions, ExtraHosts } = main.HostConfig;
   if (NetworkMode === "none") notes.add("--network none", "is not carried over: every pod has a network");
-  for (const [flag, mode] of [
-    ["--pid", PidMode],
-    ["--ipc", IpcMode],
-  ] as const) {
-    if (mode.startsWith("container:")) {
+  for (const [flag, mode] of Object.entries({ "--pid": PidMode, "--ipc": IpcMode })) {
+    if (mode.startsWith("container:"))
       notes.add(flag, "is not carried over: containers that share it are containers of one pod");
-    }
   }
   if (Dns.length > 0 && !["", "default", "bridge", "host"].includes(NetworkMode)) {
     notes.add("--dns", `the pod asks only these servers, which do not know the names of ${NetworkMode}`);
