@@ -70,6 +70,8 @@ interface ServiceManagerDeps {
 }
 
 const NONE: ServiceAddresses = { range: "", clusterIps: {}, ports: {}, nodePorts: {} };
+/** Networks of the machine are listed this often: with many pods it takes milliseconds. */
+const LIST_NETWORKS_MS = 60_000;
 /** Source: core/v1 `DefaultClientIPServiceAffinitySeconds`. */
 const AFFINITY_SECONDS = 10_800;
 
@@ -93,7 +95,9 @@ export class ServiceManager {
   #written: readonly (Endpoints | EndpointSlice)[] = [];
   /** These pods and written endpoints. */
   #behind = new ServicePods([]);
+  /** The range that was compared with the networks, and when they are listed again, by the monotonic clock. */
   #seenRange: string | undefined;
+  #listNetworksMs = 0;
   /** Derived objects; undefined until they are asked for. */
   #shown: WorkloadObject[] | undefined;
   /** That of the proxy at the last update. */
@@ -304,9 +308,7 @@ export class ServiceManager {
     this.#problems = problems;
     this.#reportProblems(services);
     this.#keep(addresses);
-    // Listing the networks of the machine takes a while: afterwards it is done with a check of the rules.
-    if (addresses.range !== this.#seenRange) this.#reportRange(services, proxy);
-    this.#seenRange = addresses.range;
+    this.#reportRange(services, proxy);
     this.#allocatedFor = services.some(isPublished) ? undefined : submitted;
   }
 
@@ -337,7 +339,11 @@ export class ServiceManager {
 
   #reportRange(services: readonly Service[], proxy: ServiceProxy): void {
     const { range } = this.#addresses;
-    if (!services.some(hasClusterIp)) return;
+    const nowMs = this.#context.clock.monotonicMs();
+    const isSeen = range === this.#seenRange && nowMs < this.#listNetworksMs;
+    if (isSeen || !services.some(hasClusterIp)) return;
+    this.#seenRange = range;
+    this.#listNetworksMs = nowMs + LIST_NETWORKS_MS;
     if (range === "") {
       const text = "Services have no addresses: this machine has networks in all ranges that kubelet-ts knows";
       return this.#log.log("range", "warn", `${text}; name a free one with --service-cluster-ip-range`);

@@ -94,6 +94,9 @@ export function runOf(container: ModelContainer, podName: string, wanted: Wanted
 
 /** Whether a schedule has this minute. A time that summer time skips counts as the first minute after the gap. */
 export function isScheduled({ minute, hour, timeZone }: WantedSchedule, epochMinute: number): boolean {
+  // Zones differ by quarters of an hour; a gap ends with one.
+  const inQuarter = epochMinute % QUARTER;
+  if (inQuarter !== 0 && inQuarter !== minute % QUARTER) return false;
   const now = minuteOfDay(timeZone, epochMinute);
   if (hour === undefined) return now % 60 === minute;
   const wanted = hour * 60 + minute;
