@@ -1,3 +1,5 @@
+import { realpathSync, statSync } from "node:fs";
+import { resolve } from "node:path";
 import { defineCommand, runCommand } from "citty";
 import { type LabelFilter, parseLabelSelector } from "../base/api/selectors.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll } from "../base/host/write-all.ts";
@@ -12,6 +14,13 @@ export class UsageError extends Error {}
 
 /** The requested object does not exist or cannot be read: exit code 1. */
 export class CommandError extends Error {}
+
+/** The file that a command replaces, where a link leads. @throws CommandError when it is a device, a pipe or a directory */
+export function replaceablePath(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found && !found.isFile()) throw new CommandError(`"${path}" is not a regular file`);
+  return found ? realpathSync(path) : resolve(path);
+}
 
 /** Arguments that passed the declaration. */
 export interface CommandRequest {

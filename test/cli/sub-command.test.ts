@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import type { Pod } from "../../src/base/api/pod.ts";
@@ -10,13 +10,24 @@ import { runConfig } from "../../src/cli/commands/config-command.ts";
 import { parseCopyPath, renaming } from "../../src/cli/commands/cp.ts";
 import { graceOf } from "../../src/cli/commands/delete.ts";
 import { parsePortPair, resolvePort } from "../../src/cli/commands/port-forward.ts";
-import { runSubCommand } from "../../src/cli/sub-command.ts";
+import { replaceablePath, runSubCommand } from "../../src/cli/sub-command.ts";
 import { resolveOptions } from "../../src/config/resolve-options.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { capturedIo } from "./captured-io.ts";
 
 const tempDir = tempDirs();
+
+test("a command replaces files, where links lead, and nothing else", () => {
+  const directory = tempDir();
+  const [file, link] = [join(directory, "file"), join(directory, "link")];
+  expect(replaceablePath(file)).toBe(file);
+  writeFileSync(file, "");
+  symlinkSync(file, link);
+  expect(replaceablePath(link)).toBe(file);
+  for (const path of ["/dev/null", directory])
+    expect(() => replaceablePath(path)).toThrow(`"${path}" is not a regular file`);
+});
 
 describe("kubelet-ts config", () => {
   const FLAGS = [

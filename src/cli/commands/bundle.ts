@@ -1,4 +1,4 @@
-import { basename, resolve } from "node:path";
+import { basename } from "node:path";
 import { podTemplateOf } from "../../base/model/desired-object.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import { buildInfo } from "../../daemon/version.ts";
@@ -6,7 +6,7 @@ import { readManifest } from "../../manifest/read-manifest.ts";
 import { BINARY, type BundleContent, IMAGES, MANIFESTS, writeBundle } from "../bundle/bundle-file.ts";
 import { engineOf } from "../client/engine-reader.ts";
 import { readManifestFiles } from "../client/manifest-inputs.ts";
-import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, replaceablePath, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts bundle -f DIR -o site.tar`. Returns the exit code. */
 export async function runBundle(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -36,7 +36,7 @@ export async function runBundle(request: CommandRequest, io: CommandIo): Promise
     const stop = new AbortController();
     contents.push({ path: IMAGES, mode: 0o644, chunks: await engine.saveImages([...images].sort(), stop.signal) });
   }
-  const index = await writeBundle(resolve(output), contents, {
+  const index = await writeBundle(replaceablePath(output), contents, {
     version: 1,
     architecture: process.arch,
     kubeletVersion: buildInfo.version,

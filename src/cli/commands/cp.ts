@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { basename, dirname, posix, resolve } from "node:path";
 import { readOutput } from "../../base/files/bounded-stream.ts";
 import { type ChosenContainer, chooseRunningContainer } from "../client/container-streams.ts";
-import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, replaceablePath, UsageError } from "../sub-command.ts";
 
 const MAX_ERROR_BYTES = 4096;
 
@@ -62,7 +62,7 @@ async function upload(chosen: ChosenContainer, local: string, remote: string): P
 async function download(chosen: ChosenContainer, remote: string, local: string): Promise<void> {
   const name = posix.basename(remote);
   const isDirectory = local.endsWith("/") || statSync(local, { throwIfNoEntry: false })?.isDirectory() === true;
-  const target = isDirectory ? resolve(local, name) : resolve(local);
+  const target = isDirectory ? resolve(local, name) : replaceablePath(local);
   // Members outside the destination and absolute names are refused by tar; links are written as they are.
   const rename = ["--transform", renaming(name, basename(target))];
   const argv = ["tar", "-xf", "-", "--no-same-owner", "-C", dirname(target), ...rename];

@@ -4,7 +4,7 @@ import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read
 import { replaceFile } from "../../base/files/replace-file.ts";
 import { readDocument } from "../../manifest/yaml/parse-stream.ts";
 import { findApiSocket } from "../client/api-client.ts";
-import { CommandError, type CommandIo, type CommandRequest } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, replaceablePath } from "../sub-command.ts";
 
 const MAX_BYTES = 4 * 1024 * 1024;
 
@@ -34,7 +34,7 @@ export async function runKubeconfig(request: CommandRequest, io: CommandIo): Pro
   const read = (contents: string, file: string) => readDocument(Buffer.from(contents), file) as Kubeconfig | undefined;
   const merged = mergeKubeconfig(read(before ?? "", target) ?? {}, read(text, path) ?? {});
   const { writeYaml } = await import("../../base/text/write-yaml.ts");
-  replaceFile(target, writeYaml(merged), { durable: false, directoryMode: 0o700 });
+  replaceFile(replaceablePath(target), writeYaml(merged), { durable: false, directoryMode: 0o700 });
   io.stdout(`context "${merged["current-context"]}" is in ${target}, and is the current one\n`);
   return 0;
 }
