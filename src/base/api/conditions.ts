@@ -12,12 +12,11 @@ interface WithConditions {
 }
 
 /** The condition of a pod or workload that does not follow its newest manifest, or not with its resources; undefined: it does. */
-export const notLive = (status: WithConditions | null | undefined) =>
-  status?.conditions?.find(
-    ({ type, status: is }) => is === (type === "ManifestLive" ? "False" : "True") && LIVE_TYPES.has(type),
-  );
-
-const LIVE_TYPES = new Set<string | undefined>(["ManifestLive", "PodResizePending"]);
+export function notLive(status: WithConditions | null | undefined) {
+  const find = (wanted: string, value: string) =>
+    status?.conditions?.find(({ type, status: is }) => type === wanted && is === value);
+  return find("ManifestLive", "False") ?? find("PodResizePending", "True");
+}
 
 /** Whether a condition is there and True. @param status undefined: the object has none yet */
 export const hasCondition = (status: WithConditions | null | undefined, wanted: string): boolean =>
