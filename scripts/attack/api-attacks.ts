@@ -156,6 +156,47 @@ export const apiAttacks: readonly Attack[] = [
     },
   },
   {
+    name: "wide-objects",
+    about: "a ConfigMap of 20,000 labels, and five applies of 8,000 keys, each by another manager",
+    flags: withApi,
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      const many = (count: number) =>
+        Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
+      const labeled = { ...configMap("labeled", {}), metadata: { name: "labeled", labels: many(20_000) } };
+      const figures = await refused(target, "20,000 labels", "POST", CONFIG_MAPS, labeled);
+      await create(target, CONFIG_MAPS, configMap("wide", many(8_000)));
+      for (let index = 0; index < 5; index++) {
+        const path = `${CONFIG_MAPS}/wide?fieldManager=m${index}&force=true`;
+        await askApi(target.node, "PATCH", path, configMap("wide", many(8_000)), "application/apply-patch+yaml");
+      }
+      return figures;
+    },
+  },
+  {
+    name: "log-flood",
+    about: "a container that logs 300 MB as fast as it can and a line of 20 MB; ten viewers follow, five read nothing",
+    flags: withApi,
+    maxGrowthMegabytes: 64,
+    run: async ({ node }) => {
+      const script =
+        "yes 0123456789012345678901234567890123456789 | head -c 300000000; tr '\\0' x < /dev/zero | head -c 20000000";
+      const containers = [{ name: "app", image: "busybox:test", command: ["sh", "-c", `${script}; sleep 1000`] }];
+      const spec = { terminationGracePeriodSeconds: 0, containers };
+      node.writeManifest("flood.json", { apiVersion: "v1", kind: "Pod", metadata: { name: "flood" }, spec });
+      const pod = await node.until("the flood", async () => {
+        const found = (await node.pods()).find(({ metadata }) => metadata.name?.startsWith("flood"));
+        return found?.status.phase === "Running" && found.metadata.name;
+      });
+      const path = `/api/v1/namespaces/default/pods/${pod}/log?follow=true`;
+      const unread = Array.from({ length: 5 }, () => ask(node, path).pause());
+      const read = Array.from({ length: 5 }, () => ask(node, path).resume());
+      await Bun.sleep(15_000);
+      for (const socket of [...unread, ...read]) socket.destroy();
+      return [];
+    },
+  },
+  {
     name: "list-storm",
     about: "20 connections of a viewer that list 20 MB, five times, and 20 that read nothing of it",
     flags: withApi,
