@@ -228,9 +228,8 @@ export class KernelRules {
     const ips = endpointIps(services);
     const bridges = host.bridges(family);
     const isPublished = services.some(({ ports }) => ports.some(({ published }) => published.length > 0));
-    const used = bridges.filter((bridge) => [...ips].some((ip) => isInRange(ip, bridge.range)));
-    const isOpened = isPublished && family === "IPv4";
-    const opened = isOpened ? used.filter(({ name }) => !host.routesLoopback(name)) : [];
+    const closed = isPublished && family === "IPv4" ? bridges.filter(({ name }) => !host.routesLoopback(name)) : [];
+    const opened = closed.filter(({ range }) => [...ips].some((ip) => isInRange(ip, range)));
     for (const { name } of opened) this.#loopbackBridges.add(name);
     const facts = {
       prefix,
