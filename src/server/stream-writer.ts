@@ -19,6 +19,8 @@ function* partsOf(chunk: Uint8Array | string): Generator<Uint8Array | string> {
 
 /** Length of the parts that all streams write in one turn of the loop: bytes on their way to the kernel take memory. */
 const TURN_LENGTH = 512 * 1024;
+/** Added to each part: a short one, such as a line of a log, takes time rather than memory. */
+const PART_COST = 512;
 
 /** Spreads the parts of all streams over turns of the loop, first come first served. */
 class StreamPace {
@@ -30,12 +32,12 @@ class StreamPace {
   enter(length: number): Promise<void> | undefined {
     if (!this.#isTurnPlanned) this.#planTurn();
     if (this.#waiting.length === 0 && this.#length < TURN_LENGTH) {
-      this.#length += length;
+      this.#length += length + PART_COST;
       return undefined;
     }
     return new Promise((resolve) => {
       this.#waiting.push(() => {
-        this.#length += length;
+        this.#length += length + PART_COST;
         resolve();
       });
     });
