@@ -129,21 +129,20 @@ type OnRepeatedField = (path: string) => void;
 export async function readObjectBody(request: ApiRequest, onRepeated: OnRepeatedField = () => {}): Promise<unknown> {
   const type = typeOf(request);
   const bytes = await request.body();
-  if (type === "application/yaml") return readYaml(bytes, onRepeated);
-  if (type === PROTOBUF) return readProtobuf(bytes);
   // Clients that send no type mean JSON.
-  if (type !== "" && type !== "application/json" && type !== "*/*") {
+  if (!["application/yaml", PROTOBUF, "", "application/json", "*/*"].includes(type)) {
     throw unsupportedMediaType(["application/json", "application/yaml"]);
   }
-  return readJson(bytes, onRepeated);
+  return readTyped(type, bytes, onRepeated);
 }
+
+const readTyped = (type: string, bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown =>
+  type === PROTOBUF ? readProtobuf(bytes) : (type === "application/yaml" ? readYaml : readJson)(bytes, onRepeated);
 
 /** As {@link readObjectBody}; undefined when there is no body, as a DELETE may have none. */
 export async function readOptionalBody(request: ApiRequest): Promise<unknown> {
   const bytes = await request.body();
-  if (bytes.length === 0) return undefined;
-  if (typeOf(request) === PROTOBUF) return readProtobuf(bytes);
-  return typeOf(request) === "application/yaml" ? readYaml(bytes) : readJson(bytes);
+  return bytes.length === 0 ? undefined : readTyped(typeOf(request), bytes);
 }
 
 const PROTOBUF = "application/vnd.kubernetes.protobuf";

@@ -50,8 +50,7 @@ export function listResponse(
   query: URLSearchParams,
   presentation: Presentation,
 ): HttpResponse | StreamedResponse {
-  const limit = Number(query.get("limit") ?? "");
-  if (!Number.isInteger(limit) || limit < 0) throw badRequest(`limit: Invalid value: "${query.get("limit")}"`);
+  const limit = parseWhole(query, "limit") ?? 0;
   const token = parseToken(query.get("continue"), store.revision);
   let objects = store.list(resourceId(presentation.kind), namespace).filter(matches);
   if (token) {
@@ -147,9 +146,10 @@ interface WatchDeps {
  * @throws ApiError 400
  */
 export function watchResponse(deps: WatchDeps, query: URLSearchParams, signal: AbortSignal): StreamedResponse {
+  const seconds = parseWhole(query, "timeoutSeconds");
   const options: WatchOptions = {
-    since: parseRevision(query.get("resourceVersion")),
-    timeoutMs: parseTimeout(query.get("timeoutSeconds")) ?? MIN_TIMEOUT_MS * (1 + deps.random()),
+    since: parseWhole(query, "resourceVersion", ": must be a whole number"),
+    timeoutMs: seconds ? seconds * 1000 : MIN_TIMEOUT_MS * (1 + deps.random()),
     sendsBookmarks: query.get("allowWatchBookmarks") === "true",
     sendsInitialEvents: query.get("sendInitialEvents") === "true",
   };
@@ -185,7 +185,7 @@ class Watch {
   }
 
   async *lines(options: WatchOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const { store, clock, selection } = this.#deps;
+    const { store, clock, selection, presentation } = this.#deps;
     const { since, timeoutMs, sendsBookmarks, sendsInitialEvents } = options;
     const end = new AbortController();
     const cancelTimeout = clock.schedule(timeoutMs, () => end.abort());
@@ -212,7 +212,7 @@ class Watch {
       this.#taken = isFromState ? store.revision : since;
       if (isFromState) {
         for (const object of store.list(this.#resource, selection.namespace).filter(selection.matches)) {
-          yield* this.#line("ADDED", object);
+          yield* this.#line("ADDED", presentation.show(object));
         }
         if (sendsInitialEvents && sendsBookmarks) yield* this.#bookmark(true);
       }
@@ -246,20 +246,20 @@ class Watch {
    * @throws ApiError 410 when the reader has fallen too far behind
    */
   #next(): Uint8Array[] | undefined {
-    const { store, selection } = this.#deps;
+    const { store, selection, presentation } = this.#deps;
     for (;;) {
       const event = store.eventAfter(this.#resource, this.#taken);
       if (!event) return undefined;
       this.#taken = event.revision;
       const was = event.previous !== undefined && selection.matches(event.previous);
       const is = event.type !== "DELETED" && selection.matches(event.object);
-      if (was || is) return this.#line(is ? (was ? "MODIFIED" : "ADDED") : "DELETED", event.object);
+      const type = is ? (was ? "MODIFIED" : "ADDED") : "DELETED";
+      if (was || is) return this.#line(type, presentation.show(event.object));
     }
   }
 
-  #line(type: StoreEvent["type"], object: ApiObject): Uint8Array[] {
-    const { presentation } = this.#deps;
-    const text = presentation.text(presentation.show(object), this.#isFirstLine);
+  #line(type: StoreEvent["type"] | "BOOKMARK", shown: ApiObject): Uint8Array[] {
+    const text = this.#deps.presentation.text(shown, this.#isFirstLine);
     this.#isFirstLine = false;
     return toLine(type, text);
   }
@@ -274,24 +274,15 @@ class Watch {
     };
     const { kind } = presentation.kind;
     const object = { kind, apiVersion: apiVersionOf(presentation.kind), metadata } as unknown as ApiObject;
-    const text = presentation.text(object, this.#isFirstLine);
-    this.#isFirstLine = false;
-    return toLine("BOOKMARK", text);
+    return this.#line("BOOKMARK", object);
   }
 }
 
-function parseRevision(text: string | null): number | undefined {
+/** @param hint ends the message. @throws ApiError 400 */
+function parseWhole(query: URLSearchParams, name: string, hint = ""): number | undefined {
+  const text = query.get(name);
   if (text === null || text === "") return undefined;
-  const revision = Number(text);
-  if (!Number.isSafeInteger(revision) || revision < 0) {
-    throw badRequest(`resourceVersion: Invalid value: "${text}": must be a whole number`);
-  }
-  return revision;
-}
-
-function parseTimeout(text: string | null): number | undefined {
-  if (text === null || text === "" || text === "0") return undefined;
-  const seconds = Number(text);
-  if (!Number.isInteger(seconds) || seconds < 0) throw badRequest(`timeoutSeconds: Invalid value: "${text}"`);
-  return seconds * 1000;
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 0) throw badRequest(`${name}: Invalid value: "${text}"${hint}`);
+  return value;
 }

@@ -89,6 +89,7 @@ export class ObjectDeleter {
     const { store, rules } = this.#deps;
     const live = store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
+    checkPreconditions(definition, live, options);
     const remove = rules.removalOf(definition, live, options.propagation === "Orphan" && !options.isByDefault);
     if (remove) {
       if (!options.dryRun) remove();
@@ -102,7 +103,6 @@ export class ObjectDeleter {
     if (definition.plural === "namespaces" && name === "default") {
       throw forbidden(definition, name, "this namespace may not be deleted");
     }
-    checkPreconditions(definition, live, options);
     if (refusal !== undefined) return live;
     if (options.dryRun) return definition.gracefulDeletion ? live : deleted(definition, live);
     if (isMade) return this.#deleteMade(live, options);

@@ -176,10 +176,6 @@ export class ObjectStore {
       : table.sorted.filter(({ metadata }) => metadata.namespace === namespace);
   }
 
-  count(resource: ResourceId): number {
-    return this.#tables.get(resource)?.objects.size ?? 0;
-  }
-
   /** Adds or replaces an object and gives it the next resourceVersion. @returns the object as it is kept */
   put(resource: ResourceId, object: ApiObject): ApiObject {
     const table = this.#table(resource);

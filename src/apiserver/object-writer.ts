@@ -208,7 +208,13 @@ export class ObjectWriter {
   ): ApiObject {
     const { name } = live.metadata;
     const refusal = this.#deps.rules.refusalOf(definition, live);
-    if (refusal !== undefined && !this.#deps.rules.isMadeByController(definition, live)) {
+    // A client sends back what the API has shown.
+    const isSame =
+      manager !== undefined &&
+      manager.subresource === undefined &&
+      Bun.deepEquals(input.metadata.managedFields ?? live.metadata.managedFields, live.metadata.managedFields) &&
+      Bun.deepEquals(meantBy(input), meantBy(definition.complete?.(live) ?? live));
+    if (refusal !== undefined && !isSame && !this.#deps.rules.isMadeByController(definition, live)) {
       throw forbidden(definition, name, refusal);
     }
     const { uid, resourceVersion } = input.metadata;
@@ -217,6 +223,7 @@ export class ObjectWriter {
       const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`;
       throw conflict(definition, name, why);
     }
+    if (isSame) return live;
     const subresource = manager?.subresource ?? "";
     // A write to the status has labels and annotations too. Source: the status strategies of the registry.
     const { labels, annotations } = input.metadata;
@@ -349,6 +356,12 @@ function withoutStatus(definition: ResourceDefinition, live: ApiObject, input: A
 /** Kinds with a `metadata.generation`. */
 const hasGeneration = (definition: ResourceDefinition, object: ApiObject) =>
   definition.hasGeneration !== false && "spec" in object;
+
+/** The part of an object that its author writes. */
+function meantBy({ metadata, status: _status, ...rest }: ApiObject): unknown {
+  const { labels = {}, annotations = {}, ownerReferences = [], finalizers = [] } = metadata;
+  return { ...rest, labels, annotations, ownerReferences, finalizers };
+}
 
 /** For comparison: without the fields that every write changes. */
 function clean({ metadata, ...rest }: ApiObject): object {

@@ -113,10 +113,12 @@ export class Presentation {
     const items = objects.values().map(this.show);
     if (shape === "table") yield* this.#table(items, metadata, true);
     else if (shape === "object") {
-      yield* listText(`${this.kind.kind}List`, apiVersionOf(this.kind), metadata, items.map(jsonOf));
+      const head = { kind: `${this.kind.kind}List`, apiVersion: apiVersionOf(this.kind), metadata };
+      yield* withArray(head, "items", items.map(jsonOf));
     } else {
       const texts = items.map((item) => this.#metadataText(item));
-      yield* listText("PartialObjectMetadataList", this.#metaApiVersion, metadata, texts);
+      const head = { kind: "PartialObjectMetadataList", apiVersion: this.#metaApiVersion, metadata };
+      yield* withArray(head, "items", texts);
     }
   }
 
@@ -153,13 +155,6 @@ export class Presentation {
 }
 
 const metadataJsonOf = memoized((metadata: object) => JSON.stringify(metadata));
-
-const listText = <T>(
-  kind: string,
-  apiVersion: string,
-  metadata: object,
-  items: IteratorObject<T>,
-): Generator<string | T> => withArray({ kind, apiVersion, metadata }, "items", items);
 
 /** The text of an object with an array of texts as its last member, in pieces. */
 function* withArray<T>(head: object, name: string, items: IteratorObject<T>): Generator<string | T> {

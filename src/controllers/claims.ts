@@ -17,10 +17,13 @@ import { hex32 } from "../base/text/canonical-json.ts";
 import type { PreparedState } from "./prepare-state.ts";
 import type { Bindings, ClaimRecord, ClaimRecords, WorkloadRecord, WorkloadRecords } from "./workload-records.ts";
 
+type Claim = Pick<PersistentVolumeClaim, "metadata" | "spec">;
+
 const storageOf = (text: string | undefined) => (text && parseQuantity(text)) || ZERO_QUANTITY;
 
 /**
- * Binds claims to PersistentVolumes, immediately and permanently; a claim without a fitting volume gets a Docker volume. Pure.
+ * Binds claims to PersistentVolumes, immediately and permanently; a claim without a fitting volume gets a Docker volume, one
+ * that names a volume waits for it. Pure.
  * Source: `pkg/controller/volume/persistentvolume` (findBestMatchForClaim): the smallest volume that fits.
  * @param known bindings that hold, also those of claims that are gone and that pods still use
  */
@@ -38,21 +41,37 @@ export function bindClaims(
       claim,
       volumes.filter(({ metadata }) => !taken.has(metadata.name ?? "")),
     );
+    if (!volume && namesVolume(claim)) continue;
     bindings[name] = volume?.metadata.name ?? "";
     if (volume) taken.add(bindings[name]);
   }
   return bindings;
 }
 
+/** The API shows the Docker volume of a claim as its volume: a claim that was exported names that. */
+const namesVolume = ({ metadata: { namespace = "default", name = "" }, spec: { volumeName = "" } }: Claim): boolean =>
+  volumeName !== "" && volumeName !== claimVolumeOf(namespace, name);
+
+/** Source: `syncUnboundClaim`. */
+const describeUnbound = (claims: readonly Claim[], bindings: Bindings, volumes: ReadonlyMap<string, unknown>) =>
+  new Map(
+    claims.flatMap(({ metadata, spec: { volumeName = "" } }): [string, string][] => {
+      const name = podFullName(metadata);
+      const why = volumes.has(volumeName) ? "already bound to a different claim" : "not found";
+      return bindings[name] === undefined ? [[name, `claim "${metadata.name}": volume "${volumeName}" ${why}`]] : [];
+    }),
+  );
+
 function findVolume(claim: PersistentVolumeClaim, volumes: readonly PersistentVolume[]): PersistentVolume | undefined {
   const { volumeName, storageClassName = "", accessModes = [], selector, resources } = claim.spec;
-  if (volumeName !== undefined) return volumes.find(({ metadata }) => metadata.name === volumeName);
   const request = storageOf(resources.requests?.storage);
   const size = ({ spec }: PersistentVolume) => storageOf(spec.capacity?.storage);
   const isMeant = ({ spec: { claimRef } }: PersistentVolume) =>
     claimRef !== undefined && podFullName(claimRef) === podFullName(claim.metadata);
+  const isFree = (volume: PersistentVolume) => volume.spec.claimRef === undefined || isMeant(volume);
+  if (volumeName) return volumes.find((volume) => volume.metadata.name === volumeName && isFree(volume));
   const fits = (volume: PersistentVolume) =>
-    (volume.spec.claimRef === undefined || isMeant(volume)) &&
+    isFree(volume) &&
     (volume.spec.storageClassName ?? "") === storageClassName &&
     accessModes.every((mode) => volume.spec.accessModes?.includes(mode)) &&
     compareQuantities(size(volume), request) >= 0 &&
@@ -184,6 +203,8 @@ export class ClaimBinder {
   #written: readonly PersistentVolumeClaim[] = [];
   /** PersistentVolumes by name: those of the manifests, and removed ones that a claim is bound to. */
   #volumes: ReadonlyMap<string, PersistentVolume> = new Map();
+  /** Why claims are not bound, by `namespace/name`. */
+  problems: ReadonlyMap<string, string> = new Map();
 
   constructor(records: WorkloadRecords) {
     this.#records = records;
@@ -209,6 +230,7 @@ export class ClaimBinder {
     // A claim that is only unknown keeps its volume.
     if (isComplete) known = { ...retainBindings(known, claims, this.#pods(prepared)) };
     const bindings = bindClaims(claims, [...prepared.volumes.values()], known);
+    this.problems = describeUnbound(claims, bindings, prepared.volumes);
     const bound = new Set(Object.values(bindings));
     const kept = Object.entries(records.volumes).filter(([name]) => bound.has(name));
     this.#volumes = new Map([...kept, ...prepared.volumes]);
@@ -266,10 +288,10 @@ export class ClaimBinder {
   }
 
   /** Source: core/v1 `PersistentVolumeClaimStatus`, with the volume, which the API shows as part of the spec. */
-  #statusOfClaim({ metadata, spec }: Pick<PersistentVolumeClaim, "metadata" | "spec">) {
+  #statusOfClaim({ metadata, spec }: Claim) {
     const { namespace = "default", name = "" } = metadata;
     const bound = this.#records.bindings[`${namespace}/${name}`];
-    if (bound === undefined) return undefined;
+    if (bound === undefined) return this.problems.has(`${namespace}/${name}`) ? { phase: "Pending" } : undefined;
     const volume = this.#volumes.get(bound);
     const accessModes = volume?.spec.accessModes ?? spec.accessModes;
     const storage = volume?.spec.capacity?.storage ?? spec.resources.requests?.storage;

@@ -480,7 +480,13 @@ class WorkloadPods {
     }
     for (const uid of this.#deletions.keys()) if (this.#observer.isGone(uid)) this.#deletions.delete(uid);
     const deletions = new Map([...(state.deletions ?? []), ...this.#deletions]);
-    return { ...state, pods, ...(this.#deletions.size > 0 && { deletions }) };
+    const { problems } = this.#claims;
+    return {
+      ...state,
+      pods,
+      ...(this.#deletions.size > 0 && { deletions }),
+      ...(problems.size > 0 && { claimProblems: problems }),
+    };
   }
 
   #make(): DesiredPod[] {

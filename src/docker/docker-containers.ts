@@ -83,9 +83,17 @@ export class DockerContainers implements ContainerAccess {
     };
   }
 
-  /** Holds the streams of a container's own process, which continues when they are released. */
+  /**
+   * Holds the streams of a container's own process, which continues when they are released.
+   * @throws Error when the container has ended: the engine would hold the streams until it starts again
+   */
   async attach(id: ContainerId, streams: StreamSelection): Promise<ProcessSession> {
     const connection = await this.#client.attachContainer(id, streams);
+    const isRunning = this.#client.inspectContainer(id).then(({ State }) => State.Running);
+    if (!(await isRunning.catch(() => false))) {
+      connection.close();
+      throw new Error(`container not running (${id})`);
+    }
     return {
       ...held(connection, streams),
       output: outputOf(connection, streams.tty),

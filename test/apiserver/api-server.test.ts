@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { jsonText } from "../../src/apiserver/api-request.ts";
 import type { ExtraRoute } from "../../src/apiserver/api-server.ts";
+import { SERVED_KINDS } from "../../src/apiserver/kinds/served-kinds.ts";
 import type { ApiObject } from "../../src/apiserver/object-store.ts";
 import { aConfigMap, anApiServer, aPod, CONFIG_MAPS, DEPLOYMENT_PATH, PODS } from "./support.ts";
 
@@ -183,7 +184,7 @@ describe("update and patch", () => {
     await post(CONFIG_MAPS, aConfigMap("c"));
     foreign.set("default/c", "it comes from /etc/x.yaml:3: edit that file");
     const path = `${CONFIG_MAPS}/c`;
-    for (const { status, json } of [await patch(path, { data: {} }), await remove(path)]) {
+    for (const { status, json } of [await patch(path, { data: { a: "2" } }), await remove(path)]) {
       const message = 'configmaps "c" is forbidden: it comes from /etc/x.yaml:3: edit that file';
       expect([status, json.message]).toEqual([403, message]);
     }
@@ -549,6 +550,59 @@ describe("delete", () => {
     });
   });
 });
+
+const TEMPLATE = { metadata: { labels: { app: "web" } }, spec: aPod("x").spec };
+const ONCE = { ...TEMPLATE, spec: { ...TEMPLATE.spec, restartPolicy: "Never" } };
+const OF_WEB = { selector: { matchLabels: { app: "web" } }, template: TEMPLATE };
+const STORAGE = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
+const OBJECTS: Readonly<Record<string, object>> = {
+  Namespace: {},
+  Pod: { spec: TEMPLATE.spec },
+  ConfigMap: { data: { a: "1" }, binaryData: { b: "AA==" } },
+  Secret: { stringData: { a: "1" } },
+  Deployment: { spec: { ...OF_WEB, minReadySeconds: 0, strategy: { type: "Recreate" } } },
+  ReplicaSet: { spec: OF_WEB },
+  StatefulSet: {
+    spec: { ...OF_WEB, serviceName: "web", volumeClaimTemplates: [{ metadata: { name: "d" }, spec: STORAGE }] },
+  },
+  DaemonSet: { spec: OF_WEB },
+  Job: { spec: { template: ONCE } },
+  CronJob: { spec: { schedule: "@daily", jobTemplate: { spec: { template: ONCE } } } },
+  ReplicationController: { spec: { selector: { app: "web" }, template: TEMPLATE } },
+  Service: { spec: { type: "NodePort", selector: { app: "web" }, ports: [{ port: 80, nodePort: 30080 }] } },
+  Ingress: { spec: { defaultBackend: { service: { name: "web", port: { number: 80 } } } } },
+  IngressClass: { spec: { controller: "example.com/x" } },
+  Endpoints: { subsets: [{ addresses: [{ ip: "10.0.0.1" }], ports: [{ port: 80 }] }] },
+  EndpointSlice: { addressType: "IPv4", endpoints: [{ addresses: ["10.0.0.1"] }], ports: [{ port: 80 }] },
+  PersistentVolumeClaim: { spec: STORAGE, status: { volume: { name: "web", isDockerVolume: true } } },
+  PersistentVolume: {
+    spec: { capacity: { storage: "1Gi" }, accessModes: STORAGE.accessModes, hostPath: { path: "/srv" } },
+  },
+};
+const WRITTEN_KINDS = SERVED_KINDS.filter(({ verbs, kind }) => verbs.includes("update") && kind !== "Node");
+
+test.each(WRITTEN_KINDS.flatMap((definition) => [false, true].map((isForeign) => ({ definition, isForeign }))))(
+  "get and replace change nothing: $definition.kind, of a file or a controller: $isForeign",
+  async ({ definition, isForeign }) => {
+    const { kind, group, version, plural, namespaced } = definition;
+    const { get, post, put, store, foreign } = anApiServer({ alsoServed: plural });
+    const apiVersion = group === "" ? version : `${group}/${version}`;
+    const path = `${group === "" ? "/api" : "/apis"}/${apiVersion}${namespaced ? "/namespaces/default" : ""}/${plural}`;
+    const created = await post(path, { apiVersion, kind, metadata: { name: "web" }, ...OBJECTS[kind] });
+    expect(created.json).toMatchObject({ kind, metadata: { name: "web" } });
+    const id = group === "" ? plural : `${plural}.${group}`;
+    const stored = store.get(id, namespaced ? "default" : undefined, "web")!;
+    const { status } = OBJECTS[kind] as { status?: object };
+    if (status) store.put(id, { ...stored, status });
+    if (isForeign) foreign.set(`${namespaced ? "default" : ""}/web`, "it is of a file");
+    const { managedFields: _fields, ...metadata } = (await get(`${path}/web`)).json.metadata;
+    const shown = { ...(await get(`${path}/web`)).json, metadata };
+    const replaced = await put(`${path}/web`, shown);
+    expect([replaced.status, replaced.json.metadata?.resourceVersion]).toEqual([200, metadata.resourceVersion]);
+    const edited = await put(`${path}/web`, { ...shown, metadata: { ...metadata, labels: { a: "b" } } });
+    expect(edited.status).toBe(isForeign ? 403 : 200);
+  },
+);
 
 describe("get and list", () => {
   test("selectors, and what is wrong with them", async () => {

@@ -36,8 +36,12 @@ describe("a claim is bound", () => {
     ["to a Docker volume when none is large enough", claim("c", "100Gi"), ""],
     ["to a Docker volume when none allows its access mode", claim("c", "1Gi", { accessModes: ["ReadWriteMany"] }), ""],
     ["to a Docker volume when none is of its class", claim("c", "1Gi", { storageClassName: "slow" }), ""],
+    ["to a Docker volume when it names that, as the API shows it", claim("c", "1Gi", { volumeName: "default_c" }), ""],
+    ["to none when it names one that does not exist", claim("c", "1Gi", { volumeName: "gone" }), undefined],
+    ["to none when it names one that is meant for another", claim("c", "1Gi", { volumeName: "other" }), undefined],
   ])("%s", (_what, wanted, want) => {
-    expect(bindClaims([wanted], volumes, {})).toEqual({ "default/c": want });
+    const other = volume("other", "1Gi", { claimRef: { name: "x", namespace: "default" } });
+    expect(bindClaims([wanted], [...volumes, other], {})).toEqual(want === undefined ? {} : { "default/c": want });
   });
 
   test("permanent: a volume that would fit better later changes nothing", () => {
@@ -174,6 +178,8 @@ function aManager(kept: KeptState = { state: undefined }) {
         .map(({ metadata }) => metadata.name),
     /** Volumes of all pods. */
     volumes: (): unknown[] => published.at(-1)!.pods.map(({ pod }) => pod.spec.volumes?.[0]),
+    problems: () => [...(published.at(-1)!.claimProblems ?? [])],
+    status: (claim: object) => manager.reader.statusOf("PersistentVolumeClaim", claim as { metadata: object }),
   };
 }
 
@@ -205,6 +211,19 @@ describe("claims of a StatefulSet", () => {
     const second = aManager(kept);
     second.set();
     expect(second.claims()).toEqual(["data-db-0", "data-db-1"]);
+  });
+
+  test("that name a volume wait for it: the state says why", () => {
+    const { set, volumes, problems, status } = aManager();
+    const named = { ...claimText("data-db-0"), spec: { ...claimText("x").spec, volumeName: "disk" } };
+    set(statefulSet(), named);
+    expect([problems(), status(named)]).toEqual([
+      [["default/data-db-0", 'claim "data-db-0": volume "disk" not found']],
+      { phase: "Pending" },
+    ]);
+    set(statefulSet(), named, volumeText("disk"));
+    expect([problems(), status(named)]).toMatchObject([[], { phase: "Bound" }]);
+    expect(volumes()).toEqual([{ name: "data", hostPath: { path: "/srv/disk", type: "DirectoryOrCreate" } }]);
   });
 
   test("are deleted only while no pod uses them", () => {

@@ -126,10 +126,13 @@ async function nodeMetrics(request: ApiRequest, { name }: RequestInfo, deps: Nod
     window: WINDOW,
     usage: usageOf(node as Usage),
   };
-  if (name === "")
-    return json(200, { kind: "NodeMetricsList", apiVersion: metricsApiVersion, metadata: {}, items: [item] });
-  if (name !== deps.nodeName) throw notFound({ group: METRICS.group, plural: "nodes" }, name);
-  return json(200, item);
+  return oneOrAll("nodes", name, "NodeMetricsList", name === "" || name === deps.nodeName ? [item] : []);
+}
+
+function oneOrAll(plural: string, name: string, kind: string, items: readonly object[]): ApiResponse {
+  if (name === "") return json(200, { kind, apiVersion: metricsApiVersion, metadata: {}, items });
+  if (items.length === 0) throw notFound({ group: METRICS.group, plural }, name);
+  return json(200, items[0]);
 }
 
 async function podMetrics(
@@ -158,10 +161,7 @@ async function podMetrics(
       },
     ];
   });
-  if (name === "") return json(200, { kind: "PodMetricsList", apiVersion: metricsApiVersion, metadata: {}, items });
-  const [found] = items;
-  if (!found) throw notFound({ group: METRICS.group, plural: "pods" }, name);
-  return json(200, found);
+  return oneOrAll("pods", name, "PodMetricsList", items);
 }
 
 /** A review: the response is the request with a status. */

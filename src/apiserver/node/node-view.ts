@@ -416,7 +416,7 @@ export class NodeObjects implements ObjectRules {
     const node = this.node!;
     const { store } = this.#deps;
     const { revision, items } = node.view.events();
-    if (revision === this.#eventsRevision && items.length === store.count("events")) return;
+    if (revision === this.#eventsRevision && items.length === store.list("events").length) return;
     this.#eventsRevision = revision;
     const kept = new Set<ApiObject>();
     for (const event of items) {

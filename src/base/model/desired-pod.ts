@@ -89,6 +89,8 @@ export interface DesiredState extends ObjectIndex {
   locations?: Readonly<Record<string, ManifestLocation>>;
   /** Sources that were read completely: of their pods, those that are not in `pods` may be removed. Absent: all. */
   completeSources?: ReadonlySet<string>;
+  /** Why claims are not bound, by `namespace/name`. */
+  claimProblems?: ReadonlyMap<string, string>;
   /** Deletions by UID, for pods that are not in `pods`. */
   deletions?: ReadonlyMap<PodUID, PodDeletion>;
 }

@@ -208,13 +208,12 @@ async function buildVolumes(
     images,
     ...(mounting.ok && { mounter }),
     hostFiles: background.tasks,
-    ...(cluster && {
-      cluster: {
-        // Claims of static pods are Docker volumes, as without a cluster.
-        claimProblemOf: (pod, claimName) => (isStaticPod(pod) ? undefined : cluster.claims.problemOf(pod, claimName)),
-        tokenFor: (pod, spec) => cluster.tokens.tokenFor(pod, spec),
-      },
-    }),
+    // Claims of static pods are those of manifests, as without a cluster.
+    claimProblemOf: (pod, claimName) =>
+      cluster && !isStaticPod(pod)
+        ? cluster.claims.problemOf(pod, claimName)
+        : podManager.state.claimProblems?.get(`${pod.metadata.namespace ?? "default"}/${claimName}`),
+    ...(cluster && { cluster: { tokenFor: (pod, spec) => cluster.tokens.tokenFor(pod, spec) } }),
     claimBytesOf: (pod, claimName) => computeClaimBytes(podManager.state.objects ?? [], pod, claimName),
   };
   return new VolumeManager(host, { rootDir: options.rootDir, logger, recorder, metrics: metrics.kubelet });

@@ -21,8 +21,6 @@ import type { PodDirectories, VolumePaths } from "./pod-directories.ts";
 
 /** Volumes of pods as an API server knows them. */
 interface ClusterVolumes {
-  /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
-  claimProblemOf(pod: Pod, claimName: string): string | undefined;
   /** A token of the pod's service account. @throws Error with a message for events */
   tokenFor(pod: Pod, spec: TokenSpec): Promise<string>;
 }
@@ -47,6 +45,8 @@ export interface VolumeHost {
   mounter?: Mounter;
   /** Value of `resourceFieldRef` for a container without a limit. */
   allocatable: NodeAllocatable;
+  /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
+  claimProblemOf?: (pod: Pod, claimName: string) => string | undefined;
   /** Volumes that need an API server; absent: there is none. */
   cluster?: ClusterVolumes;
   /** Storage that a claim of the pod requests; undefined for a claim without a document. */
@@ -196,7 +196,7 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
   persistentVolumeClaim: {
     directory: undefined,
     async setUp({ claimName }, { pod, name }, host, _, signal) {
-      const problem = host.cluster?.claimProblemOf(pod, claimName);
+      const problem = host.claimProblemOf?.(pod, claimName);
       if (problem !== undefined) throw new Error(problem);
       const isDevice = containersOf(pod.spec).some(({ volumeDevices = [] }) =>
         volumeDevices.some((device) => device.name === name),
