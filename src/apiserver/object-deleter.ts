@@ -48,12 +48,9 @@ interface ObjectDeleterDeps {
 const FOREGROUND = "foregroundDeletion";
 const ORPHAN = "orphan";
 
-/** Whether an object in deletion is about to release what it owns: until then its controller keeps it. */
-export const isOrphaning = ({ metadata }: Pick<ApiObject, "metadata">): boolean =>
-  metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(ORPHAN) === true;
-
-const isInForeground = ({ object: { metadata } }: StoredObject): boolean =>
-  metadata.finalizers?.includes(FOREGROUND) === true;
+/** Whether an object waits for the end of what it owns. */
+export const isInForeground = ({ object: { metadata } }: StoredObject): boolean =>
+  metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(FOREGROUND) === true;
 
 const DEFAULT_GRACE_SECONDS = 30;
 
@@ -245,7 +242,9 @@ export class ObjectDeleter {
    */
   settle(refresh: () => void): void {
     if (this.#hasSettled) return;
-    const orphaning = this.#all().filter(({ object }) => isOrphaning(object));
+    const isOrphaning = ({ deletionTimestamp, finalizers }: ApiObject["metadata"]) =>
+      deletionTimestamp !== undefined && finalizers?.includes(ORPHAN);
+    const orphaning = this.#all().filter(({ object }) => isOrphaning(object.metadata));
     if (orphaning.length > 0 || this.#ending().length > 0 || this.#endingNamespaces().length > 0) refresh();
     this.#hasSettled = true;
     for (const { definition, object } of orphaning) {

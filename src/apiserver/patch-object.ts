@@ -9,7 +9,7 @@ import { isScalarSet, type ListMerge, listMergeAt } from "./managed-fields.ts";
  */
 export function patchObject(before: unknown, type: string, patch: unknown): unknown {
   try {
-    if (type === PATCH_TYPES.json) return withoutEmptyAnnotations(applyJsonPatch(withAnnotations(before), patch));
+    if (type === PATCH_TYPES.json) return applyJsonPatch(before, patch);
     return type === PATCH_TYPES.merge ? applyMergePatch(before, patch) : applyStrategicPatch(before, patch);
   } catch (error) {
     if (!(error instanceof PatchError)) throw error;
@@ -30,21 +30,6 @@ export function applyMergePatch(document: unknown, patch: unknown): unknown {
     else define(result, name, applyMergePatch(Object.hasOwn(result, name) ? result[name] : undefined, value));
   }
   return result;
-}
-
-/**
- * `kubectl rollout undo` replaces `/metadata/annotations`, which every Deployment of a cluster has: its controller notes
- * the revision there.
- */
-function withAnnotations(object: unknown): unknown {
-  if (!isRecord(object) || !isRecord(object.metadata) || "annotations" in object.metadata) return object;
-  return { ...object, metadata: { ...object.metadata, annotations: {} } };
-}
-
-function withoutEmptyAnnotations(object: unknown): unknown {
-  if (!isRecord(object) || !isRecord(object.metadata)) return object;
-  const { annotations, ...metadata } = object.metadata;
-  return isRecord(annotations) && Object.keys(annotations).length === 0 ? { ...object, metadata } : object;
 }
 
 type Fields = Record<string, unknown>;

@@ -121,8 +121,6 @@ export interface ResourceDefinition {
   gracefulDeletion?: boolean;
   /** A deletion without options leaves behind what the object owns. Source: `DefaultGarbageCollectionPolicy`. */
   orphansByDefault?: true;
-  /** The controller still gets an object that is being deleted, as a claim in use stays bound. */
-  isFedWhileEnding?: true;
   /** false: an object with a `spec` has no `metadata.generation`. */
   hasGeneration?: false;
   /** Finalizer that keeps a deleted object while something uses it, as pods use claims. */

@@ -196,15 +196,9 @@ export function sortReplicaSets(
   return { owned, orphaned };
 }
 
-/** The record of a Deployment that adopts ReplicaSets, and their uids. */
-interface AdoptedReplicaSets {
-  record: WorkloadRecord;
-  uids: string[];
-}
-
 /**
  * The ReplicaSets of the API that a Deployment adopts, with their pods: those that its selector matches and no controller
- * owns; undefined where there are none. Pure. Source: `ReplicaSetControllerRefManager`.
+ * owns, with the next record; undefined where there are none. Pure. Source: `ReplicaSetControllerRefManager`.
  * @param known undefined for a new Deployment
  * @param workloads all of them
  * @param records of all workloads, by key
@@ -215,7 +209,7 @@ export function adoptReplicaSets(
   workloads: readonly DesiredWorkload[],
   records: ReadonlyMap<string, WorkloadRecord>,
   world: ControllerWorld,
-): AdoptedReplicaSets | undefined {
+): { record: WorkloadRecord; uids: string[] } | undefined {
   if (kind !== "Deployment") return undefined;
   const { selector } = object.spec;
   let record: WorkloadRecord | undefined;

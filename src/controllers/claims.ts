@@ -52,16 +52,6 @@ export function bindClaims(
 const namesVolume = ({ metadata: { namespace = "default", name = "" }, spec: { volumeName = "" } }: Claim): boolean =>
   volumeName !== "" && volumeName !== claimVolumeOf(namespace, name);
 
-/** Source: `syncUnboundClaim`. */
-const describeUnbound = (claims: readonly Claim[], bindings: Bindings, volumes: ReadonlyMap<string, unknown>) =>
-  new Map(
-    claims.flatMap(({ metadata, spec: { volumeName = "" } }): [string, string][] => {
-      const name = podFullName(metadata);
-      const why = volumes.has(volumeName) ? "already bound to a different claim" : "not found";
-      return bindings[name] === undefined ? [[name, `claim "${metadata.name}": volume "${volumeName}" ${why}`]] : [];
-    }),
-  );
-
 function findVolume(claim: PersistentVolumeClaim, volumes: readonly PersistentVolume[]): PersistentVolume | undefined {
   const { volumeName, storageClassName = "", accessModes = [], selector, resources } = claim.spec;
   const request = storageOf(resources.requests?.storage);
@@ -230,7 +220,10 @@ export class ClaimBinder {
     // A claim that is only unknown keeps its volume.
     if (isComplete) known = { ...retainBindings(known, claims, this.#pods(prepared)) };
     const bindings = bindClaims(claims, [...prepared.volumes.values()], known);
-    this.problems = describeUnbound(claims, bindings, prepared.volumes);
+    const unbound = claims.filter(({ metadata }) => bindings[podFullName(metadata)] === undefined);
+    const describe = ({ metadata: { name }, spec: { volumeName } }: Claim) =>
+      `claim "${name}": volume "${volumeName}" not found, or already bound to a different claim`;
+    this.problems = new Map(unbound.map((claim) => [podFullName(claim.metadata), describe(claim)]));
     const bound = new Set(Object.values(bindings));
     const kept = Object.entries(records.volumes).filter(([name]) => bound.has(name));
     this.#volumes = new Map([...kept, ...prepared.volumes]);

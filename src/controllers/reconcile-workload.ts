@@ -38,6 +38,10 @@ export function reconcileWorkload(
   jobOf: JobLookup,
 ): Outcome {
   const draft = new Draft(world, desired.kind, desired.object.metadata, desired.revision, known);
+  // One that waits for a finalizer keeps its pods, and gets no others, until it is gone.
+  if (desired.source === "api" && desired.object.metadata.deletionTimestamp !== undefined) {
+    return { record: draft.record, events: [], state: before, wakeInMs: undefined, holdsUntilMs: undefined };
+  }
   let state: ControllerState | undefined;
   switch (desired.kind) {
     case "Deployment":

@@ -1,12 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { parse } from "yaml";
-import {
-  applyJsonPatch,
-  applyMergePatch,
-  applyStrategicPatch,
-  PatchError,
-  patchObject,
-} from "../../src/apiserver/patch-object.ts";
+import { applyJsonPatch, applyMergePatch, applyStrategicPatch, PatchError } from "../../src/apiserver/patch-object.ts";
 
 /** Document, patch and result in YAML; the document is not changed. */
 function expectPatched(apply: (doc: unknown, patch: unknown) => unknown, doc: string, patch: string, want: string) {
@@ -162,15 +156,4 @@ describe("a strategic merge patch", () => {
     const patch = () => applyStrategicPatch({ containers: [{ name: "a" }] }, { containers: [{ image: "x" }] });
     expect(patch).toThrow("does not contain declared merge key: name");
   });
-});
-
-test("annotations can be replaced where there are none, as kubectl rollout undo does", () => {
-  const undo = (doc: unknown, patch: unknown) => patchObject(doc, "application/json-patch+json", patch);
-  const [spec, annotations] = [
-    "{op: replace, path: /spec, value: 2}",
-    "{op: replace, path: /metadata/annotations, value: {a: 1}}",
-  ];
-  const before = "{metadata: {name: d}, spec: 1}";
-  expectPatched(undo, before, `[${spec}, ${annotations}]`, "{metadata: {name: d, annotations: {a: 1}}, spec: 2}");
-  expectPatched(undo, before, `[${spec}]`, "{metadata: {name: d}, spec: 2}");
 });

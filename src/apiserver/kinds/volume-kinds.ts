@@ -106,7 +106,6 @@ export const PERSISTENT_VOLUME_CLAIM = manifestKind({
   ],
   complete: showVolumeOfClaim,
   deletionWarning: warnOfKeptData,
-  isFedWhileEnding: true,
   protection: "kubernetes.io/pvc-protection",
   description: "PersistentVolumeClaim is a user's request for and claim to a persistent volume.",
 });

@@ -190,8 +190,7 @@ export class LocalApi implements ObjectAccess {
 
   /** Pods and ReplicaSets that a new workload took over are no longer objects of their own. */
   releaseAdopted(isAdopted: (uid: string) => boolean): void {
-    for (const definition of [this.registry.findKind("v1", "Pod"), this.registry.findKind("apps/v1", "ReplicaSet")]) {
-      if (!definition) continue;
+    for (const definition of [this.registry.get("pods")!, this.registry.get("replicasets.apps")!]) {
       for (const object of this.store.list(resourceId(definition))) {
         const isOwn = this.submitted.isOwn(definition, object);
         if (isOwn && isAdopted(object.metadata.uid ?? "")) this.submitted.release(definition, object);
@@ -201,8 +200,7 @@ export class LocalApi implements ObjectAccess {
 
   /** Deletes Jobs of clients, as the TTL controller of a cluster does. */
   deleteExpired(isExpired: (uid: string) => boolean): void {
-    const definition = this.registry.findKind("batch/v1", "Job");
-    if (!definition) return;
+    const definition = this.registry.get("jobs.batch")!;
     for (const job of this.store.list(resourceId(definition))) {
       if (this.submitted.isOwn(definition, job) && isExpired(job.metadata.uid ?? "")) this.#delete(definition, job);
     }

@@ -139,6 +139,8 @@ interface NodeObjectsDeps {
   onGone: (definition: ResourceDefinition, object: ApiObject) => void;
 }
 
+/** Endpoints whose new uids are remembered. */
+const MAX_REMADE = 1_000;
 /** Bursts of events are taken over together. */
 const EVENTS_DELAY_MS = 100;
 
@@ -218,10 +220,6 @@ export class NodeObjects implements ObjectRules {
     this.#isAllDue = false;
     const { registry } = this.#deps;
     const derived = Map.groupBy(node.workloads.reader.derivedObjects(), ({ kind }) => kind);
-    if (this.#remade.size > 0) {
-      const uids = new Set(node.workloads.services.derivedObjects().map(({ metadata }) => metadata.uid ?? ""));
-      for (const uid of this.#remade.keys()) if (!uids.has(uid)) this.#remade.delete(uid);
-    }
     const { configMaps, secrets, objects = [] } = node.desired;
     const foreign = Map.groupBy<string, { kind: string; object: { metadata: ObjectMeta } }>(
       objects.filter(({ sourceId }) => sourceId !== SOURCE_ID),
@@ -537,10 +535,10 @@ export class NodeObjects implements ObjectRules {
     const { workloads, feed } = this.node;
     const { namespace, name } = object.metadata;
     const fullName = podFullName(object.metadata);
-    const isJob = definition.kind === "Job" && !isOrphaning;
     const origin = this.#origins.get(object);
     const endpoints = workloads.services.derivedObjects().find((it) => it === origin);
     const remake = () => {
+      if (this.#remade.size > MAX_REMADE) this.#remade.clear();
       this.#remade.set(endpoints?.metadata.uid ?? "", randomUUID());
       store.remove(resourceId(definition), namespace, name);
       this.podsChanged();
@@ -548,7 +546,7 @@ export class NodeObjects implements ObjectRules {
     const key = definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`;
     return (
       (endpoints && remake) ??
-      (isJob ? workloads.removalOfJob(fullName) : undefined) ??
+      (definition.kind === "Job" && !isOrphaning ? workloads.removalOfJob(fullName) : undefined) ??
       (definition.kind === "PersistentVolumeClaim" ? workloads.removalOfClaim(fullName) : undefined) ??
       feed.removalOf(key as RunnableKey)
     );

@@ -16,7 +16,7 @@ import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
-import { isOrphaning } from "../object-deleter.ts";
+import { isInForeground } from "../object-deleter.ts";
 import { type ApiObject, keyOf, type ObjectStore, type ResourceId } from "../object-store.ts";
 import type { ObjectStorage } from "../object-writer.ts";
 import {
@@ -191,8 +191,9 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
             { graceSeconds: metadata.deletionGracePeriodSeconds ?? 0 },
           ]),
       ),
+      // Objects that wait for a finalizer run on until they are gone.
       objects: ownOf("objects")
-        .filter((it) => !isEnding(it) || it.definition.isFedWhileEnding || isOrphaning(it.object))
+        .filter((it) => !isInForeground(it))
         .map((it) => feed(it, (one) => this.#toDesiredObject(one))),
       configMaps: ownOf("configMaps").map(({ object }) => object as unknown as ConfigMap),
       secrets: ownOf("secrets").map(({ object }) => object as unknown as Secret),

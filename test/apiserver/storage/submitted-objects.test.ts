@@ -179,6 +179,7 @@ test.each(files)(
 
 test.each<{ finalizers: string[]; fed: string[] }>([
   { finalizers: ["orphan"], fed: ["web"] },
+  { finalizers: ["example.com/x"], fed: ["web"] },
   { finalizers: ["foregroundDeletion"], fed: [] },
 ])("a Deployment in deletion with $finalizers is wanted: $fed", async ({ finalizers, fed }) => {
   const { registry, directory, submitted } = aStart(tempDir());
