@@ -83,6 +83,8 @@ export class ServiceManager {
   #addresses: ServiceAddresses;
   /** Those of the addresses. */
   #ranges: readonly IpRange[];
+  /** Chosen once: a client may have an address of it already, though the networks of the machine change until it is kept. */
+  #chosenRange = "";
   #problems: ReadonlyMap<string, ServiceProblem> = new Map();
   /** The last that the proxy got. */
   #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
@@ -326,8 +328,9 @@ export class ServiceManager {
   }
 
   #rangeFor(services: readonly Service[], proxy: ServiceProxy): string {
-    const known = this.#deps.range || this.#addresses.range;
-    return known || (services.some(hasClusterIp) ? (chooseRange(proxy.networks()) ?? "") : "");
+    const known = this.#deps.range || this.#addresses.range || this.#chosenRange;
+    if (known === "" && services.some(hasClusterIp)) this.#chosenRange = chooseRange(proxy.networks()) ?? "";
+    return known || this.#chosenRange;
   }
 
   #keep(addresses: ServiceAddresses): void {

@@ -218,6 +218,17 @@ test("a network of the machine that comes later and overlaps the addresses is to
   expect(logger.lines).toEqual([expect.stringContaining("this machine now has the network 10.96.7.0/24")]);
 });
 
+test("a client's Service keeps the address of the answer, though another range has become the first free one", () => {
+  const networks = ["172.17.0.1/16", "10.96.0.1/16"];
+  const { manager, update } = aManager({}, networks);
+  const { spec } = manager.assign(aService("web"), []);
+  networks.pop();
+  const web = aService("web", { ...(spec as object) });
+  update([web], []);
+  expect(spec).toMatchObject({ clusterIP: expect.stringMatching(/^10\.97\./) });
+  expect(manager.specOf(web)).toMatchObject({ clusterIP: (spec as { clusterIP: string }).clusterIP });
+});
+
 test("a Service shows what it was given", () => {
   const { manager, update } = aManager();
   const web = aService("web", { type: "NodePort" });
