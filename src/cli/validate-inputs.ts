@@ -5,6 +5,7 @@ import { withRequests } from "../base/api/pod-requests.ts";
 import { matchesSelector, toLabelSelector } from "../base/api/selectors.ts";
 import type { Service } from "../base/api/service.ts";
 import { ARCHITECTURE } from "../base/host/node-info.ts";
+import { claimVolumeOf } from "../base/model/claim-volume.ts";
 import { podTemplateOf, type TypedObject } from "../base/model/desired-object.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
@@ -289,11 +290,14 @@ function reportClaims(results: readonly ObjectResult[]): void {
   const volumes = new Set(results.flatMap(({ kind, name }) => (kind === "PersistentVolume" ? [name] : [])));
   for (const result of results) {
     if (result.desired?.kind !== "PersistentVolumeClaim") continue;
-    const { volumeName } = result.desired.object.spec;
-    if (volumeName === undefined || volumeName === "" || volumes.has(volumeName)) continue;
+    const { metadata, spec } = result.desired.object;
+    const { volumeName = "" } = spec;
+    const isOwn = volumeName === claimVolumeOf(metadata.namespace ?? "default", metadata.name ?? "");
+    if (volumeName === "" || isOwn || volumes.has(volumeName)) continue;
     const at = pathOf(result).child("spec").child("volumeName");
-    const instead = "without it the claim is the Docker volume of its own name";
-    add(result, "ignored", at, `there is no PersistentVolume "${volumeName}" in this input: ${instead}`);
+    const effect =
+      "until there is one the claim stays Pending, and its pods wait; without volumeName it is a Docker volume";
+    add(result, "ignored", at, `there is no PersistentVolume "${volumeName}" in this input: ${effect}`);
   }
 }
 

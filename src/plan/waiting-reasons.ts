@@ -279,6 +279,11 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     "take the privilege the message names out of securityContext; an engine in a container or without root has fewer of them",
   ],
   [
+    /claim "([^"]*)": volume "([^"]*)" not found/,
+    'the claim "$1" names the volume "$2", which is not there, or which another claim has',
+    'add a PersistentVolume "$2", or delete the claim and apply it without volumeName',
+  ],
+  [
     /no space left on device/,
     "a disk is full",
     "free space where images, the root directory and its volumes are: df -h, docker system df",

@@ -108,6 +108,7 @@ test("a pod that waits for a refused pod is not told that there is none", () => 
 test.each([
   ["gone", ['spec.volumeName there is no PersistentVolume "gone" in this input']],
   ["", []],
+  ["data", []],
 ])("a claim of the PersistentVolume %j", (volumeName, want) => {
   const resources = { requests: { storage: "1Gi" } };
   const spec = { accessModes: ["ReadWriteOnce"], resources, volumeName };

@@ -315,6 +315,11 @@ const ENGINE_MESSAGES: [string, string, string][] = [
   ],
   [`${RUNC}error during container init: unable to apply caps: operation not permitted: unknown`, "kernel", "privilege"],
   ['Cannot write the hosts file of pod "a": ENOSPC: no space left on device, write', "disk is full", "free space"],
+  [
+    'claim "c": volume "x" not found, or already bound to a different claim',
+    'names the volume "x"',
+    "without volumeName",
+  ],
   ['cannot load seccomp profile "/k/x.json": open /k/x.json: no such file', "seccomp", "/k/x.json"],
 ];
 
