@@ -52,7 +52,11 @@ export class PrivateEngine {
       runOrThrow(...this.enter, "ip", "link", "set", "lo", "up");
     }
     mkdirSync(this.dataRoot);
-    if (dataMiB !== undefined) runOrThrow("mount", "-t", "tmpfs", "-o", `size=${dataMiB}m`, "tmpfs", this.dataRoot);
+    if (dataMiB === undefined) runOrThrow("mount", "--bind", this.dataRoot, this.dataRoot);
+    else runOrThrow("mount", "-t", "tmpfs", "-o", `size=${dataMiB}m`, "tmpfs", this.dataRoot);
+    // As systemd does for the whole machine. Otherwise dockerd mounts the folder over itself and takes that away at its end: what
+    // a start mounts at that moment is hidden below the next one, and the container's files stay busy.
+    runOrThrow("mount", "--make-shared", this.dataRoot);
     // For cleaning up after a run that was killed.
     writeFileSync(join(this.directory, "bridge"), this.#bridge);
   }
