@@ -66,7 +66,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   "base/logging": "base/model",
   "base/concurrency": "base/model",
   "base/model": "base/api",
-  "base/host": "base/model base/files base/text",
+  "base/host": "base/model base/files base/text valibot",
 };
 
 const mayImport = (row: string): readonly string[] => MAY_IMPORT[row]?.split(" ") ?? [];

@@ -2,7 +2,7 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { replaceFile } from "../base/files/replace-file.ts";
 import { prepareRootDirectory } from "../base/host/root-directory.ts";
-import { lockRootDir } from "../base/host/root-lock.ts";
+import { lockRootDir, RootDirInUseError } from "../base/host/root-lock.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type DesiredObject, isWorkload, objectKey } from "../base/model/desired-object.ts";
@@ -27,9 +27,6 @@ import { readNodeContext } from "./assembly/node-context.ts";
 import { openStateFile } from "./assembly/state-files.ts";
 import { instanceInfo } from "./instance-info.ts";
 import type { Environment } from "./kubelet-run.ts";
-
-/** Another process works on the root directory: it would start again what is removed here. */
-export class RootDirInUseError extends Error {}
 
 interface RemovePodsInput {
   /** Options of a kubelet on that root directory: paths, engine, cgroups. */

@@ -38,12 +38,25 @@ const boundTo = (port: number, protocol: string, proc: string): SocketEntry[] =>
 
 /** The process that listens on a TCP port: `nginx (pid 812)`; undefined when it is not visible (root sees all). */
 export function findPortHolder(port: number, proc = "/proc"): string | undefined {
-  const sockets = new Set(boundTo(port, "tcp", proc).map(({ inode }) => `socket:[${inode}]`));
+  const holder = findSocketHolder(
+    boundTo(port, "tcp", proc).map(({ inode }) => inode),
+    proc,
+  );
+  return holder && `${holder.name} (pid ${holder.pid})`;
+}
+
+/** The process that has one of these sockets open, and its effective user; undefined when it is not visible. */
+export function findSocketHolder(
+  inodes: readonly string[],
+  proc = "/proc",
+): { pid: string; name: string; user: number } | undefined {
+  const sockets = new Set(inodes.map((inode) => `socket:[${inode}]`));
   if (sockets.size === 0) return undefined;
   for (const pid of namesIfReadable(proc).filter((name) => /^\d+$/.test(name))) {
     if (!namesIfReadable(`${proc}/${pid}/fd`).some((fd) => sockets.has(readLink(`${proc}/${pid}/fd/${fd}`)))) continue;
-    const name = readTextIfExists(`${proc}/${pid}/comm`, 4096)?.trim() ?? "a process";
-    return `${name} (pid ${pid})`;
+    const status = readTextIfExists(`${proc}/${pid}/status`, SYSTEM_FILE_BYTES) ?? "";
+    const [, name = "a process"] = /^Name:\t(.*)$/m.exec(status) ?? [];
+    return { pid, name, user: Number(/^Uid:\t\d+\t(\d+)/m.exec(status)?.[1] ?? Number.NaN) };
   }
   return undefined;
 }

@@ -1,33 +1,45 @@
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
+import * as v from "valibot";
 import { readBoundedText, readTextIfExists } from "../files/bounded-read.ts";
 import { unlessCode } from "../text/error-message.ts";
 import { tryFlock } from "./flock.ts";
+import { findSocketHolder } from "./port-holder.ts";
+
+const LockFileSchema = v.object({
+  pid: v.number(),
+  /** Semantic version, without `v`. */
+  version: v.string(),
+  nodeName: v.string(),
+  rootDir: v.string(),
+  /** `run-once` has no servers, and ends soon. */
+  mode: v.picklist(["supervise", "run-once"]),
+  /** URL of the read-only port, as this machine reaches it; undefined while it does not answer. */
+  readOnlyUrl: v.optional(v.string()),
+  /** As configured; 0 is off. */
+  readOnlyPort: v.number(),
+  /** A Unix socket that answers as that port does, for the user of the process alone; undefined while there is none. */
+  socketPath: v.optional(v.string()),
+  /** e.g. `unix:///var/run/docker.sock`. */
+  dockerEndpoint: v.string(),
+  /** No address is open yet. */
+  isStarting: v.optional(v.literal(true)),
+  /** Static pod paths, absolute. */
+  manifestPaths: v.optional(v.pipe(v.array(v.string()), v.readonly())),
+  /** Address of the page; absent while it does not. */
+  pageUrl: v.optional(v.string()),
+  /** Start of the process. Unit: clock ticks since boot. */
+  startTime: v.optional(v.number()),
+});
 
 /** A process that uses a root directory, as its lock file describes it. No secrets. */
-export interface InstanceInfo {
-  pid: number;
-  /** Semantic version, without `v`. */
-  version: string;
-  nodeName: string;
-  rootDir: string;
-  /** `run-once` has no servers, and ends soon. */
-  mode: "supervise" | "run-once";
-  /** URL of the read-only port, as this machine reaches it; undefined while it does not answer. */
-  readOnlyUrl: string | undefined;
-  /** As configured; 0 is off. */
-  readOnlyPort: number;
-  /** A Unix socket that answers as that port does, for the user of the process alone; undefined while there is none. */
-  socketPath: string | undefined;
-  /** e.g. `unix:///var/run/docker.sock`. */
-  dockerEndpoint: string;
-  /** Its addresses are not open yet. */
-  isStarting?: true;
-  /** Its static pod paths, absolute. */
-  manifestPaths?: readonly string[];
-  /** Where the page answers; absent while it does not. */
-  pageUrl?: string | undefined;
-}
+export type InstanceInfo = Omit<v.InferOutput<typeof LockFileSchema>, "startTime"> & {
+  /** A signal stopped it, as Ctrl-Z does: it answers nothing until it goes on. */
+  isStopped?: true;
+};
+
+/** Another process works on a root directory. */
+export class RootDirInUseError extends Error {}
 
 export interface RootLock {
   /** Replaces what other processes read of this one. */
@@ -44,7 +56,7 @@ const MAX_TABLE_BYTES = 64 * 1024 * 1024;
  * Makes sure that only one process uses a root directory, by an flock on `<root-dir>/kubelet-ts.lock`, or on the
  * directory where that is read-only and has no such file.
  * @returns undefined when another process has it
- * @throws Error when the file cannot be opened, or belongs to another user
+ * @throws RootDirInUseError when it replaced one that is in use; Error when the file cannot be opened, or belongs to another user
  */
 export async function lockRootDir(rootDir: string): Promise<RootLock | undefined> {
   const path = join(rootDir, LOCK_FILE);
@@ -55,7 +67,10 @@ export async function lockRootDir(rootDir: string): Promise<RootLock | undefined
     if (isWritable && uid !== process.geteuid?.()) {
       throw new Error(`"${path}" belongs to user ${uid}: remove it, or use another --root-dir`);
     }
-    isLocked = await tryFlock(descriptor);
+    const isFree = await tryFlock(descriptor);
+    const inUse = isFree ? describeRemovedRoot(rootDir) : undefined;
+    if (inUse !== undefined) throw new RootDirInUseError(inUse);
+    isLocked = isFree;
   } finally {
     if (!isLocked) closeSync(descriptor);
   }
@@ -70,7 +85,7 @@ export async function lockRootDir(rootDir: string): Promise<RootLock | undefined
     }
   };
   return {
-    publish: (info) => write(`${JSON.stringify({ ...info, startTime: readStartTime(info.pid) })}\n`),
+    publish: (info) => write(`${JSON.stringify({ ...info, startTime: readProcess(info.pid)?.startTime })}\n`),
     release: () => {
       write("");
       closeSync(descriptor);
@@ -98,16 +113,32 @@ export function readInstance(rootDir: string): InstanceInfo | "unreadable" | und
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EACCES" ? "unreadable" : undefined;
   }
-  const found = parseInstance(text ?? "");
+  const { output, success } = v.safeParse(v.pipe(v.string(), v.parseJson(), LockFileSchema), text);
+  if (!success) return undefined;
+  const { startTime, ...info } = output;
+  const found = readProcess(info.pid);
   // A process that was killed leaves its file.
-  return found && readStartTime(found.info.pid) === found.startTime ? found.info : undefined;
+  if (found?.startTime !== startTime) return undefined;
+  return { ...info, ...(found?.isStopped && { isStopped: true }) };
 }
 
 /** Root directories of kubelets that belong to this user or root, by their sockets in `/proc/net/unix`. */
-export function listInstances(unixSockets = readBoundedText("/proc/net/unix", MAX_TABLE_BYTES)): string[] {
-  const sockets = unixSockets.matchAll(/ (\/.+)$/gm);
-  const paths = Array.from(sockets, ([, path]) => path!).filter((path) => path.endsWith(`/${COMMAND_SOCKET}`));
-  return [...new Set(paths.map(dirname))].filter(isTrusted);
+export const listInstances = (unixSockets?: string): string[] =>
+  [...commandSockets(unixSockets).keys()].filter(isTrusted);
+
+/** The inodes of the sockets on which kubelets answer commands, by root directory, also of one that was removed. */
+const commandSockets = (table = readBoundedText("/proc/net/unix", MAX_TABLE_BYTES)): Map<string, string> =>
+  new Map(Array.from(table.matchAll(COMMAND_SOCKETS), ([, inode, rootDir]) => [rootDir!, inode!]));
+
+const COMMAND_SOCKETS = new RegExp(` (\\d+) (/.+)/${COMMAND_SOCKET}$`, "gm");
+
+/** Why a root directory without a lock is in use: it was removed, but the process of this user that uses it runs on. */
+export function describeRemovedRoot(rootDir: string): string | undefined {
+  const inode = commandSockets().get(rootDir);
+  const holder = inode && findSocketHolder([inode]);
+  // Another user may give a socket any name, in a namespace of his own.
+  if (!holder || holder.user !== process.geteuid?.()) return undefined;
+  return `the root directory "${rootDir}" was removed while a kubelet-ts (pid ${holder.pid}) uses it: end that one with "kill ${holder.pid}", and start it again; its pods keep running`;
 }
 
 /** Whether only this user and root can replace the directory: another user must not pose as a kubelet. */
@@ -127,26 +158,12 @@ export function isTrusted(directory: string): boolean {
 }
 
 /**
- * Clock ticks since boot; with the pid it identifies a process. undefined for a process that has ended, also while its
- * parent has not asked for its exit code.
+ * Clock ticks from boot to its start, which with the pid identify a process; undefined for one that has ended, also while
+ * its parent has not asked for its exit code.
  */
-function readStartTime(pid: number): number | undefined {
+function readProcess(pid: number): { startTime: number; isStopped: boolean } | undefined {
   const stat = readTextIfExists(`/proc/${pid}/stat`, 4096);
   // The name, in parentheses, may hold anything.
-  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return fields === undefined || fields[0] === "Z" ? undefined : Number(fields[19]);
-}
-
-function parseInstance(text: string): { info: InstanceInfo; startTime: number | undefined } | undefined {
-  try {
-    const { startTime, ...info } = JSON.parse(text) as Partial<InstanceInfo> & { startTime?: number };
-    const { pid, version, nodeName, rootDir, mode, readOnlyUrl, readOnlyPort, dockerEndpoint, socketPath } = info;
-    if (typeof pid !== "number" || typeof readOnlyPort !== "number") return undefined;
-    const texts = [version, nodeName, rootDir, dockerEndpoint, readOnlyUrl ?? "", socketPath ?? ""];
-    if (!texts.every((value) => typeof value === "string")) return undefined;
-    if (mode !== "supervise" && mode !== "run-once") return undefined;
-    return { info: info as InstanceInfo, startTime };
-  } catch {
-    return undefined;
-  }
+  const [state, ...fields] = stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? [];
+  return stat === undefined || state === "Z" ? undefined : { startTime: Number(fields[18]), isStopped: state === "T" };
 }

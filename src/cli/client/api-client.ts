@@ -3,11 +3,12 @@ import type { ApiResource as Listed } from "../../apiserver/discovery.ts";
 import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
-import { httpFetch, MAX_SOCKET_PATH_BYTES } from "../../base/host/http-fetch.ts";
+import { MAX_SOCKET_PATH_BYTES } from "../../base/host/http-fetch.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
 import { didYouMean, nearestByBeginning } from "../../base/text/nearest-name.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, terminalIo, UsageError } from "../sub-command.ts";
 import { locateKubelet, removeProxies } from "./find-kubelet.ts";
+import { askKubelet } from "./kubelet-api.ts";
 
 /** Any Kubernetes object. */
 export interface ApiObject {
@@ -64,7 +65,11 @@ export async function findApiSocket(request: CommandRequest, consequence = ""): 
   if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
     throw new CommandError(`"${path}" is too long for a socket: use a shorter --root-dir`);
   }
-  if (!existsSync(path)) throw new CommandError(`the kubelet on "${rootDir}" has no local API: there is no "${path}"`);
+  if (!existsSync(path)) {
+    throw new CommandError(
+      `the kubelet on "${rootDir}" has no local API (there is no "${path}"): change its manifests, or ask the API server of its cluster`,
+    );
+  }
   return path;
 }
 
@@ -72,8 +77,6 @@ export async function findApiSocket(request: CommandRequest, consequence = ""): 
 export class ApiClient {
   readonly #socketPath: string;
   #resources: Promise<ApiResource[]> | undefined;
-  /** Gets the warnings of answers, as kubectl prints them. */
-  onWarning: (message: string) => void = () => {};
 
   constructor(socketPath: string) {
     this.#socketPath = socketPath;
@@ -220,8 +223,15 @@ export class ApiClient {
   }
 
   async json<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
-    const response = await this.#send(method, path, body, headers, AbortSignal.timeout(RESPONSE_TIMEOUT_MS));
+    const response = await askKubelet({ url: "http://kubelet", socketPath: this.#socketPath }, path, {
+      limitMs: RESPONSE_TIMEOUT_MS,
+      method,
+      headers: { ...(body !== undefined && { "Content-Type": "application/json" }), ...headers },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
     const text = await readBoundedStream(response.body, MAX_RESPONSE_BYTES);
+    if (!response.ok) throw toStatusError(response.status, text);
+    for (const warning of parseWarnings(response.headers.get("Warning") ?? "")) this.warn(warning);
     return JSON.parse(text) as T;
   }
 
@@ -234,35 +244,9 @@ export class ApiClient {
     return this.json<ApiObject>("PATCH", `${path}?${parameters}`, object, headers);
   }
 
-  async #send(method: string, path: string, body: unknown, headers: Record<string, string>, signal: AbortSignal) {
-    let response: Response;
-    try {
-      response = await httpFetch(`http://kubelet${path}`, {
-        method,
-        headers: {
-          Accept: "application/json",
-          "User-Agent": "kubelet-ts",
-          ...(body !== undefined && { "Content-Type": "application/json" }),
-          ...headers,
-        },
-        ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
-        signal,
-        unix: this.#socketPath,
-      });
-    } catch (error) {
-      const { name, message, code } = error as Error & { code?: unknown };
-      if (name === "TimeoutError")
-        throw new CommandError(`the local API gave no answer within ${RESPONSE_TIMEOUT_MS / 1000} s`);
-      if (signal.aborted) throw error;
-      throw new CommandError(
-        code === "EACCES"
-          ? `"${this.#socketPath}" may be used by the kubelet's user alone`
-          : `the local API does not answer: ${message}`,
-      );
-    }
-    if (!response.ok) throw toStatusError(response.status, await readBoundedStream(response.body, MAX_RESPONSE_BYTES));
-    for (const warning of parseWarnings(response.headers.get("Warning") ?? "")) this.onWarning(warning);
-    return response;
+  /** A warning, as kubectl prints those of answers. */
+  warn(message: string): void {
+    terminalIo.stderr(`Warning: ${message}\n`);
   }
 }
 

@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from "node:fs
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
-import { type InstanceInfo, listInstances, readInstance } from "../../base/host/root-lock.ts";
+import { describeRemovedRoot, type InstanceInfo, listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { CommandError, type CommandRequest } from "../sub-command.ts";
 import { readKeptPods } from "./kept-pods.ts";
@@ -37,6 +37,8 @@ export interface InstanceFinder {
   read: (rootDir: string) => InstanceInfo | "unreadable" | undefined;
   /** Root directories of all that run for this user or root. */
   list: () => string[];
+  /** Why a root directory that was removed is in use still. */
+  describeRemoved: (rootDir: string) => string | undefined;
   /** Whether a kubelet that ran on this root directory has left pods. */
   hasPods: (rootDir: string) => boolean;
   /** Whether we may use a Unix socket. */
@@ -46,6 +48,7 @@ export interface InstanceFinder {
 /** Through the lock files in root directories. */
 export const localInstances: InstanceFinder = {
   read: readInstance,
+  describeRemoved: describeRemovedRoot,
   list: () => {
     try {
       return listInstances();
@@ -86,6 +89,8 @@ export async function findKubelet(
   const wanted = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
   const found = await readStarted(wanted, finder);
   if (found !== undefined) return toKubelet(found, wanted, finder);
+  const removed = finder.describeRemoved(wanted);
+  if (removed !== undefined) return { problem: removed };
   const others = listKubelets(finder);
   const [only] = others;
   if (rootDir === undefined && only && others.length === 1 && !finder.hasPods(wanted))
@@ -127,9 +132,10 @@ function toKubelet(
     };
   }
   const { readOnlyUrl, mode, pid, socketPath } = instance;
+  const who = `the kubelet-ts on "${instance.rootDir}" (pid ${pid})`;
+  if (instance.isStopped) return { problem: `${who} is stopped and answers nothing: kill -CONT ${pid}`, instance };
   if (socketPath !== undefined && mayUse(socketPath)) return { url: "http://kubelet", socketPath, instance };
   if (readOnlyUrl !== undefined) return { url: readOnlyUrl, instance };
-  const who = `the kubelet-ts on "${instance.rootDir}" (pid ${pid})`;
   const why = mode === "run-once" ? "only starts pods (--runonce) and cannot be asked" : whyUnreachable(instance);
   return { problem: `${who} ${why}`, instance };
 }

@@ -5,12 +5,14 @@ import type { Summary } from "../../base/api/stats-summary.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
 import type { InstanceInfo } from "../../base/host/root-lock.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, terminalIo, UsageError } from "../sub-command.ts";
 import type { EngineReader } from "./engine-reader.ts";
 import { KubeletApiError, locateKubelet, removeProxies } from "./find-kubelet.ts";
 
 /** The first response may have to wait for two samples of every container. */
 const RESPONSE_TIMEOUT_MS = 15_000;
+/** A longer wait for an answer is told. */
+const SILENCE_MS = 10_000;
 const MAX_RESPONSE_BYTES = 256 * 2 ** 20;
 
 /** Codes of fetch and of the kernel. */
@@ -28,19 +30,14 @@ const WHY: Readonly<Record<string, string>> = {
 
 /** The read-only port of one kubelet, or its socket. Every call throws KubeletApiError. */
 export class KubeletApi {
-  readonly #url: string;
-  readonly #socketPath: string | undefined;
-  /** For users. */
-  readonly #address: string;
+  readonly #at: { url: string; socketPath: string | undefined };
   /** The last response to each path, to ask again with its ETag. */
   readonly #responses = new Map<string, { etag: string; value: unknown }>();
   /** As that of the engine's reader. */
   readonly note = undefined;
 
   constructor({ url, socketPath }: { url: string; socketPath?: string }) {
-    this.#url = url;
-    this.#socketPath = socketPath;
-    this.#address = socketPath ?? url;
+    this.#at = { url, socketPath };
   }
 
   async pods(): Promise<readonly Pod[]> {
@@ -54,7 +51,7 @@ export class KubeletApi {
 
   /** Errors in manifests that are refused at present. */
   async refusedManifests(): Promise<RefusedText[]> {
-    const response = await this.#fetch("/healthz?verbose", undefined);
+    const response = await this.#fetch("/healthz?verbose");
     return parseRefusedManifests(await readBoundedStream(response.body, MAX_RESPONSE_BYTES));
   }
 
@@ -67,15 +64,19 @@ export class KubeletApi {
     return this.#get("/stats/summary?only_cpu_and_memory=true");
   }
 
+  #fetch(path: string, headers: object = {}): Promise<Response> {
+    return askKubelet(this.#at, path, { limitMs: RESPONSE_TIMEOUT_MS, headers });
+  }
+
   async #get<T>(path: string): Promise<T> {
+    const isKubelet = "Is it the read-only port of a kubelet-ts?";
+    const address = `${this.#at.socketPath ?? this.#at.url}${path}`;
     const known = this.#responses.get(path);
-    const response = await this.#fetch(path, known?.etag);
+    const response = await this.#fetch(path, known && { "If-None-Match": known.etag });
     if (known && response.status === 304) return known.value as T;
     const text = await readBoundedStream(response.body, MAX_RESPONSE_BYTES);
     if (response.status !== 200) {
-      throw new KubeletApiError(
-        `${this.#address}${path} answered ${response.status}: ${text.trim().slice(0, 200)}. Is it the read-only port of a kubelet-ts?`,
-      );
+      throw new KubeletApiError(`${address} answered ${response.status}: ${text.trim().slice(0, 200)}. ${isKubelet}`);
     }
     try {
       const value = JSON.parse(text) as T;
@@ -83,25 +84,36 @@ export class KubeletApi {
       if (etag) this.#responses.set(path, { etag, value });
       return value;
     } catch {
-      throw new KubeletApiError(
-        `${this.#address}${path} did not answer in JSON. Is it the read-only port of a kubelet-ts?`,
-      );
+      throw new KubeletApiError(`${address} did not answer in JSON. ${isKubelet}`);
     }
   }
+}
 
-  async #fetch(path: string, etag: string | undefined): Promise<Response> {
-    try {
-      return await httpFetch(`${this.#url}${path}`, {
-        headers: { Accept: "application/json", "User-Agent": "kubelet-ts", ...(etag && { "If-None-Match": etag }) },
-        signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
-        ...(this.#socketPath !== undefined && { unix: this.#socketPath }),
-      });
-    } catch (error) {
-      const { name, message, code } = error as Error & { code?: string };
-      const why =
-        name === "TimeoutError" ? `no answer within ${RESPONSE_TIMEOUT_MS / 1000} s` : (WHY[code ?? ""] ?? message);
-      throw new KubeletApiError(`no kubelet answers at ${this.#address}: ${why}`);
-    }
+/**
+ * One request to a kubelet, over its socket where it has one. A long wait is told on standard error.
+ * @throws KubeletApiError when there is no answer within `limitMs`
+ */
+export async function askKubelet(
+  { url, socketPath }: { url: string; socketPath: string | undefined },
+  path: string,
+  { limitMs, headers, ...init }: { limitMs: number; headers: object; method?: string; body?: string },
+): Promise<Response> {
+  const address = socketPath ?? url;
+  const noAnswerYet = `kubelet-ts: no answer yet at ${address}: the kubelet is busy or hangs (see its log)\n`;
+  const silence = setTimeout(() => terminalIo.stderr(noAnswerYet), SILENCE_MS);
+  try {
+    return await httpFetch(`${url}${path}`, {
+      ...init,
+      headers: { Accept: "application/json", "User-Agent": "kubelet-ts", ...headers },
+      signal: AbortSignal.timeout(limitMs),
+      ...(socketPath !== undefined && { unix: socketPath }),
+    });
+  } catch (error) {
+    const { name, message, code } = error as Error & { code?: string };
+    const why = name === "TimeoutError" ? `no answer within ${limitMs / 1000} s` : (WHY[code ?? ""] ?? message);
+    throw new KubeletApiError(`no kubelet answers at ${address}: ${why}`);
+  } finally {
+    clearTimeout(silence);
   }
 }
 

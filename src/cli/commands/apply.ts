@@ -36,15 +36,13 @@ async function submit(request: CommandRequest, io: CommandIo, one: Submit): Prom
   const { values, value } = request;
   const objects = await readManifestObjects(values("filename"), request.isOn("recursive"));
   const api = await ApiClient.open(request, "Nothing supervises pods yet, so nothing can be submitted");
-  const warn = (message: string) => io.stderr(`Warning: ${message}\n`);
-  api.onWarning = warn;
   const problems: string[] = [];
   for (const { file, object } of objects) {
     const name = `${object.kind ?? ""} "${object.metadata.name ?? object.metadata.generateName ?? ""}"`;
     try {
       const resource = await servedResource(api, object);
       if (typeof resource === "string") {
-        warn(`${file}: ${name}: ${resource}`);
+        api.warn(`${file}: ${name}: ${resource}`);
         continue;
       }
       const namespace = object.metadata.namespace ?? value("namespace") ?? "default";

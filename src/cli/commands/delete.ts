@@ -2,21 +2,20 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "../../base/api/pod.ts";
 import { nodeNameOfPod } from "../../base/host/node-name.ts";
-import { apiSocketOf } from "../../base/host/root-directory.ts";
+import { RootDirInUseError } from "../../base/host/root-lock.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { namespaceOf, podFullName } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { readRemovalSettings } from "../../daemon/removal-settings.ts";
-import { RootDirInUseError, removePods } from "../../daemon/remove-pods.ts";
+import { removePods } from "../../daemon/remove-pods.ts";
 import type { EnginePod } from "../../docker/docker-host.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
 import { ApiClient, ApiStatusError } from "../client/api-client.ts";
-import { choosePods, findPod, POD_WORDS } from "../client/choose-pod.ts";
+import { choosePods, POD_WORDS } from "../client/choose-pod.ts";
 import { locateKubelet, removeProxies } from "../client/find-kubelet.ts";
 import { locationOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
-import { KubeletApi } from "../client/kubelet-api.ts";
 import { readManifestFiles } from "../client/manifest-inputs.ts";
 import {
   kindNames,
@@ -53,16 +52,10 @@ interface Wanted {
 export async function runDelete(request: CommandRequest, io: CommandIo): Promise<number> {
   removeProxies();
   const kubelet = await locateKubelet(request);
-  if (!("problem" in kubelet) && kubelet.instance && existsSync(apiSocketOf(kubelet.instance.rootDir))) {
-    return await deleteByApi(request, io, graceOf(request));
-  }
-  const wanted = await readWanted(request);
-  if (!("problem" in kubelet)) {
-    throw new CommandError(await describeSources(new KubeletApi(kubelet), wanted, kubelet.instance?.rootDir));
-  }
+  if (!("problem" in kubelet)) return await deleteByApi(request, io, graceOf(request));
   // Which of several kubelets is meant is never guessed.
   if (!kubelet.isAbsent) throw new CommandError(kubelet.problem);
-  return await removeFromRoot(kubelet.rootDir, wanted, io);
+  return await removeFromRoot(kubelet.rootDir, await readWanted(request), io);
 }
 
 /** @throws UsageError */
@@ -231,23 +224,6 @@ function podsOfManifest(input: Wanted["inputs"][number], nodeNames: ReadonlyMap<
   });
 }
 
-/** The source of each pod, which is to be removed there: a kubelet that runs would start the pod again. */
-async function describeSources(api: KubeletApi, { request, isSelected, names }: Wanted, rootDir: string | undefined) {
-  const pods = await api.pods();
-  if (isSelected) return "a kubelet runs on this root directory: stop it first, or remove its manifests";
-  const kept = rootDir === undefined ? [] : readKeptPods(rootDir);
-  const lines = names.map((name) => {
-    const pod = findPod(pods, name, scopeOf(request));
-    if ("problem" in pod) return pod.problem;
-    const desired = kept.find((it) => it.pod.metadata.uid === pod.metadata.uid);
-    const source = desired ? locationOf(desired) : "a manifest";
-    return `pod "${pod.metadata.name}" comes from ${source}: remove it from that file`;
-  });
-  return lines.length > 0
-    ? lines.join("\n")
-    : "a kubelet runs on this root directory: remove the manifest from its directory";
-}
-
 const warningsTo = (io: CommandIo): Logger => {
   const print = (message: string) => io.stderr(`kubelet-ts delete: ${message}\n`);
   const silent = () => {};
@@ -295,7 +271,6 @@ async function deleteByApi(request: CommandRequest, io: CommandIo, graceSeconds:
     output: value("output"),
   };
   const api = await ApiClient.open(request);
-  api.onWarning = (warning) => io.stderr(`Warning: ${warning}\n`);
   const problems: string[] = [];
   const onUnserved = (problem: string) => void problems.push(problem);
   const targets = await selectObjects(api, request, { takesFiles: true, verb: "delete", onUnserved });

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { chmodSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import {
+  describeRemovedRoot,
   type InstanceInfo,
   isTrusted,
   listInstances,
@@ -9,6 +11,7 @@ import {
   readInstance,
 } from "../../../src/base/host/root-lock.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
+import { until } from "../../support/until.ts";
 
 const tempDir = tempDirs();
 
@@ -95,6 +98,35 @@ test("a process that has ended, and whose parent has not noticed, uses nothing",
   } finally {
     parent.kill("SIGKILL");
   }
+});
+
+test("a root directory that is removed under its process is given to no other, until that has ended", async () => {
+  const rootDir = tempDir();
+  const lock = await lockRootDir(rootDir);
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(join(rootDir, "kubelet-ts.sock"), resolve));
+  expect(await lockRootDir(rootDir)).toBeUndefined();
+  renameSync(rootDir, `${rootDir}-removed`);
+  expect(describeRemovedRoot(rootDir)).toContain(`kill ${process.pid}`);
+  mkdirSync(rootDir);
+  await expect(lockRootDir(rootDir)).rejects.toThrow(`was removed while a kubelet-ts (pid ${process.pid}) uses it`);
+  lock?.release();
+  await new Promise((resolve) => server.close(resolve));
+  (await lockRootDir(rootDir))!.release();
+});
+
+test("a process that a signal has stopped is told", async () => {
+  const rootDir = tempDir();
+  const child = Bun.spawn(["sleep", "60"]);
+  const startTime = Number(readFileSync(`/proc/${child.pid}/stat`, "utf8").split(" ")[21]);
+  writeFileSync(
+    join(rootDir, "kubelet-ts.lock"),
+    JSON.stringify({ ...anInstance(rootDir), pid: child.pid, startTime }),
+  );
+  expect(readInstance(rootDir)).not.toHaveProperty("isStopped");
+  child.kill("SIGSTOP");
+  await until("it to stop", () => (readInstance(rootDir) as InstanceInfo).isStopped);
+  child.kill("SIGKILL");
 });
 
 test("a link in place of the lock file is not followed", async () => {

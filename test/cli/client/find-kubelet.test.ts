@@ -32,6 +32,7 @@ function running(...instances: readonly (InstanceInfo | string)[]): InstanceFind
   );
   return {
     read: (rootDir) => known.get(rootDir),
+    describeRemoved: (rootDir) => (rootDir === "/removed" ? `"${rootDir}" was removed` : undefined),
     list: () => [...known.keys()],
     hasPods: () => false,
     mayUse: (path) => !path.startsWith("/root"),
@@ -85,6 +86,8 @@ test.each([
     [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0, socketPath: "/root/kubelet-ts.sock" })],
     ["its read-only port off", "usually root"],
   ],
+  ["it is stopped", NOTHING, [{ ...DEFAULT, isStopped: true }], ["is stopped", "kill -CONT 42"]],
+  ["its directory was removed", { ...NOTHING, rootDir: "/removed" }, [], ['"/removed" was removed']],
   ["its port is taken", NOTHING, [anInstance({ readOnlyUrl: undefined })], ["another program", "10255"]],
   ["it only starts pods", NOTHING, [anInstance({ readOnlyUrl: undefined, mode: "run-once" })], ["--runonce"]],
   ["its root directory is another user's", NOTHING, ["/var/lib/kubelet"], ["--server"]],
