@@ -1,6 +1,7 @@
-import { LineCounter, parseDocument, type ScalarTag } from "yaml";
 import { parseDuration } from "../../base/text/duration.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
+import { parseStream } from "../../manifest/yaml/parse-stream.ts";
+import { isDeeperThan, type SourceNode } from "../../manifest/yaml/source-node.ts";
 
 /** The file cannot be imported: it is no YAML, no Compose file, beyond a limit, or lacks the value of `${NAME:?message}`. */
 export class ComposeError extends Error {
@@ -88,58 +89,39 @@ export function parseEnvFile(text: string, outer: ReadonlyMap<string, string> = 
 }
 
 const MAX_DEPTH = 100;
-/** Octal modes as Compose reads them, besides the `0o440` of YAML 1.2. */
-const OCTAL: ScalarTag = {
-  tag: "tag:yaml.org,2002:int",
-  default: true,
-  test: /^0[0-7]+$/,
-  resolve: (text: string) => Number.parseInt(text, 8),
-};
+const MAX_KEY = 256;
 
 /**
  * A Compose file is YAML 1.2: `yes`, `off` and `N` are texts. Numbers that JavaScript would round stay texts.
  * @throws ComposeError
  */
 export function parseCompose(text: string): Json {
-  if (isNestedTooDeeply(text)) throw new ComposeError("it is nested too deeply");
-  const lines = new LineCounter();
-  const document = parseDocument(text, {
-    version: "1.2",
-    merge: true,
-    intAsBigInt: true,
-    lineCounter: lines,
-    prettyErrors: false,
-    customTags: (tags) => [OCTAL, ...tags],
-  });
-  const [error] = document.errors;
-  if (error) {
-    const { line, col } = lines.linePos(error.pos[0]);
-    throw new ComposeError(error.message, `${line}:${col}:`);
-  }
-  try {
-    return toJson(document.toJS({ maxAliasCount: 1000 }), MAX_DEPTH);
-  } catch (failure) {
-    throw new ComposeError((failure as Error).message);
-  }
+  const { documents, lines } = parseStream(Buffer.from(text));
+  const fail = ({ message, offset }: { message: string; offset: number }) => {
+    const { line, column } = lines.locate(offset);
+    return new ComposeError(message, `${line}:${column}:`);
+  };
+  const [document] = documents;
+  if (document?.kind === "error") throw fail(document.error);
+  if (document?.kind !== "value") return null;
+  if (isDeeperThan(document.root, MAX_DEPTH)) throw new ComposeError("it is nested too deeply");
+  const toJson = (node: SourceNode): Json => {
+    if (node.kind === "list") return node.items.map(toJson);
+    if (node.kind === "bool") return /^(?:true|false)$/i.test(node.source) ? node.value : node.source;
+    if (node.kind === "number") return isRounded(node.json) ? node.json : Number(node.json);
+    if (node.kind !== "map") return node.kind === "null" ? null : node.value;
+    const entries = Array.from(node.entries, ([key, { keyOffset: offset, value, isRepeated }]) => {
+      if (isRepeated) throw fail({ message: `the key ${key} is repeated`, offset });
+      // As it is written: a key `no` is resolved as YAML 1.1 does.
+      const name = /^[\w.+-]+(?=\s*:)/.exec(text.slice(offset, offset + MAX_KEY))?.[0] ?? key;
+      return [name, toJson(value)] as const;
+    });
+    return Object.fromEntries(entries);
+  };
+  return toJson(document.root);
 }
 
-/** The parser takes minutes for thousands of levels: brackets, indentation, and indicators in a row are counted before. */
-function isNestedTooDeeply(text: string): boolean {
-  let depth = 0;
-  for (const [bracket] of text.matchAll(/[[\]{}]/g)) {
-    depth = Math.max(0, depth + (bracket === "[" || bracket === "{" ? 1 : -1));
-    if (depth > 5 * MAX_DEPTH) return true;
-  }
-  return /^ {500}/m.test(text) || /(?:[-?] +){100}/.test(text);
-}
-
-function toJson(value: unknown, levels: number): Json {
-  if (levels === 0) throw new Error("it is nested too deeply");
-  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
-  if (Array.isArray(value)) return value.map((item) => toJson(item, levels - 1));
-  if (!isRecord(value)) return value as Json;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, toJson(item, levels - 1)]));
-}
+const isRounded = (json: string): boolean => /^-?\d+$/.test(json) && !Number.isSafeInteger(Number(json));
 
 /** Splits a command as a shell does, without expansions. */
 export function splitWords(text: string): string[] {

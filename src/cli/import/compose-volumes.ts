@@ -10,6 +10,7 @@ import {
   textOf,
   textsOf,
   toDnsLabel,
+  type VolumeMount,
 } from "./pod-parts.ts";
 
 export type JsonMap = { readonly [name: string]: Json };
@@ -56,7 +57,7 @@ const SELINUX = "z and Z of mounts are not carried over: SELinux labels are not 
 
 /** Mounts of the container of a service, with the documents they need. */
 export class ComposeVolumes {
-  readonly mounts: object[] = [];
+  readonly mounts: VolumeMount[] = [];
   readonly documents: object[] = [];
   /** Groups, or else users, that configs and secrets are for: the owner of such a file is root, its group has the pod's fsGroup. */
   readonly fileGroups: string[] = [];
@@ -116,6 +117,8 @@ export class ComposeVolumes {
 
   /** @param isEmptied a named volume does not start with the files of the image */
   #mount(target: string, source: object, extra: object, isEmptied = false): void {
+    // A mount of the service itself counts more than `volumes_from`.
+    if (this.mounts.some(({ mountPath }) => mountPath === target)) return;
     const mount = this.#pod.mount(target, source, extra);
     this.mounts.push(mount);
     if ("persistentVolumeClaim" in source && !("subPath" in extra) && !isEmptied) this.#pod.filled.add(mount.name);

@@ -191,6 +191,7 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
   const podName = context.podNames.get(name) ?? name;
   const replicas = replicasOf(service);
   const members = names.map((one) => toContainerOfService(one, volumes, replicas, context)) as [ComposeContainer];
+  const steps = names.flatMap((one) => toStepsOfService(one, volumes, replicas, context));
   const written = names.flatMap((one) => pairsOf(serviceAt(context.services, one).annotations));
   const annotations = Object.fromEntries(written.map(([key, value = ""]) => [key, value]));
   if (context.networks.size > 0 && service.network_mode === undefined) {
@@ -225,7 +226,8 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
     volumes,
   };
   const settings = members.map((member) => member.settings) as [ContainerSettings];
-  return [...members.flatMap(({ documents }) => documents), ...toPodManifests(pod, settings)];
+  const before = steps.map((step) => step.settings);
+  return [...[...members, ...steps].flatMap(({ documents }) => documents), ...toPodManifests(pod, settings, before)];
 }
 
 interface ComposeContainer {
@@ -234,16 +236,48 @@ interface ComposeContainer {
   documents: object[];
 }
 
+/** The containers of `pre_start`: as that of the service, but for what they say themselves. */
+function toStepsOfService(
+  name: string,
+  volumes: PodVolumes,
+  replicas: number | undefined,
+  context: ComposeContext,
+): ComposeContainer[] {
+  const service = serviceAt(context.services, name);
+  const inherited = {
+    ...service,
+    ports: [],
+    expose: [],
+    healthcheck: null,
+    post_start: [],
+    pre_stop: [],
+    stop_signal: null,
+  };
+  return listOf(service.pre_start).map((step, index) => {
+    const own = isRecord(step) ? step : {};
+    const variables = [...pairsOf(service.environment), ...pairsOf(own.environment)];
+    const merged = {
+      ...inherited,
+      ...own,
+      environment: Object.fromEntries(variables.map(([key, value]) => [key, value ?? null])),
+      volumes: [...listOf(own.volumes), ...listOf(service.volumes)],
+    };
+    if (replicas !== undefined)
+      context.notes.add(`services.${name}.pre_start`, "runs before each container of the service");
+    return toContainerOfService(name, volumes, replicas, context, merged, `${toDnsLabel(name)}-pre-start-${index + 1}`);
+  });
+}
+
 function toContainerOfService(
   name: string,
   podVolumes: PodVolumes,
   replicas: number | undefined,
   context: ComposeContext,
+  service = serviceAt(context.services, name),
+  containerName = toDnsLabel(name),
 ): ComposeContainer {
   const notes = context.notes.of(`services.${name}.`);
-  const service = serviceAt(context.services, name);
-  const containerName = toDnsLabel(name);
-  const volumes = new ComposeVolumes(containerName, service, replicas !== undefined, podVolumes, context, notes);
+  const volumes = new ComposeVolumes(toDnsLabel(name), service, replicas !== undefined, podVolumes, context, notes);
   const ports = service.network_mode === "host" ? [] : portsOf(service, replicas !== undefined, notes);
   const settings: ContainerSettings = {
     name: containerName,
@@ -597,7 +631,7 @@ function toPorts(port: Json, isScaled: boolean, path: string, notes: ImportNotes
 /** `[[ip:]published:]target[/protocol]`. */
 function parseShort(text: string) {
   const [address = "", protocol] = text.split("/");
-  const match = /^(?:(?:(\[[^\]]*\]|[^:]*):)?([^:]*):)?([^:]+)$/.exec(address);
+  const match = /^(?:(?:(.*):)?([^:]*):)?([^:]+)$/.exec(address);
   return { host_ip: match?.[1]?.replace(/^\[|\]$/g, ""), published: match?.[2], target: match?.[3], protocol };
 }
 

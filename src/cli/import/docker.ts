@@ -2,6 +2,7 @@ import { NETWORK_ALIASES_ANNOTATION, requiredFormat } from "../../base/api/annot
 import { formatBytes } from "../../base/api/quantity.ts";
 import { type InspectedContainer, type InspectedImage, noteSettings } from "./docker-settings.ts";
 import {
+  type Amounts,
   type ContainerSettings,
   type FindDevices,
   FLAGS,
@@ -213,22 +214,17 @@ function variablesOf({ Config }: InspectedContainer, image: InspectedImage | und
   return variables;
 }
 
-function resourcesOf(settings: InspectedContainer["HostConfig"]): { limits: object; requests: object } {
+function resourcesOf(settings: InspectedContainer["HostConfig"]): { limits: Amounts; requests: Amounts } {
   const { CpuShares, CpuPeriod, CpuQuota, NanoCpus, Memory, MemoryReservation } = settings;
   const quotaMilliCpus = CpuQuota > 0 ? (CpuQuota / (CpuPeriod || DEFAULT_CPU_PERIOD)) * 1000 : 0;
   const milliCpus = Math.ceil(NanoCpus > 0 ? NanoCpus / 1e6 : quotaMilliCpus);
-  const requested = Math.round((CpuShares / SHARES_PER_CPU) * 1000);
   const listOf = (cpu: number, memory: number) => ({
     ...(cpu > 0 && { cpu: `${cpu}m` }),
     ...(memory > 0 && { memory: formatBytes(memory) }),
   });
-  // A request above the limit is invalid; Docker allows it.
   return {
     limits: listOf(milliCpus, Memory),
-    requests: listOf(
-      milliCpus > 0 ? Math.min(requested, milliCpus) : requested,
-      Memory > 0 ? Math.min(MemoryReservation, Memory) : MemoryReservation,
-    ),
+    requests: listOf(Math.round((CpuShares / SHARES_PER_CPU) * 1000), MemoryReservation),
   };
 }
 

@@ -9,6 +9,7 @@ import {
   requiredFormat,
   ULIMITS_ANNOTATION,
 } from "../../base/api/annotations.ts";
+import { compareQuantities, parseQuantity } from "../../base/api/quantity.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
 import { isTrue, toQuantity, toSeconds } from "./compose-text.ts";
@@ -110,14 +111,12 @@ export function uniqueName(base: string, taken: Set<string>): string {
 const withoutExpansion = (text: string): string => text.replaceAll("$(", "$$$$(");
 
 /** The members that are neither undefined nor empty. */
-export const present = (members: object): object =>
+export const present = <T>(members: { readonly [name: string]: T | undefined }): { [name: string]: T } =>
   Object.fromEntries(
-    Object.entries(members).filter(
-      ([, value]) =>
-        value !== undefined &&
-        value !== "" &&
-        !(typeof value === "object" && Object.keys(value as object).length === 0),
-    ),
+    Object.entries(members).flatMap(([name, value]) => {
+      const isEmpty = typeof value === "object" && Object.keys(value as object).length === 0;
+      return value === undefined || value === "" || isEmpty ? [] : [[name, value] as const];
+    }),
   );
 
 /** Keys of Compose whose settings `docker run` has too, with its flags. */
@@ -153,6 +152,11 @@ export const toPort = (containerPort: number, hostPort?: number, hostIP = "", pr
   ...(protocol.toUpperCase() !== "TCP" && { protocol: protocol.toUpperCase() }),
 });
 
+/** Quantities by the name of their resource. */
+export interface Amounts {
+  readonly [resource: string]: string;
+}
+
 /** A container as Compose or Docker describe it. Members that are absent or empty leave their fields out. */
 export interface ContainerSettings {
   name: string;
@@ -167,8 +171,8 @@ export interface ContainerSettings {
   ports: readonly ImportedPort[];
   /** Ports of the machine that lead to all pods of a Deployment. */
   published?: readonly ImportedPort[];
-  limits: object;
-  requests: object;
+  limits: Amounts;
+  requests: Amounts;
   /** Absent: none, or that of the image. */
   user?: string | undefined;
   capAdd: readonly string[];
@@ -224,17 +228,22 @@ interface PodSettings {
   volumes: PodVolumes;
 }
 
-/** @returns the pod or the Deployment, preceded by the Secrets with the variables of its containers */
+/**
+ * @param before containers that run one after another before the others start
+ * @returns the pod or the Deployment, preceded by the Secrets with the variables of its containers
+ */
 export function toPodManifests(
   pod: PodSettings,
   members: readonly [ContainerSettings, ...ContainerSettings[]],
+  before: readonly ContainerSettings[] = [],
 ): object[] {
   const secrets: object[] = [];
-  const containers = members.map((member) => {
+  const withSecret = (member: ContainerSettings) => {
     const { env, secret } = toVariables(member.variables, `${member.name}-env`);
     if (secret) secrets.push(secret);
     return toContainer(member, env);
-  });
+  };
+  const [initContainers, containers] = [before.map(withSecret), members.map(withSecret)];
   const stopSeconds = members.flatMap((member) => member.stopSeconds ?? []);
   const { labels, annotations } = splitLabels(members);
   const dnsOptions = pod.dnsOptions.map((option) => {
@@ -261,6 +270,7 @@ export function toPodManifests(
       securityContext: podSecurityOf(members),
       // Variables of Services would be added to those that are given.
       enableServiceLinks: false,
+      initContainers,
       containers,
       volumes: pod.volumes.volumes,
       restartPolicy: pod.replicas === undefined ? restartPolicyOf(members) : "Always",
@@ -329,7 +339,7 @@ function toContainer(given: ContainerSettings, env: object[]): object {
     workingDir,
     env,
     ports,
-    resources: present({ limits, requests: { ...unreserved(limits), ...requests } }),
+    resources: present({ limits, requests: requestsOf(limits, requests) }),
     ...probesOf(given),
     securityContext: containerSecurityOf(given),
     volumeMounts: mounts,
@@ -338,9 +348,18 @@ function toContainer(given: ContainerSettings, env: object[]): object {
   });
 }
 
-/** Docker reserves nothing for a limit; without a request Kubernetes would reserve all of it, and refuse pods beyond the node. */
-const unreserved = (limits: object): object =>
-  Object.fromEntries(["cpu", "memory"].flatMap((name) => (name in limits ? [[name, "0"]] : [])));
+/**
+ * Docker reserves nothing for a limit; without a request Kubernetes would reserve all of it, and refuse pods beyond the node.
+ * A request above the limit is invalid; Docker allows it.
+ */
+function requestsOf(limits: Amounts, requests: Amounts): Amounts {
+  const within = ([name, request]: readonly [string, string]) => {
+    const [asked, limit] = [parseQuantity(request), parseQuantity(limits[name] ?? "")];
+    return [name, asked && limit && compareQuantities(asked, limit) > 0 ? limits[name] : request];
+  };
+  const unreserved = ["cpu", "memory"].flatMap((name) => (name in limits ? [[name, "0"]] : []));
+  return Object.fromEntries([...unreserved, ...Object.entries(requests).map(within)]);
+}
 
 /** User, capabilities, privileges and security options as a container's securityContext. */
 function containerSecurityOf(given: ContainerSettings): object {
@@ -534,7 +553,7 @@ export interface HostDevice {
 /** The device of that path, or those below a directory; none for anything else. */
 export type FindDevices = (path: string) => readonly HostDevice[];
 
-interface VolumeMount {
+export interface VolumeMount {
   name: string;
   mountPath: string;
 }

@@ -2,13 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { parse } from "yaml";
 import type { Json } from "../../../src/base/text/json.ts";
 import { importCompose } from "../../../src/cli/import/compose.ts";
-import {
-  CARRIED,
-  type CarriedKey,
-  COMPOSE_KEYS,
-  type KeyRows,
-  NEEDLESS,
-} from "../../../src/cli/import/compose-keys.ts";
+import { CARRIED, COMPOSE_KEYS, type KeyRows, NEEDLESS } from "../../../src/cli/import/compose-keys.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 const FILES: Readonly<Record<string, string>> = { "/srv/a.env": "A=1\n", "/srv/f": "text" };
@@ -24,6 +18,12 @@ function convert(file: Json) {
   });
   return { manifests, notes };
 }
+
+type PathsOf<T, Row> = {
+  [K in keyof T & string]: T[K] extends { rows: infer R } ? `${K}.${PathsOf<R, Row>}` : T[K] extends Row ? K : never;
+}[keyof T & string];
+/** Paths of the keys that are carried over: `services.deploy.replicas`. */
+type CarriedKey = PathsOf<typeof COMPOSE_KEYS, typeof CARRIED>;
 
 /**
  * An example of each key that is carried over: keys of the service `web`, or of the whole file. The compiler asks for a
@@ -257,7 +257,7 @@ const SPECIFIED = `annotations attach blkio_config build cap_add cap_drop cgroup
   deploy develop device_cgroup_rules devices dns dns_opt dns_search domainname driver_opts entrypoint env_file environment
   expose extends external_links extra_hosts gpus group_add healthcheck hostname image init ipc isolation label_file labels
   links logging mac_address mem_limit mem_reservation mem_swappiness memswap_limit models network_mode networks
-  oom_kill_disable oom_score_adj pid pids_limit platform ports post_start pre_stop privileged profiles provider pull_policy
+  oom_kill_disable oom_score_adj pid pids_limit platform ports post_start pre_start pre_stop privileged profiles provider pull_policy
   pull_refresh_after read_only restart runtime scale secrets security_opt shm_size stdin_open stop_grace_period stop_signal
   storage_opt sysctls tmpfs tty ulimits use_api_socket user userns_mode uts volumes volumes_from working_dir`;
 

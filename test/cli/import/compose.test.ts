@@ -155,10 +155,15 @@ devices: ["/dev/ttyUSB0:/dev/modem"] => volumes: [{name: dev-modem, hostPath: {p
 hostname: mail.example.com => hostnameOverride: mail.example.com
 user: "root:44" => containers: [{securityContext: {runAsUser: 0, runAsGroup: 44}}]
 privileged: "yes", tty: "true", read_only: "no" => containers: [{securityContext: {privileged: true}, tty: true}]
+ports: ["::1:25:25", "[::1]:26:26"] => containers: [{ports: [{containerPort: 25, hostPort: 25, hostIP: "::1"}, {containerPort: 26, hostPort: 26, hostIP: "::1"}]}]
+cpus: 0.5, cpu_shares: 1024, mem_limit: 64m, mem_reservation: 1g => containers: [{resources: {limits: {cpu: "0.5"}, requests: {cpu: "0.5", memory: 64Mi}}}]
+volumes: ["v:/v"], volumes_from: [web] => containers: [{volumeMounts: [{name: v, mountPath: /v}]}]
 pull_policy: always => containers: [{imagePullPolicy: Always}]
 healthcheck: {test: [CMD, a], start_period: 5m} => containers: [{readinessProbe: {exec: {command: [a]}, periodSeconds: 30, timeoutSeconds: 30, failureThreshold: 3}}]
 healthcheck: {test: [CMD, a], start_period: 5m, start_interval: 2s} => containers: [{startupProbe: {exec: {command: [a]}, periodSeconds: 2, timeoutSeconds: 30, failureThreshold: 2147483647}, readinessProbe: {periodSeconds: 30}}]
 security_opt: ["label:disable"] => containers: [{securityContext: {seLinuxOptions: {type: spc_t}}}]
+entrypoint: [a], user: "1", ports: ["80:80"], healthcheck: {test: b}, environment: {A: b}, pre_start: [{command: c, user: root, image: d, environment: [E=f]}, {command: [g]}] => initContainers: [{name: web-pre-start-1, image: d, command: [a], args: [c], env: [{name: A, value: b}, {name: E, value: f}], securityContext: {runAsUser: 0}}, {name: web-pre-start-2, image: "nginx:1.22", args: [g]}]
+volumes: ["v:/v", /w], pre_start: [{command: c, volumes: ["u:/v"]}] => initContainers: [{volumeMounts: [{name: v-2, mountPath: /v}, {name: w, mountPath: /w}]}], containers: [{volumeMounts: [{name: v}, {name: w}]}]
 entrypoint: [], command: [nginx, -t] => containers: [{command: [nginx, -t]}]
 entrypoint: [sh, -c], command: [echo $(HOME)] => containers: [{command: [sh, -c], args: [echo $$(HOME)]}]`;
 
@@ -173,6 +178,8 @@ describe("keys", () => {
   test.each<[{ readonly [key: string]: Json }, string]>([
     [{ logging: { driver: "syslog" } }, "services.web.logging.driver: is not carried over"],
     [{ build: "." }, "services.web.build: images are not built"],
+    [{ scale: 2, pre_start: [{ command: "a" }] }, "services.web.pre_start: runs before each container of the service"],
+    [{ pre_start: [{ command: "a", cpuset: "0" }] }, "services.web.pre_start[0].cpuset: is not carried over"],
     [{ user: "nginx" }, "services.web.user: nginx is not a number"],
     [{ ports: ["80"] }, "services.web.ports[0]: has no published port"],
     [{ depends_on: ["db"] }, "services.web.depends_on.db: there is no such service"],
@@ -573,7 +580,7 @@ test.each<{ file: Json }>([
 describe("the text", () => {
   test.each([
     ["a: yes", { a: "yes" }],
-    ["off: N", { off: "N" }],
+    ["off: N\n1.10: a\nb: 017", { off: "N", "1.10": "a", b: 15 }],
     ["a: [y, on, Off, true, ~]", { a: ["y", "on", "Off", true, null] }],
     ["a: 9007199254740993", { a: "9007199254740993" }],
     ["a: 22:22", { a: "22:22" }],
@@ -585,8 +592,8 @@ describe("the text", () => {
     ["a: [1", "1:6:"],
     ["a: 1\na: 2", "2:1:"],
     [`${"[".repeat(200)}${"]".repeat(200)}`, "nested too deeply"],
-    ["[".repeat(50_000), "nested too deeply"],
-    ["? ".repeat(3000), "nested too deeply"],
+    ["[".repeat(50_000), "levels of nesting"],
+    ["? ".repeat(3000), "1:6000:"],
     [Array.from({ length: 600 }, (_, level) => `${" ".repeat(level)}a:`).join("\n"), "nested too deeply"],
     [
       Array.from(
