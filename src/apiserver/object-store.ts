@@ -230,12 +230,9 @@ export class ObjectStore {
   }
 
   #table(resource: ResourceId): Table {
-    let table = this.#tables.get(resource);
-    if (!table) {
-      table = { objects: new Map(), sorted: undefined, events: [], bytes: 0, knownSince: this.#startRevision };
-      this.#tables.set(resource, table);
-    }
-    return table;
+    const knownSince = this.#startRevision;
+    const make = (): Table => ({ objects: new Map(), sorted: undefined, events: [], bytes: 0, knownSince });
+    return this.#tables.getOrInsertComputed(resource, make);
   }
 
   /** All present objects were read at the start: watches of an earlier process must list again. */

@@ -89,7 +89,7 @@ export function readArguments(
     const problem = valueProblem(flag, value);
     if (problem) return { problem };
     const meant = isNegative(flag.def) ? String(value === "false") : (choiceOf(flag.def, value) ?? value);
-    values.set(flag.name, [...(values.get(flag.name) ?? []), meant]);
+    values.getOrInsert(flag.name, []).push(meant);
   }
   if (values.get("help")?.at(-1) === "true") return { help: true };
   return { help: false, values, positionals };

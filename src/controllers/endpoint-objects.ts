@@ -140,9 +140,7 @@ function groupPods({ spec: { ports = [] } }: Service, pods: readonly Pod[], fami
     // A pod without the ports of a Service is no endpoint of it; a headless Service may have no ports.
     if (own.length === 0 && ports.length > 0) continue;
     const key = JSON.stringify(own);
-    const group = groups.get(key) ?? { ports: own, pods: [] };
-    group.pods.push(pod);
-    groups.set(key, group);
+    groups.getOrInsertComputed(key, () => ({ ports: own, pods: [] })).pods.push(pod);
   }
   return [...groups.values()];
 }

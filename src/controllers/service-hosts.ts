@@ -84,11 +84,8 @@ export class ServiceHosts {
     this.#targets = targets;
     this.#pods = pods;
     const byNamespace = new Map<string, readonly HostAlias[]>();
-    this.#namesIn = (namespace) => {
-      const known = byNamespace.get(namespace) ?? computeServiceNames(targets, namespace, this.#clusterDomain);
-      byNamespace.set(namespace, known);
-      return known;
-    };
+    this.#namesIn = (namespace) =>
+      byNamespace.getOrInsertComputed(namespace, () => computeServiceNames(targets, namespace, this.#clusterDomain));
     const uids = new Set(pods.map(({ metadata }) => metadata.uid ?? ""));
     for (const uid of this.#written.keys()) if (!uids.has(uid)) this.#written.delete(uid);
     for (const pod of pods) {
@@ -145,9 +142,8 @@ const findExternalNames = (services: readonly Service[], clusterDomain: string):
 function computeServiceNames(targets: readonly ServiceTarget[], namespace: string, clusterDomain: string): HostAlias[] {
   const byIp = new Map<string, Set<string>>();
   const add = (ip: string, names: readonly string[]) => {
-    const known = byIp.get(ip) ?? new Set();
+    const known = byIp.getOrInsertComputed(ip, () => new Set());
     for (const name of names) known.add(name);
-    byIp.set(ip, known);
   };
   for (const { service, backends, fixed } of targets) {
     const { name = "" } = service.metadata;

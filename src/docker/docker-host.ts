@@ -84,12 +84,11 @@ export class DockerHost {
       const owner = { nodeName: labels[LABEL.node] ?? "", rootHash: labels[LABEL.root] ?? "" };
       const { uid, name, namespace } = observed.pod;
       const key = `${owner.rootHash} ${owner.nodeName} ${uid}`;
-      const pod = pods.get(key) ?? {
+      const pod = pods.getOrInsert(key, {
         owner,
         snapshot: { uid, name, namespace, sandboxes: [], containers: [] },
         graceSeconds: DEFAULT_GRACE_SECONDS,
-      };
-      pods.set(key, pod);
+      });
       if (observed.kind === "sandbox") pod.snapshot.sandboxes.push(observed.sandbox);
       else {
         pod.snapshot.containers.push(observed.container);

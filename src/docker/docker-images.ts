@@ -288,8 +288,7 @@ export class PullProgress {
   }
 
   #addLayer({ id, status, progressDetail }: ProgressLine): void {
-    const layer = this.#layers.get(id) ?? { done: false, current: 0, total: 0 };
-    this.#layers.set(id, layer);
+    const layer = this.#layers.getOrInsert(id, { done: false, current: 0, total: 0 });
     switch (status) {
       case "Downloading":
         layer.current = progressDetail.current;

@@ -71,9 +71,7 @@ const built = new Map<PauseArchitecture, BuiltPauseImage>();
 
 /** The image, built without a registry. Always the same bytes for an architecture. */
 export function buildPauseImage(architecture: PauseArchitecture): BuiltPauseImage {
-  const image = built.get(architecture) ?? build(architecture);
-  built.set(architecture, image);
-  return image;
+  return built.getOrInsertComputed(architecture, build);
 }
 
 function build(architecture: PauseArchitecture): BuiltPauseImage {

@@ -38,12 +38,9 @@ export class OomNotices {
     const isIts = (one: { id: ContainerId }) => one.id === id;
     const pod = [...this.#deps.pods()].find((one) => one.containers.some(isIts) || one.sandboxes.some(isIts));
     if (!pod) return;
-    const due = this.#due.get(pod.uid);
-    if (due) {
-      due.add(id);
-      return;
-    }
-    this.#due.set(pod.uid, new Set([id]));
+    const isPlanned = this.#due.has(pod.uid);
+    this.#due.getOrInsertComputed(pod.uid, () => new Set()).add(id);
+    if (isPlanned) return;
     this.#deps.clock.schedule(SETTLE_MS, () => this.#reportKills(pod.uid));
   }
 

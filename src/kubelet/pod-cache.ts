@@ -232,8 +232,7 @@ export class PodCache {
     const observed = found && withRestart(this.#withOomVerdict(found), before?.observed);
     if (observed) {
       this.#entries.set(id, { observed, running: isUp(observed) });
-      const ids = this.#byPod.get(uid) ?? new Set();
-      this.#byPod.set(uid, ids.add(id));
+      this.#byPod.getOrInsertComputed(uid, () => new Set()).add(id);
     } else {
       this.#entries.delete(id);
       this.#exitedAtMs.delete(id);

@@ -116,8 +116,7 @@ export class PodTrials {
   }
 
   #tried(uid: PodUID): Tried {
-    const known = this.#pods.get(uid) ?? { readySinceMs: 0 };
-    this.#pods.set(uid, known);
+    const known = this.#pods.getOrInsert(uid, { readySinceMs: 0 });
     return known;
   }
 }

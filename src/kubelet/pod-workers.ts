@@ -87,11 +87,9 @@ export class PodWorkers {
       records.cleanup.set(uid, { uid, name, namespace, ...(source !== undefined && { sourceId: source }) });
     }
     this.#removedAtMs.delete(uid);
-    const worker =
-      this.#workers.get(uid) ??
-      new PodWorker(ref, deps, this, records.completions.get(uid), records.conditions.get(uid));
-    this.#workers.set(uid, worker);
-    return worker;
+    const { completions, conditions } = records;
+    const start = () => new PodWorker(ref, deps, this, completions.get(uid), conditions.get(uid));
+    return this.#workers.getOrInsertComputed(uid, start);
   }
 
   wasShutDown(id: ContainerId): boolean {

@@ -97,8 +97,7 @@ class RolloutManager {
       return { selected: desired };
     }
     const stored = this.#stored.get(uid);
-    const entry: Entry = this.#entries.get(uid) ?? { applied: stored?.ready ?? desired, ...stored };
-    this.#entries.set(uid, entry);
+    const entry = this.#entries.getOrInsert(uid, { applied: stored?.ready ?? desired, ...stored });
     const { rejected, ready } = entry;
     if (rejected?.revision === desired.revision && ready && wantsRollback(desired.pod)) {
       this.#trials.end(uid);

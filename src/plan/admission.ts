@@ -245,9 +245,7 @@ class Taken {
 
   addPorts(uid: PodUID, pod: Pod): void {
     for (const claim of computeHostPorts(pod)) {
-      const known = this.#ports.get(claim.hostPort);
-      if (known) known.push({ uid, pod, claim });
-      else this.#ports.set(claim.hostPort, [{ uid, pod, claim }]);
+      this.#ports.getOrInsert(claim.hostPort, []).push({ uid, pod, claim });
     }
   }
 

@@ -223,8 +223,7 @@ class ConfigPlanner {
   }
 
   #hostOf(name: string): IngressHost {
-    const host = this.#hosts.get(name) ?? { name, routes: [] };
-    this.#hosts.set(name, host);
+    const host = this.#hosts.getOrInsert(name, { name, routes: [] });
     return host;
   }
 

@@ -85,9 +85,7 @@ export class ServicePods {
       if (ipsOf(pod).length === 0 || isFinished(pod)) continue;
       for (const [name, value] of Object.entries(pod.metadata.labels ?? {})) {
         const key = toKey(namespaceOf(pod), name, value);
-        const known = this.#byLabel.get(key);
-        if (known) known.push(pod);
-        else this.#byLabel.set(key, [pod]);
+        this.#byLabel.getOrInsert(key, []).push(pod);
       }
     }
   }

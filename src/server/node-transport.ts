@@ -218,8 +218,7 @@ export class NodeTransport implements Transport {
 
   #enqueue(message: IncomingMessage, response: ServerResponse): void {
     const { socket } = message;
-    const queue = this.#queues.get(socket) ?? { length: 0, last: Promise.resolve() };
-    this.#queues.set(socket, queue);
+    const queue = this.#queues.getOrInsertComputed(socket, () => ({ length: 0, last: Promise.resolve() }));
     if (queue.length >= MAX_PIPELINED) {
       socket.destroy();
       return;

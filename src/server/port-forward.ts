@@ -109,9 +109,8 @@ export async function serveSpdyPortForward(channel: ByteChannel, options: Forwar
     const port = stream.headers.get("port") ?? "";
     // Old clients number no requests: a pair has neighboring ids.
     const request = stream.headers.get("requestid") ?? String(type === "error" ? stream.id : stream.id - 2);
-    const pair = pairs.get(request) ?? {};
+    const pair = pairs.getOrInsert(request, {});
     pair[type] = stream;
-    pairs.set(request, pair);
     if (!pair.error || !pair.data) return;
     pairs.delete(request);
     void forwardStream(connection, pair.error, pair.data, port, options);

@@ -105,8 +105,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   #ownOf(definition: ResourceDefinition): Set<string> {
     const resource = resourceId(definition);
-    const keys = this.#own.get(resource) ?? new Set();
-    this.#own.set(resource, keys);
+    const keys = this.#own.getOrInsertComputed(resource, () => new Set());
     return keys;
   }
 

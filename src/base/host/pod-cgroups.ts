@@ -76,8 +76,7 @@ export class PodCgroups {
     if (path.endsWith(".slice")) {
       if (directories.some(hasProcesses)) return false;
       const name = basename(path);
-      const forgotten = this.#forgetting.get(name) ?? this.#forget(name, directories);
-      this.#forgetting.set(name, forgotten);
+      const forgotten = this.#forgetting.getOrInsertComputed(name, () => this.#forget(name, directories));
       try {
         await forgotten;
       } finally {

@@ -271,7 +271,7 @@ async function openServedObjects(request: CommandRequest): Promise<ObjectSource>
   if (assumed !== undefined) throw new UsageError(assumed);
   // The names of each kind in the order in which the kinds are written; none: all its objects.
   const wanted = new Map<ApiResource, string[]>(kinds.map((resource) => [resource, []]));
-  for (const { resource, name } of named) wanted.set(resource, [...(wanted.get(resource) ?? []), name]);
+  for (const { resource, name } of named) wanted.getOrInsert(resource, []).push(name);
   const names = [...wanted.values()].flat();
   selectorOf(request, names);
   return {

@@ -590,12 +590,11 @@ export class PodVolumes {
   /** A mount of a volume, which is added unless the pod has it. A directory of its own is never shared. */
   mount(mountPath: string, source: object, extra: object = {}): VolumeMount {
     const key = JSON.stringify(source) + ("emptyDir" in source ? this.volumes.length : "");
-    let name = this.#names.get(key);
-    if (name === undefined) {
-      name = uniqueName(toDnsLabel(mountPath), this.#taken);
-      this.#names.set(key, name);
+    const name = this.#names.getOrInsertComputed(key, () => {
+      const name = uniqueName(toDnsLabel(mountPath), this.#taken);
       this.volumes.push({ name, ...source });
-    }
+      return name;
+    });
     return { name, mountPath, ...extra };
   }
 

@@ -70,8 +70,7 @@ export class WorkQueue {
 
   #retryLater(key: string): void {
     const { reachability, retry } = this.#deps;
-    const failed = this.#failed.get(key) ?? { backOff: new BackOff(retry), cancel: undefined };
-    this.#failed.set(key, failed);
+    const failed = this.#failed.getOrInsertComputed(key, () => ({ backOff: new BackOff(retry), cancel: undefined }));
     failed.cancel = reachability.schedule(failed.backOff.next(), () => {
       failed.cancel = undefined;
       this.add(key);

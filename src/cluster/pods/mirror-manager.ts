@@ -119,8 +119,7 @@ export class MirrorManager {
     const { clock, kubelet } = this.#deps;
     const names = new Set<string>([...kubelet.staticPods().map(({ metadata }) => podFullName(metadata)), name]);
     for (const known of this.#removals.keys()) if (!names.has(known)) this.#removals.delete(known);
-    const bucket = this.#removals.get(name) ?? new TokenBucket(REMOVALS, clock);
-    this.#removals.set(name, bucket);
+    const bucket = this.#removals.getOrInsertComputed(name, () => new TokenBucket(REMOVALS, clock));
     if (bucket.tryTake()) return true;
     this.#cancelNext ??= clock.schedule(1000 / REMOVALS.perSecond, () => {
       this.#cancelNext = undefined;

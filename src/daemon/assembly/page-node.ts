@@ -126,8 +126,7 @@ export function toImageRows(
   for (const { metadata, status } of pods) {
     for (const { image, imageID = "" } of allStatusesOf(status)) {
       for (const name of [image, imageID.replace(/^docker(-pullable)?:\/\//, "")]) {
-        const known = users.get(name) ?? new Set();
-        users.set(name, known.add(`${metadata.namespace}/${metadata.name}`));
+        users.getOrInsertComputed(name, () => new Set()).add(`${metadata.namespace}/${metadata.name}`);
       }
     }
   }

@@ -193,10 +193,9 @@ export class ImageGcManager {
   }
 
   #track(id: string, names: readonly string[]): void {
-    const known = this.#tracked.get(id) ?? { names: new Set<string>(), lastUsedMs: 0 };
+    const known = this.#tracked.getOrInsertComputed(id, () => ({ names: new Set(), lastUsedMs: 0 }));
     for (const name of names) known.names.add(name);
     known.lastUsedMs = this.#deps.clock.monotonicMs();
-    this.#tracked.set(id, known);
   }
 
   #save(): void {

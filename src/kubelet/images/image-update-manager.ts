@@ -483,8 +483,7 @@ export class LockFiles {
   /** Whether the file counts as present; starts a search when that is not known to be current. */
   isLocked(pod: Pod, lock: string): boolean {
     const key = `${pod.metadata.uid} ${lock}`;
-    const state = this.#locks.get(key) ?? { isLocked: true, untilMs: -1 };
-    this.#locks.set(key, state);
+    const state = this.#locks.getOrInsert(key, { isLocked: true, untilMs: -1 });
     if (this.#clock.monotonicMs() <= state.untilMs) return state.isLocked;
     if (state.search) state.search.again = true;
     else void this.#search(state, pod, lock);

@@ -207,8 +207,7 @@ export class ProbeManager {
 
   /** The workers of a container; an edit of a probe that left the container running gives it new ones. */
   #probed(ref: PodRef, pod: Pod, container: Container): ProbedContainer {
-    const containers = this.#pods.get(ref.uid) ?? new Map<string, ProbedContainer>();
-    this.#pods.set(ref.uid, containers);
+    const containers = this.#pods.getOrInsertComputed(ref.uid, () => new Map());
     const known = containers.get(container.name);
     const probes = probesOf(container);
     const definition = JSON.stringify([probes, probes.some(([, { exec }]) => exec) ? container.env : undefined]);

@@ -50,11 +50,7 @@ const shapes = new WeakMap<object, Shape>();
 
 /** Shape of a schema of `src/base/api`; computed once per schema. */
 function shapeOf(schema: v.GenericSchema): Shape {
-  const known = shapes.get(schema);
-  if (known) return known;
-  const shape = readShape(schema as AnySchema);
-  shapes.set(schema, shape);
-  return shape;
+  return shapes.getOrInsertComputed(schema, () => readShape(schema as AnySchema));
 }
 
 /** {@link shapeOf} for an object schema. */
@@ -69,9 +65,7 @@ const typedShapes = new WeakMap<object, ObjectShape>();
 
 /** Shape of objects of a schema with their API version and kind; computed once per schema. */
 export function typedShapeOf(schema: { entries: v.ObjectEntries }): ObjectShape {
-  const shape = typedShapes.get(schema) ?? objectShapeOf(v.object({ ...typeFields, ...schema.entries }));
-  typedShapes.set(schema, shape);
-  return shape;
+  return typedShapes.getOrInsertComputed(schema, () => objectShapeOf(v.object({ ...typeFields, ...schema.entries })));
 }
 
 const metadataOf = (schema: AnySchema) =>

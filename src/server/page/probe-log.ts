@@ -26,8 +26,7 @@ export class ProbeLog {
     this.#attempts.set(uid, pod);
     if (this.#attempts.size > MAX_PODS) this.#attempts.delete(this.#attempts.keys().next().value!);
     const key = `${container} ${kind}`;
-    const attempts = pod.get(key) ?? [];
-    pod.set(key, attempts);
+    const attempts = pod.getOrInsert(key, []);
     attempts.push({ time: timeMs, result: outcome.result, output: outcome.output.slice(0, MAX_OUTPUT), durationMs });
     if (attempts.length > MAX_ATTEMPTS) attempts.shift();
   }

@@ -227,8 +227,7 @@ export function readBlockIo(directories: CgroupDirectories, read: ReadFile): Blo
     for (const line of text.split("\n")) {
       const [name = "", operation, value] = line.split(" ");
       if (value === undefined) continue; // The last line is only `Total <n>`.
-      const device = devices.get(name) ?? toDevice(name);
-      devices.set(name, device);
+      const device = devices.getOrInsertComputed(name, toDevice);
       if (operation === "Read") device[reads] = Number(value);
       if (operation === "Write") device[writes] = Number(value);
     }

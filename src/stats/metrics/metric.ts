@@ -126,13 +126,8 @@ export class Histogram implements Metric {
   }
 
   #sample(labelValues: readonly string[]) {
-    const labels = labelTextOf(this, labelValues);
-    let sample = this.#samples.get(labels);
-    if (!sample) {
-      sample = { labelValues, bucketCounts: new Array(this.buckets.length + 1).fill(0), sum: 0 };
-      this.#samples.set(labels, sample);
-    }
-    return sample;
+    const make = () => ({ labelValues, bucketCounts: new Array(this.buckets.length + 1).fill(0), sum: 0 });
+    return this.#samples.getOrInsertComputed(labelTextOf(this, labelValues), make);
   }
 }
 
