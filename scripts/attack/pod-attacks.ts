@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
-import { HeldDirectory } from "../../src/base/files/held-directory.ts";
+import { makeDeepTree } from "../../test/support/deep-tree.ts";
 import { canHang, hangingDisk } from "../../test/support/hanging-disk.ts";
 import type { Attack, AttackTarget, Figure } from "./attack.ts";
 
@@ -186,13 +186,7 @@ export const podAttacks: readonly Attack[] = [
         return found?.status.phase === "Running" && found.metadata.uid;
       });
       const podDirectory = join(node.rootDir, "pods", uid);
-      let directory = HeldDirectory.open(join(podDirectory, "volumes/kubernetes.io~empty-dir/data"));
-      for (let depth = 0; depth < 20_000; depth++) {
-        const next = directory.ensureChild("d", 0o755);
-        directory.close();
-        directory = next;
-      }
-      directory.close();
+      makeDeepTree(join(podDirectory, "volumes/kubernetes.io~empty-dir/data"), 20_000);
       node.removeManifest("attacker.json");
       const healthz = await slowestHealthz(target, 10);
       await node.until("the volume to be gone", () => !existsSync(podDirectory));

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { readdirSync, readSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { readBoundedStream } from "../base/files/bounded-stream.ts";
+import { openFile } from "../base/files/open-file.ts";
 import { isPipe, openPipe } from "../base/files/pipe.ts";
 import type { Configuration, ConfigurationFile } from "../base/model/configuration.ts";
 import type { EvictionThreshold } from "../base/model/option-values.ts";
@@ -168,20 +169,16 @@ const readPipe = async (path: string): Promise<string> => readBoundedStream(awai
  */
 function readText(path: string): string {
   if (isPipe(path)) throw new Error("it is a pipe");
-  const fd = openSync(path, "r");
-  try {
-    const chunks: Uint8Array[] = [];
-    for (let length = 0; length < MAX_CONFIG_BYTES; ) {
-      const chunk = new Uint8Array(65_536);
-      const read = readSync(fd, chunk);
-      if (read === 0) return Buffer.concat(chunks).toString("utf8");
-      chunks.push(chunk.subarray(0, read));
-      length += read;
-    }
-    throw new Error(`it has ${MAX_CONFIG_BYTES} bytes or more`);
-  } finally {
-    closeSync(fd);
+  using file = openFile(path, "r");
+  const chunks: Uint8Array[] = [];
+  for (let length = 0; length < MAX_CONFIG_BYTES; ) {
+    const chunk = new Uint8Array(65_536);
+    const read = readSync(file.descriptor, chunk);
+    if (read === 0) return Buffer.concat(chunks).toString("utf8");
+    chunks.push(chunk.subarray(0, read));
+    length += read;
   }
+  throw new Error(`it has ${MAX_CONFIG_BYTES} bytes or more`);
 }
 
 /** `*.conf` in the directory and below, in the order of their paths. Source: KEP-3983. */

@@ -10,7 +10,7 @@ import {
   type RegistryProblem,
 } from "../base/model/container-engine.ts";
 import type { Logger } from "../base/model/logger.ts";
-import { messageOf } from "../base/text/error-message.ts";
+import { messageOf, unlessFailed } from "../base/text/error-message.ts";
 import { applyDefaultTag, fullNameOf, parseImageReference } from "../base/text/image-reference.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { DockerError, DockerUnreachableError, isConflict, isNotFound } from "./engine/docker-error.ts";
@@ -185,13 +185,8 @@ export class DockerImages implements ImageEngine {
 }
 
 /** An image name in the form in which two can be compared: `docker.io/library/busybox:latest`. An id stays as it is. */
-export function toImageKey(name: string): string {
-  try {
-    return fullNameOf(parseImageReference(applyDefaultTag(name)));
-  } catch {
-    return name;
-  }
-}
+export const toImageKey = (name: string): string =>
+  unlessFailed(() => fullNameOf(parseImageReference(applyDefaultTag(name)))) ?? name;
 
 type ImageConfig = ImageInspect["Config"];
 

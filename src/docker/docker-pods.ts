@@ -1,7 +1,8 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { readSync } from "node:fs";
 import type { Pod } from "../base/api/pod.ts";
 import { timed } from "../base/concurrency/timed.ts";
 import { parseMounts } from "../base/files/mount-points.ts";
+import { openFile } from "../base/files/open-file.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type {
   ContainerRequest,
@@ -16,7 +17,7 @@ import type {
 import type { PodUID } from "../base/model/identity.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
 import type { ContainerId, ContainerLimits } from "../base/model/pod-snapshot.ts";
-import { messageOf } from "../base/text/error-message.ts";
+import { messageOf, unlessFailed } from "../base/text/error-message.ts";
 import { computeUserNetworks, describeNetwork } from "../plan/pod-network.ts";
 import { PodStepError } from "../plan/waiting-reasons.ts";
 import { checkCreateBody, toContainerCreateBody, toSandboxCreateBody, toUpdateBody } from "./create-bodies.ts";
@@ -294,30 +295,21 @@ function toSandboxFailure(pod: Pod, attempted: string, error: unknown): string {
  * machine.
  */
 export function readWritableLayerPath(pid: number, containerId: string): string {
-  if (pid <= 1) return "";
-  try {
-    const isOurs = readStart(`/proc/${pid}/cgroup`).includes(containerId);
-    return isOurs ? parseUpperDir(readStart(`/proc/${pid}/mountinfo`)) : "";
-  } catch {
-    // It has ended, or may not be read.
-    return "";
-  }
+  // One that has ended, or may not be read, fails.
+  const read = (name: string) => (pid <= 1 ? undefined : unlessFailed(() => readStart(`/proc/${pid}/${name}`)));
+  return read("cgroup")?.includes(containerId) ? parseUpperDir(read("mountinfo") ?? "") : "";
 }
 
 /** The start of a file of the kernel: a container may have made any number of mounts, its root is the first. */
 function readStart(path: string): string {
-  const descriptor = openSync(path, "r");
-  try {
-    const buffer = Buffer.allocUnsafe(PROC_BYTES);
-    let length = 0;
-    // The kernel hands out a page at a time.
-    for (let read = -1; read !== 0 && length < buffer.length; length += read) {
-      read = readSync(descriptor, buffer, length, buffer.length - length, length);
-    }
-    return buffer.toString("utf8", 0, length);
-  } finally {
-    closeSync(descriptor);
+  using file = openFile(path, "r");
+  const buffer = Buffer.allocUnsafe(PROC_BYTES);
+  let length = 0;
+  // The kernel hands out a page at a time.
+  for (let read = -1; read !== 0 && length < buffer.length; length += read) {
+    read = readSync(file.descriptor, buffer, length, buffer.length - length, length);
   }
+  return buffer.toString("utf8", 0, length);
 }
 
 /** `upperdir` of the overlay a process has for its root; "" when that is none. Source: proc(5), overlayfs's options. */

@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { replaceFile } from "../base/files/replace-file.ts";
 import type { Logger } from "../base/model/logger.ts";
-import { messageOf } from "../base/text/error-message.ts";
+import { messageOf, unlessFailed } from "../base/text/error-message.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { known } from "./engine/docker-error.ts";
 
@@ -98,13 +98,8 @@ async function areThere(client: DockerClient, images: readonly string[], signal:
   return true;
 }
 
-function readState(path: string): Readonly<Record<string, Remembered | undefined>> {
-  try {
-    return v.parse(StateSchema, JSON.parse(readBoundedText(path, SYSTEM_FILE_BYTES))).archives;
-  } catch {
-    return {};
-  }
-}
+const readState = (path: string): Readonly<Record<string, Remembered | undefined>> =>
+  unlessFailed(() => v.parse(StateSchema, JSON.parse(readBoundedText(path, SYSTEM_FILE_BYTES))).archives) ?? {};
 
 function writeState(path: string, archives: Readonly<Record<string, Remembered>>, logger: Logger): void {
   try {

@@ -12,6 +12,7 @@ import {
 import type { Container, Pod } from "../base/api/pod.ts";
 import { nameWithoutNode } from "../base/model/pod-ref.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
+import { unlessFailed } from "../base/text/error-message.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
 import { parseTimeWindow, type TimeWindow } from "../base/text/time-window.ts";
 
@@ -345,13 +346,8 @@ function readWindow(texts: readonly (string | undefined)[]): TimeWindow {
 }
 
 /** Whether a newer image can exist: a name with a digest is pinned by the manifest. */
-export function isUpdatable(image: string): boolean {
-  try {
-    return parseImageReference(image).digest === undefined;
-  } catch {
-    return false;
-  }
-}
+export const isUpdatable = (image: string): boolean =>
+  unlessFailed(() => parseImageReference(image).digest === undefined) ?? false;
 
 /** The unit of updates, a pod or a workload: `default/web`, `default/Deployment/web`. undefined for pods of a Job. */
 export function updateOwnerOf(pod: Pod): string | undefined {

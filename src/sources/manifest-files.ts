@@ -1,9 +1,10 @@
-import { closeSync, fstatSync, lstatSync, openSync, readdirSync, statSync } from "node:fs";
+import { fstatSync, lstatSync, readdirSync, statSync } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileSlot } from "../base/concurrency/worker-pool.ts";
 import { READ_FLAGS, readDescriptor, UnreadableFileError } from "../base/files/bounded-read.ts";
 import { type FileSystemId, findFileSystem, toFileSystemId } from "../base/files/mount-points.ts";
+import { openFile } from "../base/files/open-file.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 
 const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)(\.age)?$/i;
@@ -107,24 +108,21 @@ type FileContent =
 
 /** Reads one manifest file (through symbolic links) unless it is still the one that `known` describes. */
 export function readManifestFile(path: string, known?: FileIdentity): FileContent {
-  let fd: number | undefined;
   try {
     // Opening a device may have an effect, so it is not opened.
     const before = statSync(path, { bigint: true });
     if (!before.isFile())
       return { kind: "not-a-file", what: before.isDirectory() ? "a directory" : "not a regular file" };
     if (known && isSameFile(known, before)) return { kind: "same" };
-    fd = openSync(path, READ_FLAGS);
-    const { dev, ino, size, mtimeNs, ctimeNs } = fstatSync(fd, { bigint: true });
-    const bytes = readDescriptor(fd, MAX_MANIFEST_BYTES - 1);
+    using file = openFile(path, READ_FLAGS);
+    const { dev, ino, size, mtimeNs, ctimeNs } = fstatSync(file.descriptor, { bigint: true });
+    const bytes = readDescriptor(file.descriptor, MAX_MANIFEST_BYTES - 1);
     return { kind: "content", bytes, identity: { dev, ino, size, mtimeNs, ctimeNs } };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return isLink(path) ? { kind: "dangling" } : { kind: "missing" };
     if (error instanceof UnreadableFileError) return { kind: "unreadable", message };
     return { kind: "unreadable", message: `cannot be read: ${EXPLANATIONS[code ?? ""] ?? message}` };
-  } finally {
-    if (fd !== undefined) closeSync(fd);
   }
 }
 

@@ -4,6 +4,7 @@ import type { FileSlot } from "../base/concurrency/worker-pool.ts";
 import { readBoundedStream } from "../base/files/bounded-stream.ts";
 import { parseMounts } from "../base/files/mount-points.ts";
 import type { Clock } from "../base/model/clock.ts";
+import { unlessFailed } from "../base/text/error-message.ts";
 import { readText } from "./cgroups/kernel-files.ts";
 import type { ContainerFacts, PodFacts, VolumeFacts } from "./pod-facts.ts";
 import { logDirectory } from "./sampler.ts";
@@ -102,22 +103,12 @@ export class DiskUsage {
 const STATFS_TIMEOUT_MS = 10_000;
 
 /** Capacity of the file system a path is on; undefined when it cannot be read, or not in time. */
-export async function readCapacity(path: string, slot: FileSlot): Promise<FsCapacity | undefined> {
-  try {
-    return toCapacity(await slot.run(() => statfs(path), STATFS_TIMEOUT_MS));
-  } catch {
-    return undefined;
-  }
-}
+export const readCapacity = (path: string, slot: FileSlot): Promise<FsCapacity | undefined> =>
+  slot.run(() => statfs(path), STATFS_TIMEOUT_MS).then(toCapacity, () => undefined);
 
 /** As `readCapacity`, at once; only for local file systems. undefined when there is no such directory. */
-export function readCapacityNow(path: string): FsCapacity | undefined {
-  try {
-    return toCapacity(statfsSync(path));
-  } catch {
-    return undefined;
-  }
-}
+export const readCapacityNow = (path: string): FsCapacity | undefined =>
+  unlessFailed(() => toCapacity(statfsSync(path)));
 
 const toCapacity = ({ bsize, blocks, bfree, bavail, files, ffree }: StatsFs): FsCapacity => ({
   capacityBytes: blocks * bsize,

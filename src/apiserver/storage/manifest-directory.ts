@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { readBoundedBytes } from "../../base/files/bounded-read.ts";
+import { readBoundedBytes, readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { prepareFile, sync } from "../../base/files/replace-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
@@ -240,11 +240,7 @@ export class ManifestDirectory {
   }
 
   #textAt(path: string): string | undefined {
-    try {
-      return Buffer.from(readBoundedBytes(path, MAX_BODY_BYTES)).toString("utf8");
-    } catch {
-      return undefined;
-    }
+    return readTextIfReadable(path, MAX_BODY_BYTES);
   }
 
   #sidecarOf(definition: ResourceDefinition, { namespace, name }: Pick<ApiMetadata, "namespace" | "name">): string {

@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { codeOf, unlessCode } from "../text/error-message.ts";
+import { type OpenFile, openFile } from "./open-file.ts";
 
 /** Linux' O_PATH: a handle on the name itself; opens no device, no FIFO, needs no read permission. */
 const O_PATH = 0o10000000;
@@ -12,13 +13,9 @@ export class EscapeError extends Error {
   override readonly name = "EscapeError";
 }
 
-/**
- * The file that a relative path names inside a directory, held open so that it cannot be exchanged afterwards. Close it.
- */
-export interface Held {
-  descriptor: number;
+/** The file that a relative path names inside a directory, held open so that it cannot be exchanged afterwards. */
+export interface Held extends OpenFile {
   stats: Stats;
-  close(): void;
 }
 
 /**
@@ -43,7 +40,7 @@ export function openBeneath(root: string, relative: string, create?: { mode: num
 /** Whether there is an entry at a relative path; one that cannot be accessed counts as present. */
 export function existsBeneath(root: string, relative: string): boolean {
   try {
-    openBeneath(root, relative).close();
+    using _held = openBeneath(root, relative);
     return true;
   } catch (error) {
     return codeOf(error) !== "ENOENT";
@@ -86,9 +83,9 @@ function walk(held: number[], relative: string, create: { mode: number } | undef
       todo.unshift(...componentsOf(target));
     }
   }
-  const descriptor = openSync(descriptorPath(held.at(-1) as number), O_PATH);
-  if (create && lastCreated) chmodSync(descriptorPath(descriptor), create.mode);
-  return { descriptor, stats: fstatSync(descriptor), close: () => closeSync(descriptor) };
+  const file = openFile(descriptorPath(held.at(-1) as number), O_PATH);
+  if (create && lastCreated) chmodSync(descriptorPath(file.descriptor), create.mode);
+  return { ...file, stats: fstatSync(file.descriptor) };
 }
 
 /** Name under which our own process, and mount(8) by our pid, reaches an open descriptor. */

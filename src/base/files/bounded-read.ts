@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from "node:fs";
-import { unlessCode } from "../text/error-message.ts";
+import { constants, fstatSync, readdirSync, readSync } from "node:fs";
+import { unlessCode, unlessFailed } from "../text/error-message.ts";
+import { openFile } from "./open-file.ts";
 
 /** A file that a bounded read refuses. */
 export class UnreadableFileError extends Error {
@@ -17,12 +18,8 @@ const toTooLarge = (bytes: number, maxBytes: number) =>
 
 /** A regular file, through links. @throws UnreadableFileError when it is another file or larger; the system's error */
 export function readBoundedBytes(path: string, maxBytes: number): Uint8Array {
-  const descriptor = openSync(path, READ_FLAGS);
-  try {
-    return readDescriptor(descriptor, maxBytes);
-  } finally {
-    closeSync(descriptor);
-  }
+  using file = openFile(path, READ_FLAGS);
+  return readDescriptor(file.descriptor, maxBytes);
 }
 
 /** As {@link readBoundedBytes}, as UTF-8. */
@@ -34,22 +31,11 @@ export const readTextIfExists = (path: string, maxBytes: number): string | undef
   unlessCode(["ENOENT", "ENOTDIR"], () => readBoundedText(path, maxBytes));
 
 /** undefined for a file that does not exist or cannot be read, such as one of a process that has ended. */
-export function readTextIfReadable(path: string, maxBytes: number): string | undefined {
-  try {
-    return readBoundedText(path, maxBytes);
-  } catch {
-    return undefined;
-  }
-}
+export const readTextIfReadable = (path: string, maxBytes: number): string | undefined =>
+  unlessFailed(() => readBoundedText(path, maxBytes));
 
 /** Names in a directory; none for one that does not exist or cannot be read. */
-export function namesIfReadable(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
-}
+export const namesIfReadable = (directory: string): string[] => unlessFailed(() => readdirSync(directory)) ?? [];
 
 /** The whole file behind an open descriptor, from its start. @throws as {@link readBoundedBytes}. */
 export function readDescriptor(descriptor: number, maxBytes: number): Uint8Array {

@@ -21,7 +21,7 @@ const DIRECTORY_ITSELF = DIRECTORY | constants.O_NOFOLLOW;
 
 /**
  * A directory that is held open: every operation concerns one name in exactly this directory and follows no link of
- * that name (`/proc/self/fd/N/name` replaces openat and unlinkat). Close it, or declare it with `using`.
+ * that name (`/proc/self/fd/N/name` replaces openat and unlinkat). Declare it with `using`.
  */
 export class HeldDirectory {
   readonly #descriptor: number;
@@ -101,17 +101,13 @@ export class HeldDirectory {
     return readlinkSync(this.path);
   }
 
-  /** The directory itself, for calls that take a path. Valid until {@link close}. */
+  /** The directory itself, for calls that take a path. Valid while it is open. */
   get path(): string {
     return `/proc/self/fd/${this.#descriptor}`;
   }
 
-  close(): void {
-    closeSync(this.#descriptor);
-  }
-
   [Symbol.dispose](): void {
-    this.close();
+    closeSync(this.#descriptor);
   }
 
   #path(name: EntryName): string | Buffer {

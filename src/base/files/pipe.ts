@@ -1,16 +1,11 @@
 import { once } from "node:events";
 import { createReadStream, type ReadStream, statSync } from "node:fs";
+import { unlessFailed } from "../text/error-message.ts";
 
 const OPEN_TIMEOUT_MS = 10_000;
 
 /** Whether the path is a pipe, e.g. from `<(generate)`. */
-export function isPipe(path: string): boolean {
-  try {
-    return statSync(path).isFIFO();
-  } catch {
-    return false;
-  }
-}
+export const isPipe = (path: string): boolean => unlessFailed(() => statSync(path))?.isFIFO() === true;
 
 /** Opens a pipe for reading. @throws Error when no program opens it for writing in time */
 export async function openPipe(path: string, timeoutMs = OPEN_TIMEOUT_MS): Promise<ReadStream> {

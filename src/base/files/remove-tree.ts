@@ -17,26 +17,20 @@ const DEFAULT_TIMEOUT_MS = 300_000;
  * @throws Error with the path; the rest may be gone
  */
 export function removeTree(path: string, { timeoutMs = DEFAULT_TIMEOUT_MS }: RemoveTreeOptions = {}): void {
-  const parent = unlessCode(["ENOENT"], () => HeldDirectory.open(dirname(path)));
+  using parent = unlessCode(["ENOENT"], () => HeldDirectory.open(dirname(path)));
   if (!parent) return;
   try {
     if (parent.unlink(basename(path))) return;
-    const top = parent.child(basename(path));
+    using top = parent.child(basename(path));
     if (!top) {
       parent.unlink(basename(path)); // Exchanged meanwhile.
       return;
     }
-    try {
-      new TreeRemoval(top, path, performance.now() + timeoutMs).empty();
-    } finally {
-      top.close();
-    }
+    new TreeRemoval(top, path, performance.now() + timeoutMs).empty();
     if (!parent.rmdir(basename(path))) throw new Error(`cannot remove "${path}": it is being filled`);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw code === undefined ? error : new Error(`cannot remove "${path}": ${message}`, { cause: error });
-  } finally {
-    parent.close();
   }
 }
 
@@ -65,17 +59,13 @@ class TreeRemoval {
   #remove(parent: HeldDirectory, name: EntryName): void {
     this.#checkTime();
     if (parent.unlink(name) || parent.rmdir(name)) return;
-    const directory = parent.child(name);
+    using directory = parent.child(name);
     if (!directory) return; // Exchanged meanwhile: the next pass sees it.
-    try {
-      if (directory.mountId() !== this.#mountId) {
-        throw new Error(`cannot remove "${this.#path}": "${directory.realPath()}" is a mount point`);
-      }
-      for (const inner of directory.names()) {
-        if (!directory.unlink(inner) && !directory.rmdir(inner)) this.#moveUp(directory, inner);
-      }
-    } finally {
-      directory.close();
+    if (directory.mountId() !== this.#mountId) {
+      throw new Error(`cannot remove "${this.#path}": "${directory.realPath()}" is a mount point`);
+    }
+    for (const inner of directory.names()) {
+      if (!directory.unlink(inner) && !directory.rmdir(inner)) this.#moveUp(directory, inner);
     }
     parent.rmdir(name);
   }

@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { openFile } from "./open-file.ts";
 
 interface ReplaceOptions {
   /** Survives a power failure right after it; costs a sync. */
@@ -66,12 +67,8 @@ export function replaceFile(...file: Parameters<typeof prepareFile>): void {
 
 /** The content of a file, or the names in a directory, survive a power cut from now on. @throws the system's error */
 export function sync(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  using file = openFile(path, "r");
+  fsyncSync(file.descriptor);
 }
 
 /** Creates and removes a file: shows that the disk of a directory responds, now. @throws the system's error */

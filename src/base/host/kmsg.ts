@@ -1,5 +1,6 @@
-import { closeSync, constants, createReadStream, openSync, readSync } from "node:fs";
+import { constants, createReadStream, readSync } from "node:fs";
 import type { Readable } from "node:stream";
+import { openFile } from "../files/open-file.ts";
 import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
 
@@ -71,12 +72,12 @@ const openLog = (path: string) => createReadStream(path, { highWaterMark: 8192, 
 
 /** Sequence number of the newest record, -1 when there is none. @throws when the log cannot be opened, or is none. */
 function readLastSequence(path: string): number {
-  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  using log = openFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const buffer = Buffer.alloc(8192);
   let last = -1;
   try {
     for (;;) {
-      const length = readSync(descriptor, buffer, 0, buffer.length, null);
+      const length = readSync(log.descriptor, buffer, 0, buffer.length, null);
       // The kernel's log has no end: it says EAGAIN. System containers are often given /dev/null in its place.
       if (length === 0) throw new Error("it is not the kernel's log");
       last = parseKernelRecord(buffer.toString("utf8", 0, length))?.sequence ?? last;
@@ -85,7 +86,5 @@ function readLastSequence(path: string): number {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EAGAIN" || code === "EPIPE") return last;
     throw error;
-  } finally {
-    closeSync(descriptor);
   }
 }

@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync, readdirSync, readSync } from "node:fs";
-import { openBeneath } from "../files/beneath.ts";
+import { descriptorPath, openBeneath } from "../files/beneath.ts";
+import { unlessFailed } from "../text/error-message.ts";
 
 const CHUNK_BYTES = 64 * 1024;
 
@@ -32,23 +33,15 @@ interface LogFiles {
  * @returns undefined for what is missing, unreadable, outside, or neither file nor directory
  */
 export function findLog(root: string, relative: string): FoundLog | undefined {
-  let held: ReturnType<typeof openBeneath>;
-  try {
-    held = openBeneath(root, relative);
-  } catch {
-    return undefined;
-  }
-  try {
-    const { stats } = held;
-    const modifiedAt = stats.mtime;
-    // The handle itself cannot be read from; its name in /proc leads to exactly what it holds.
-    const itself = `/proc/self/fd/${held.descriptor}`;
-    if (stats.isDirectory()) return { kind: "directory", modifiedAt, entries: entriesOf(itself) };
-    if (!stats.isFile()) return undefined;
-    return { kind: "file", modifiedAt, sizeBytes: stats.size, descriptor: openSync(itself, constants.O_RDONLY) };
-  } finally {
-    held.close();
-  }
+  using held = unlessFailed(() => openBeneath(root, relative));
+  if (!held) return undefined;
+  const { stats } = held;
+  const modifiedAt = stats.mtime;
+  // The handle itself cannot be read from; its name in /proc leads to exactly what it holds.
+  const itself = descriptorPath(held.descriptor);
+  if (stats.isDirectory()) return { kind: "directory", modifiedAt, entries: entriesOf(itself) };
+  if (!stats.isFile()) return undefined;
+  return { kind: "file", modifiedAt, sizeBytes: stats.size, descriptor: openSync(itself, constants.O_RDONLY) };
 }
 
 /** Part of an open file, in this thread. */

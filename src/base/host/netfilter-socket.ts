@@ -12,12 +12,11 @@ export const HEADER_BYTES = 16;
 export const MESSAGE_BYTES = 20;
 
 /** A socket to the part of the kernel that has its rules and its table of connections. */
-interface NetfilterSocket {
+interface NetfilterSocket extends Disposable {
   /** @returns whether the kernel took the message */
   send(message: Buffer): boolean;
   /** The next part of what the kernel responds, valid until the next call; empty when there is none. */
   receive(): Buffer;
-  close(): void;
 }
 
 const loadLibrary = async () => {
@@ -48,7 +47,7 @@ export async function openNetfilterSocket(): Promise<NetfilterSocket> {
       const bytes = Number(symbols.recv(descriptor, buffer, buffer.length, MSG_DONTWAIT));
       return buffer.subarray(0, Math.max(0, bytes));
     },
-    close: () => symbols.close(descriptor),
+    [Symbol.dispose]: () => void symbols.close(descriptor),
   };
 }
 

@@ -1,5 +1,6 @@
 import { readlinkSync } from "node:fs";
 import { namesIfReadable, readTextIfExists, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { unlessFailed } from "../text/error-message.ts";
 
 /** A socket in a table of the kernel. */
 interface SocketEntry {
@@ -71,13 +72,7 @@ export function findPortHolders(ports: readonly number[]): Map<number, string> {
   return new Map(found.flatMap(([port, holder]) => (holder === undefined ? [] : [[port, holder] as const])));
 }
 
-function readLink(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return "";
-  }
-}
+const readLink = (path: string): string => unlessFailed(() => readlinkSync(path)) ?? "";
 
 /** The user of the client's end of a TCP connection; undefined when it is on another machine or ambiguous. */
 export function findSocketUser(clientPort: number, serverPort: number, proc = "/proc"): number | undefined {

@@ -1,5 +1,6 @@
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { unlessFailed } from "../text/error-message.ts";
 
 /**
  * Creates the root directory, and checks that it can be used; read-only is accepted: pods keep running.
@@ -13,7 +14,7 @@ export function prepareRootDirectory(path: string): string | undefined {
     return undefined;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "EROFS" && isThere(path)) {
+    if (code === "EROFS" && mayAccess(path, constants.R_OK | constants.X_OK)) {
       return `The root directory "${path}" is on a read-only file system: pods keep running, new ones cannot start and nothing is kept. Mount it writable, ${OTHER_DIRECTORY}`;
     }
     const { problem, remedy } = explain(code, message);
@@ -21,14 +22,12 @@ export function prepareRootDirectory(path: string): string | undefined {
   }
 }
 
-function isThere(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK | constants.X_OK);
+/** Whether we may use a path in these ways: `constants.R_OK` and the like. */
+export const mayAccess = (path: string, mode: number): boolean =>
+  unlessFailed(() => {
+    accessSync(path, mode);
     return true;
-  } catch {
-    return false;
-  }
-}
+  }) ?? false;
 
 const OTHER_DIRECTORY = "or set another directory with --root-dir";
 

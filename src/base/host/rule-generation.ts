@@ -12,12 +12,8 @@ const NFTA_GEN_ID = 1;
  */
 export async function readRuleGeneration(): Promise<number | undefined> {
   try {
-    const socket = await openNetfilterSocket();
-    try {
-      return socket.send(toNetfilterMessage(NFT_GETGEN, 0, 0)) ? parseRuleGeneration(socket.receive()) : undefined;
-    } finally {
-      socket.close();
-    }
+    using socket = await openNetfilterSocket();
+    return socket.send(toNetfilterMessage(NFT_GETGEN, 0, 0)) ? parseRuleGeneration(socket.receive()) : undefined;
   } catch {
     return undefined;
   }

@@ -42,35 +42,31 @@ export interface UdpFlow {
  * @throws Error without the rights, or where Bun may not make code executable
  */
 export async function removeUdpFlows(family: IpFamily, isStale: (flow: UdpFlow) => boolean): Promise<number> {
-  const socket = await openNetfilterSocket();
+  using socket = await openNetfilterSocket();
   const send = (message: Buffer) => {
     if (!socket.send(message)) throw new Error("the kernel's table of connections takes no requests");
   };
-  try {
-    send(toNetfilterMessage(CONNTRACK_GET, NLM_F_DUMP, AF[family]));
-    const stale: Buffer[] = [];
-    let sliceEndMs = performance.now() + SLICE_MS;
-    const endSlice = async () => {
-      if (performance.now() < sliceEndMs) return;
-      await new Promise<void>((resolve) => setImmediate(resolve));
-      sliceEndMs = performance.now() + SLICE_MS;
-    };
-    for (let isDone = false; !isDone; await endSlice()) {
-      const part = socket.receive();
-      if (part.length === 0) throw new Error("the kernel's table of connections cannot be read");
-      isDone = parseUdpFlows(part, (flow, removal) => {
-        if (isStale(flow)) stale.push(removal());
-      });
-    }
-    for (const removal of stale) {
-      // The kernel's response is not read: an entry that has ended meanwhile is gone as well.
-      send(removal);
-      await endSlice();
-    }
-    return stale.length;
-  } finally {
-    socket.close();
+  send(toNetfilterMessage(CONNTRACK_GET, NLM_F_DUMP, AF[family]));
+  const stale: Buffer[] = [];
+  let sliceEndMs = performance.now() + SLICE_MS;
+  const endSlice = async () => {
+    if (performance.now() < sliceEndMs) return;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    sliceEndMs = performance.now() + SLICE_MS;
+  };
+  for (let isDone = false; !isDone; await endSlice()) {
+    const part = socket.receive();
+    if (part.length === 0) throw new Error("the kernel's table of connections cannot be read");
+    isDone = parseUdpFlows(part, (flow, removal) => {
+      if (isStale(flow)) stale.push(removal());
+    });
   }
+  for (const removal of stale) {
+    // The kernel's response is not read: an entry that has ended meanwhile is gone as well.
+    send(removal);
+    await endSlice();
+  }
+  return stale.length;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { unlessFailed } from "./error-message.ts";
 /** A value of JSON or YAML. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
@@ -9,13 +10,7 @@ export function isRecord(value: unknown): boolean {
 }
 
 /** The value of a JSON text; undefined for another text. */
-export function jsonIfValid(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+export const jsonIfValid = (text: string): unknown => unlessFailed(() => JSON.parse(text));
 
 /** Sets a member also when it is called `__proto__`. */
 export function define(target: Record<string, unknown>, name: string, value: unknown): void {

@@ -1,8 +1,10 @@
-import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { constants, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
+import { mayAccess } from "../../base/host/root-directory.ts";
 import { describeRemovedRoot, type InstanceInfo, listInstances, readInstance } from "../../base/host/root-lock.ts";
+import { unlessFailed } from "../../base/text/error-message.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { CommandError, type CommandRequest } from "../sub-command.ts";
 import { readKeptPods } from "./kept-pods.ts";
@@ -49,23 +51,10 @@ export interface InstanceFinder {
 export const localInstances: InstanceFinder = {
   read: readInstance,
   describeRemoved: describeRemovedRoot,
-  list: () => {
-    try {
-      return listInstances();
-    } catch {
-      // Without /proc only the default can be tried.
-      return [];
-    }
-  },
+  // Without /proc only the default can be tried.
+  list: () => unlessFailed(listInstances) ?? [],
   hasPods: (rootDir) => readKeptPods(rootDir).length > 0,
-  mayUse: (path) => {
-    try {
-      accessSync(path, constants.R_OK | constants.W_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  },
+  mayUse: (path) => mayAccess(path, constants.R_OK | constants.W_OK),
 };
 
 /** The flags that name a kubelet. */

@@ -1,10 +1,12 @@
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
+import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { type DesiredObject, objectKey } from "../../base/model/desired-object.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
+import { unlessFailed } from "../../base/text/error-message.ts";
 import { readCheckpoint } from "../../sources/checkpoint-store.ts";
 import { joinLocations, type Objects } from "../../sources/source-set.ts";
 
@@ -89,26 +91,19 @@ type Name = Pick<ObjectMeta, "name" | "namespace">;
 const isSame = (a: Name, b: Name): boolean =>
   a.name === b.name && (a.namespace ?? "default") === (b.namespace ?? "default");
 
+const modifiedMs = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+
 /** The newest first. */
-function checkpointsOf(directory: string): string[] {
-  try {
-    return readdirSync(directory)
-      .filter((name) => name.startsWith("source-") && name.endsWith(".json"))
-      .map((name) => join(directory, name))
-      .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
-  } catch {
-    return [];
-  }
-}
+const checkpointsOf = (directory: string): string[] =>
+  namesIfReadable(directory)
+    .filter((name) => name.startsWith("source-") && name.endsWith(".json"))
+    .map((name) => join(directory, name))
+    .sort((a, b) => modifiedMs(b) - modifiedMs(a));
 
 function textsOf(path: string): Objects[] {
-  try {
-    const { source, texts } = readCheckpoint(path);
-    return Object.values(texts).map((objects) => ({
-      ...objects,
-      pods: objects.pods.map((pod) => ({ ...pod, sourceId: source })),
-    }));
-  } catch {
-    return [];
-  }
+  const { source = "", texts = {} } = unlessFailed(() => readCheckpoint(path)) ?? {};
+  return Object.values(texts).map((objects) => ({
+    ...objects,
+    pods: objects.pods.map((pod) => ({ ...pod, sourceId: source })),
+  }));
 }

@@ -226,6 +226,6 @@ async function askHealth(unix: string): Promise<string | undefined> {
     const text = await readBoundedStream(response.body, MAX_RESPONSE_BYTES);
     return /^\[-\].*? failed: (.*)$/m.exec(text)?.[1] ?? text.trim().split("\n")[0] ?? "";
   } catch {
-    return "it does not response";
+    return "it does not respond";
   }
 }

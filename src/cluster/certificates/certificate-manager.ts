@@ -5,6 +5,7 @@ import { readTextIfExists } from "../../base/files/bounded-read.ts";
 import { replaceFile } from "../../base/files/replace-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import { unlessFailed } from "../../base/text/error-message.ts";
 import { isNotFound } from "../client/api-error.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { type Kubeconfig, readKubeconfig } from "../client/kubeconfig.ts";
@@ -157,13 +158,8 @@ const PREFIX: Readonly<Record<CertificateUsage, string>> = { client: "kubelet-cl
 
 /** Life of the certificate in a PEM text; undefined when it holds none. */
 function readValidity(pem: string | undefined): Validity | undefined {
-  if (pem === undefined) return undefined;
-  try {
-    const { validFrom, validTo } = new X509Certificate(pem);
-    return { fromMs: Date.parse(validFrom), toMs: Date.parse(validTo) };
-  } catch {
-    return undefined;
-  }
+  const certificate = pem === undefined ? undefined : unlessFailed(() => new X509Certificate(pem));
+  return certificate && { fromMs: Date.parse(certificate.validFrom), toMs: Date.parse(certificate.validTo) };
 }
 
 /** The certificate of one usage with its key, in `--cert-dir`. */

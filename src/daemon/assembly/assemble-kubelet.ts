@@ -299,12 +299,8 @@ function buildIngressManager(
 /** A file of a directory that a container writes: no link leads out of it. undefined while it cannot be read. */
 function readBeneath(directory: string, name: string): string | undefined {
   try {
-    const held = openBeneath(directory, name);
-    try {
-      return readTextIfReadable(descriptorPath(held.descriptor), MAX_OUTCOME_BYTES);
-    } finally {
-      held.close();
-    }
+    using held = openBeneath(directory, name);
+    return readTextIfReadable(descriptorPath(held.descriptor), MAX_OUTCOME_BYTES);
   } catch {
     return undefined;
   }

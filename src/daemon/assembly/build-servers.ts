@@ -12,6 +12,7 @@ import { dialPod } from "../../base/host/pod-dialer.ts";
 import { findSocketUser } from "../../base/host/port-holder.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import type { ConfigurationStatus } from "../../base/model/configuration.ts";
+import { unlessFailed } from "../../base/text/error-message.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { usableRuntimes } from "../../docker/create-bodies.ts";
@@ -187,12 +188,8 @@ const toNetworkError = (problem: string | undefined) =>
 
 /** A node is as old as its root directory; undefined where the file system does not keep that. */
 function createdAt(directory: string): Date | undefined {
-  try {
-    const { birthtime } = statSync(directory);
-    return birthtime.getTime() > 0 ? birthtime : undefined;
-  } catch {
-    return undefined;
-  }
+  const { birthtime } = unlessFailed(() => statSync(directory)) ?? {};
+  return birthtime && birthtime.getTime() > 0 ? birthtime : undefined;
 }
 
 /** Begins to serve. Resolves when the socket does; the port may come later. */

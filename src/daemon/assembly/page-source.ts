@@ -271,11 +271,7 @@ export class KubeletPage implements PageSource, PageDetails {
 /** A file of this machine, as it is now; undefined for other sources and for what cannot be read. */
 async function readManifestFile(files: TextFiles, file: string | undefined): Promise<string | undefined> {
   if (!file?.startsWith("/")) return undefined;
-  try {
-    return await files.readText(file, MAX_SHOWN_MANIFEST_BYTES);
-  } catch {
-    return undefined;
-  }
+  return await files.readText(file, MAX_SHOWN_MANIFEST_BYTES).catch(() => undefined);
 }
 
 /** Lines of each log in an explanation. */

@@ -9,6 +9,7 @@ import { parseRoutes } from "../../base/host/proc.ts";
 import { listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { EngineError } from "../../base/model/engine-error.ts";
+import { isTimeZone } from "../../base/text/cron-schedule.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { DockerHost, type HostFacts } from "../../docker/docker-host.ts";
 import { parseSavedRules } from "../../plan/service-rules.ts";
@@ -245,15 +246,6 @@ function readTimeZone(given: string | undefined): { name: string; problem?: stri
     // A copy of the zone's file, or none, which means UTC.
   }
   return { name };
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    Intl.DateTimeFormat(undefined, { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** A port that kubelet-ts would listen on. */

@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { readTextIfExists } from "../../base/files/bounded-read.ts";
 import { replaceFile } from "../../base/files/replace-file.ts";
 import { runProgram } from "../../base/host/run-program.ts";
+import { unlessFailed } from "../../base/text/error-message.ts";
 import { type InstallPaths, installPaths, MAX_UNIT_BYTES, type ServiceManager } from "./install-files.ts";
 import type { InstallState, InstallStep } from "./plan-install.ts";
 
@@ -94,13 +95,7 @@ export function within(destdir: string, path: string, follows = false): string {
   return destdir + here;
 }
 
-function readLink(path: string): string | undefined {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return undefined;
-  }
-}
+const readLink = (path: string): string | undefined => unlessFailed(() => readlinkSync(path));
 
 /** A step failed; what was done before it stays and is done again by the next try. */
 export class InstallError extends Error {}

@@ -20,9 +20,10 @@ import type { EmptyDirVolumeSource, HostAlias, HostPathVolumeSource, Pod } from 
 import type { Threaded } from "../../base/concurrency/worker-pool.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
 import { readBoundedText, readDescriptor, readTextIfExists } from "../../base/files/bounded-read.ts";
+import { openFile } from "../../base/files/open-file.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { replaceFile } from "../../base/files/replace-file.ts";
-import { messageOf, unlessCode } from "../../base/text/error-message.ts";
+import { messageOf, unlessCode, unlessFailed } from "../../base/text/error-message.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../../plan/environment.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../../plan/pod-dns.ts";
 import { bindSubPath, makeMountPoint, resolveOwnSubPath } from "./mount-points.ts";
@@ -93,15 +94,11 @@ export type HostFiles = Threaded<typeof HOST_FILE_TASKS>;
 
 /** Text of a file in a volume, without leaving the volume; undefined when there is none. @throws Error for users */
 function readEnvFile(directory: string, path: string): string | undefined {
-  const held = unlessCode(["ENOENT"], () => openBeneath(directory, path));
+  using held = unlessCode(["ENOENT"], () => openBeneath(directory, path));
   if (!held) return undefined;
-  try {
-    if (!held.stats.isFile()) throw new Error("not a regular file");
-    if (held.stats.size > ENV_FILE_LIMIT_BYTES) throw new Error(`larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
-    return readBoundedText(descriptorPath(held.descriptor), ENV_FILE_LIMIT_BYTES);
-  } finally {
-    held.close();
-  }
+  if (!held.stats.isFile()) throw new Error("not a regular file");
+  if (held.stats.size > ENV_FILE_LIMIT_BYTES) throw new Error(`larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
+  return readBoundedText(descriptorPath(held.descriptor), ENV_FILE_LIMIT_BYTES);
 }
 
 /**
@@ -176,13 +173,9 @@ function writeImageState({ stateDirectory }: VolumePaths, state: ImageVolumeStat
   replaceFile(join(stateDirectory, "image"), JSON.stringify(state), { durable: false });
 }
 
-/** undefined for a volume that has not been set up. */
+/** undefined for a volume that has not been set up, or whose state is torn: then it is set up again. */
 function readImageState(paths: VolumePaths): ImageVolumeState | undefined {
-  try {
-    return JSON.parse(readBoundedText(join(paths.stateDirectory, "image"), MAX_IMAGE_STATE_BYTES));
-  } catch {
-    return undefined; // not there, or torn: then it is set up again
-  }
+  return unlessFailed(() => JSON.parse(readBoundedText(join(paths.stateDirectory, "image"), MAX_IMAGE_STATE_BYTES)));
 }
 
 const MAX_IMAGE_STATE_BYTES = 64 * 1024;
@@ -219,21 +212,13 @@ function makeTerminationLog(path: string): void {
 
 /** The end of a termination log; undefined when there is no regular file. */
 export function readTerminationLog(path: string): string | undefined {
-  let file: number;
-  try {
-    file = openSync(path, READ);
-  } catch {
-    return undefined;
-  }
-  try {
-    const stats = fstatSync(file);
-    if (!stats.isFile()) return undefined;
-    const bytes = Buffer.alloc(Math.min(stats.size, LIMIT_BYTES));
-    const length = readSync(file, bytes, 0, bytes.length, Math.max(0, stats.size - LIMIT_BYTES));
-    return bytes.toString("utf8", 0, length);
-  } finally {
-    closeSync(file);
-  }
+  using file = unlessFailed(() => openFile(path, READ));
+  if (!file) return undefined;
+  const stats = fstatSync(file.descriptor);
+  if (!stats.isFile()) return undefined;
+  const bytes = Buffer.alloc(Math.min(stats.size, LIMIT_BYTES));
+  const length = readSync(file.descriptor, bytes, 0, bytes.length, Math.max(0, stats.size - LIMIT_BYTES));
+  return bytes.toString("utf8", 0, length);
 }
 
 /** Longest hosts file of the machine that is copied. Unit: bytes. */
@@ -275,12 +260,8 @@ export function writeHostsFile(
  */
 function writeInPlace(path: string, text: string): void {
   const flags = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const descriptor = unlessCode(["ENOENT", "ELOOP"], () => openSync(path, flags));
-  try {
-    if (descriptor !== undefined && overwrite(descriptor, text)) return;
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
-  }
+  using file = unlessCode(["ENOENT", "ELOOP"], () => openFile(path, flags));
+  if (file && overwrite(file.descriptor, text)) return;
   // Not replaceFile, which makes the directory: that of a pod that is gone stays gone.
   const fresh = `${path}.new`;
   rmSync(fresh, { recursive: true, force: true });

@@ -24,14 +24,10 @@ export async function bindSubPath(
 ): Promise<void> {
   const mode = statSync(volumePath).mode & 0o7777;
   for (let attempt = 1; ; attempt++) {
-    const held = openExistingOr(volumePath, subPath, { mode });
-    try {
-      await bindHeld(held, target, mounter);
-      if (isSame(held, target)) return;
-      await mounter.unmount(target);
-    } finally {
-      held.close();
-    }
+    using held = openExistingOr(volumePath, subPath, { mode });
+    await bindHeld(held, target, mounter);
+    if (isSame(held, target)) return;
+    await mounter.unmount(target);
     if (attempt >= ATTEMPTS) throw new Error(`${target} does not show "${subPath}" of ${volumePath} after mounting it`);
   }
 }
@@ -41,12 +37,8 @@ export async function bindSubPath(
  * @throws as {@link bindSubPath}.
  */
 export function resolveOwnSubPath(volumePath: string, subPath: string): string {
-  const held = openBeneath(volumePath, subPath);
-  try {
-    return readlinkSync(descriptorPath(held.descriptor));
-  } finally {
-    held.close();
-  }
+  using held = openBeneath(volumePath, subPath);
+  return readlinkSync(descriptorPath(held.descriptor));
 }
 
 /** Directories are only made when the path is missing, so that an existing one keeps its mode. */

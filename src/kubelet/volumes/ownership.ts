@@ -1,15 +1,6 @@
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  fstatSync,
-  lchownSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  type Stats,
-} from "node:fs";
+import { chmodSync, chownSync, fstatSync, lchownSync, lstatSync, readdirSync, type Stats } from "node:fs";
 import { descriptorPath, HANDLE_ONLY } from "../../base/files/beneath.ts";
+import { openFile } from "../../base/files/open-file.ts";
 import { codeOf, unlessCode } from "../../base/text/error-message.ts";
 
 /** Group access of entries in a volume whose pod has an fsGroup. Source: upstream's `SetVolumeOwnership`. */
@@ -48,25 +39,21 @@ export function applyFsGroup(root: string, options: FsGroupOptions): void {
 function changeEntry(path: string, options: FsGroupOptions, depth: number): void {
   if (depth > MAX_DEPTH)
     throw new Error(`cannot give the volume to fsGroup: more than ${MAX_DEPTH} levels of directories`);
-  const descriptor = unlessCode(["ENOENT"], () => openSync(path, HANDLE_ONLY));
-  if (descriptor === undefined) return;
-  try {
-    const stats = fstatSync(descriptor);
-    const self = descriptorPath(descriptor);
-    if (stats.isSymbolicLink()) {
-      if (stats.gid !== options.fsGroup) giveTo(lchownSync, path, stats.uid, options.fsGroup);
-      return;
-    }
-    if (stats.isDirectory()) {
-      for (const name of readdirSync(self)) changeEntry(`${self}/${name}`, options, depth + 1);
-    }
-    if (stats.gid !== options.fsGroup) giveTo(chownSync, self, stats.uid, options.fsGroup);
-    // The change of group has cleared setgid on files.
-    const wanted = wantedMode(stats, options);
-    if ((fstatSync(descriptor).mode & 0o7777) !== wanted) chmodSync(self, wanted);
-  } finally {
-    closeSync(descriptor);
+  using entry = unlessCode(["ENOENT"], () => openFile(path, HANDLE_ONLY));
+  if (!entry) return;
+  const stats = fstatSync(entry.descriptor);
+  const self = descriptorPath(entry.descriptor);
+  if (stats.isSymbolicLink()) {
+    if (stats.gid !== options.fsGroup) giveTo(lchownSync, path, stats.uid, options.fsGroup);
+    return;
   }
+  if (stats.isDirectory()) {
+    for (const name of readdirSync(self)) changeEntry(`${self}/${name}`, options, depth + 1);
+  }
+  if (stats.gid !== options.fsGroup) giveTo(chownSync, self, stats.uid, options.fsGroup);
+  // The change of group has cleared setgid on files.
+  const wanted = wantedMode(stats, options);
+  if ((fstatSync(entry.descriptor).mode & 0o7777) !== wanted) chmodSync(self, wanted);
 }
 
 function giveTo(change: typeof chownSync, path: string, uid: number, gid: number): void {

@@ -1,4 +1,5 @@
 import { readBoundedText } from "../../base/files/bounded-read.ts";
+import { unlessFailed } from "../../base/text/error-message.ts";
 import type { ProcessRow } from "../../page/wire.ts";
 
 /** Processes listed of one pod; each costs three small reads. */
@@ -18,23 +19,14 @@ export function listProcesses(
     .flatMap(({ name, processIds }) => processIds.map((pid) => ({ name, pid })))
     .slice(0, MAX_PROCESSES)
     .flatMap(({ name, pid }) => {
-      try {
-        const read = (file: string) => readBoundedText(`${proc}/${pid}/${file}`, MAX_FILE_BYTES);
-        return parseProcess(name, Number(pid), read("stat"), read("status"), readCommand(read));
-      } catch {
-        return [];
-      }
+      const read = (file: string) => readBoundedText(`${proc}/${pid}/${file}`, MAX_FILE_BYTES);
+      const parse = () => parseProcess(name, Number(pid), read("stat"), read("status"), readCommand(read));
+      return unlessFailed(parse) ?? [];
     });
 }
 
 /** "" for arguments that are longer than the limit. */
-function readCommand(read: (file: string) => string): string {
-  try {
-    return read("cmdline");
-  } catch {
-    return "";
-  }
-}
+const readCommand = (read: (file: string) => string): string => unlessFailed(() => read("cmdline")) ?? "";
 
 export function parseProcess(
   container: string,

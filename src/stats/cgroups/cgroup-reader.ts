@@ -2,6 +2,7 @@ import { readlinkSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { type ProcessCounts, parseOpenFilesLimit, parseProcessState } from "../../base/host/proc.ts";
+import { unlessFailed } from "../../base/text/error-message.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroup-figures.ts";
 import {
   readBlockIo,
@@ -141,11 +142,7 @@ export class CgroupReader {
 
   /** When the cgroup was made; undefined when it is gone. */
   createdAt(directories: CgroupDirectories): Date | undefined {
-    try {
-      return statSync(mainDirectory(directories)).mtime;
-    } catch {
-      return undefined;
-    }
+    return unlessFailed(() => statSync(mainDirectory(directories)).mtime);
   }
 
   children(directories: CgroupDirectories): string[] {
@@ -201,10 +198,4 @@ function readAnyHugetlbNames(root: CgroupDirectory | undefined): string[] {
   return [];
 }
 
-function isSocket(path: string): boolean {
-  try {
-    return readlinkSync(path).startsWith("socket:");
-  } catch {
-    return false;
-  }
-}
+const isSocket = (path: string): boolean => unlessFailed(() => readlinkSync(path))?.startsWith("socket:") === true;

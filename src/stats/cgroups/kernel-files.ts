@@ -1,14 +1,9 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { parseOpenFilesLimit } from "../../base/host/proc.ts";
+import { unlessFailed } from "../../base/text/error-message.ts";
 
 /** Text of a small kernel file; undefined when it cannot be read. Synchronous on purpose: /proc and /sys never wait for a disk. */
-export function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
-}
+export const readText = (path: string): string | undefined => unlessFailed(() => readFileSync(path, "utf8"));
 
 /** Descriptors that the process may have; infinite without a limit. */
 export function ownOpenFilesLimit(): number {

@@ -31,12 +31,8 @@ function aVolume() {
 }
 
 function whereIs(volume: string, path: string): string {
-  const held = openBeneath(volume, path);
-  try {
-    return readlinkSync(descriptorPath(held.descriptor)).slice(volume.length);
-  } finally {
-    held.close();
-  }
+  using held = openBeneath(volume, path);
+  return readlinkSync(descriptorPath(held.descriptor)).slice(volume.length);
 }
 
 test.each([
@@ -71,18 +67,18 @@ test("a missing component is the system's error", () => {
 
 test("missing directories are made: the last with exactly the mode, those before less the umask", () => {
   const { volume } = aVolume();
-  openBeneath(volume, "n/m/o", { mode: 0o2777 }).close();
+  openBeneath(volume, "n/m/o", { mode: 0o2777 })[Symbol.dispose]();
   const modeOf = (path: string) => (statSync(join(volume, path)).mode & 0o7777).toString(8);
   const masked = (0o777 & ~process.umask()).toString(8);
   expect([modeOf("n"), modeOf("n/m"), modeOf("n/m/o")]).toEqual([masked, masked, "2777"]);
-  openBeneath(volume, "dangling/x", { mode: 0o700 }).close();
+  openBeneath(volume, "dangling/x", { mode: 0o700 })[Symbol.dispose]();
   expect(modeOf("not-yet/x")).toBe("700");
 });
 
 test("an existing directory keeps its mode", () => {
   const { volume } = aVolume();
   const before = statSync(join(volume, "a/b")).mode;
-  openBeneath(volume, "a/b", { mode: 0o777 }).close();
+  openBeneath(volume, "a/b", { mode: 0o777 })[Symbol.dispose]();
   expect(statSync(join(volume, "a/b")).mode).toBe(before);
 });
 
@@ -91,7 +87,7 @@ test("no descriptor stays open, whatever happens", () => {
   const before = readdirSync("/proc/self/fd").length;
   for (const path of ["a/b", "slash", "loop", "a/none", "..", "self/self/a", "n/m", "file/x"]) {
     try {
-      openBeneath(volume, path).close();
+      openBeneath(volume, path)[Symbol.dispose]();
     } catch {
       // what is refused must close its descriptors too
     }
@@ -105,9 +101,8 @@ test("against a program that exchanges the path all the time, what is opened or 
   try {
     for (let attempt = 0; attempt < 3_000 || !attacker.hasDoneEnough; attempt++) {
       try {
-        const held = openBeneath(volume, "x/in", attempt % 2 === 0 ? undefined : { mode: 0o777 });
+        using held = openBeneath(volume, "x/in", attempt % 2 === 0 ? undefined : { mode: 0o777 });
         const real = readlinkSync(descriptorPath(held.descriptor));
-        held.close();
         expect(real).toStartWith(`${volume}/`);
       } catch (error) {
         // Refused when a link was there, or the entry was gone, at the moment of the check.

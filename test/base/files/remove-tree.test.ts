@@ -1,8 +1,8 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HeldDirectory } from "../../../src/base/files/held-directory.ts";
 import { removeTree } from "../../../src/base/files/remove-tree.ts";
+import { makeDeepTree } from "../../support/deep-tree.ts";
 import { PathAttacker } from "../../support/path-attacker.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
@@ -55,13 +55,7 @@ test(
   () => {
     const base = tempDir();
     mkdirSync(join(base, "tree"));
-    let directory = HeldDirectory.open(join(base, "tree"));
-    for (let depth = 0; depth < 20_000; depth++) {
-      const next = directory.ensureChild("d", 0o755);
-      directory.close();
-      directory = next;
-    }
-    directory.close();
+    makeDeepTree(join(base, "tree"), 20_000);
     removeTree(join(base, "tree"));
     expect(readdirSync(base)).toEqual([]);
   },

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { chmodSync, lstatSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HeldDirectory } from "../../../src/base/files/held-directory.ts";
 import { applyFsGroup } from "../../../src/kubelet/volumes/ownership.ts";
+import { makeDeepTree } from "../../support/deep-tree.ts";
 import { isRoot, tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -58,13 +58,7 @@ forRoot("OnRootMismatch believes the top directory, Always does not", () => {
 
 forRoot("a tree that is too deep is refused before descriptors run out", () => {
   const { root } = aTree();
-  let directory = HeldDirectory.open(join(root, "d"));
-  for (let depth = 0; depth < 1100; depth++) {
-    const next = directory.ensureChild("d", 0o755);
-    directory.close();
-    directory = next;
-  }
-  directory.close();
+  makeDeepTree(join(root, "d"), 1100);
   expect(() => applyFsGroup(root, { fsGroup: GROUP, readOnly: false })).toThrow("more than 1000 levels");
   // Faster than the clean-up of the temporary directory, on a busy machine by many seconds.
   Bun.spawnSync(["rm", "-rf", root]);
