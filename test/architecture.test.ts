@@ -31,7 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   daemon:
     "apiserver cluster server page kubelet controllers docker plan sources config stats manifest base age-encryption consola/core valibot",
   "daemon/doctor": "daemon/install config/option-table.ts docker/docker-host.ts manifest plan sources stats base",
-  "daemon/install": "base/files base/host",
+  "daemon/install": "base/files base/host base/text",
   // The listener and the streams into containers are those of the authenticated port; its objects are the kubelet's.
   apiserver: "server kubelet controllers sources plan config manifest base @valibot/to-json-schema valibot ws yaml",
   "apiserver/printers": "base/api base/model/memoized.ts",
