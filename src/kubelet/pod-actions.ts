@@ -102,7 +102,7 @@ const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
 const START_RETRY_MS = 10_000;
 const REMOVE_VOLUMES_RETRY_MS = 10_000;
 /** Delay of the sync after a failure that the next sync retries. */
-const WARN_DELAY_MS = 1_000;
+const RETRY_MS = 1_000;
 /** How long a failed pull is shown; then the image manager is asked again and reports ImagePullBackOff. Source: recorded kubelet. */
 const PULL_ERROR_SHOWN_MS = 2_000;
 
@@ -238,7 +238,7 @@ export class PodActions {
         await this.#deps.services.stopSandbox(id, graceSeconds, signal);
         await this.#deps.cache.observe(id, signal);
       },
-      (error) => this.#warnAndDelay("Cannot stop the sandbox", error),
+      (error) => this.#recordAndDelay("cannot stop the sandbox", error),
       () => {
         this.#state.sandboxBusy = false;
       },
@@ -264,7 +264,7 @@ export class PodActions {
         await services.killContainer({ container, podIps, graceSeconds, ...(pod && { pod }) }, signal);
         await cache.observe(action.id, signal);
       },
-      (error) => this.#warnAndDelay(`Cannot stop container "${action.name}"`, error),
+      (error) => this.#recordAndDelay(`cannot stop container "${action.name}"`, error),
     );
   }
 
@@ -404,7 +404,7 @@ export class PodActions {
         await remove(signal);
         await this.#deps.cache.observe(id, signal);
       },
-      (error) => this.#warnAndDelay("Cannot remove a container", error),
+      (error) => this.#recordAndDelay("cannot remove a container", error),
     );
   }
 
@@ -490,9 +490,11 @@ export class PodActions {
 
   #removeVolumes(work: (signal: AbortSignal) => Promise<void>): void {
     if (this.#volumeWork.has("remove")) return;
-    this.#track(this.#volumeWork, "remove", work, (error) =>
-      this.#warnAndDelay("Cannot remove unused volumes", error, REMOVE_VOLUMES_RETRY_MS),
-    );
+    this.#track(this.#volumeWork, "remove", work, (error) => {
+      const pod = podFullName(this.#ref);
+      this.#deps.logger.warn(`Cannot remove unused volumes of pod "${pod}": ${messageOf(error)}`);
+      return this.#delay(REMOVE_VOLUMES_RETRY_MS);
+    });
   }
 
   get #snapshot(): PodSnapshot {
@@ -530,7 +532,7 @@ export class PodActions {
       try {
         return await this.#deps.cache.observe(id, this.#signal);
       } catch {
-        await this.#delay(WARN_DELAY_MS);
+        await this.#delay(RETRY_MS);
       }
     }
   }
@@ -540,10 +542,10 @@ export class PodActions {
     await this.#deps.clock.sleep(ms, this.#signal).catch(() => {});
   }
 
-  /** Logs a failure that the next sync retries, and delays that sync: the work counts as under way until then. */
-  async #warnAndDelay(attempt: string, error: unknown, delayMs = WARN_DELAY_MS): Promise<void> {
-    this.#deps.logger.warn(`${attempt} of pod "${podFullName(this.#ref)}": ${messageOf(error)}`);
-    await this.#delay(delayMs);
+  /** Records a failure that the next sync retries, and delays that sync: the work counts as under way until then. */
+  async #recordAndDelay(attempt: string, error: unknown): Promise<void> {
+    this.record("Warning", "FailedKillPod", `error killing pod: ${attempt}: ${messageOf(error)}`);
+    await this.#delay(RETRY_MS);
   }
 }
 

@@ -31,6 +31,17 @@ describe("errors of the runtime", () => {
     expect(world.engine.calls).toEqual([]);
   });
 
+  test("an engine that refuses to end a container is told by an event, and asked again", async () => {
+    await world.started(named("web"));
+    failAt("kill", new Error("device or resource busy"), 3);
+    world.want();
+    await world.clock.advance(60_000);
+    const told = world.recorder.events.filter((line) => line.includes("FailedKillPod"));
+    expect(told).toHaveLength(3);
+    expect(told[0]).toContain('error killing pod: cannot stop container "app": device or resource busy');
+    expect(world.engine.containers.size).toBe(0);
+  });
+
   test("a cut of the event stream is a warning, an engine that stays away an error", async () => {
     await world.started(named("web"));
     const said = () => world.logger.lines.filter((line) => line.includes("engine"));

@@ -49,7 +49,7 @@ const RECENT_MS = 10 * 60_000;
 export function explainPod(input: ExplainInput): PodExplanation {
   const { pod, now } = input;
   const { metadata, status = {} } = pod;
-  const removal = explainRemoval(pod);
+  const removal = explainRemoval(input);
   const isReady = (hasCondition(status, "Ready") || status.phase === "Succeeded") && !removal;
   const statuses = statusesOf(pod.status);
   const causes = [...podCauses(input)];
@@ -218,19 +218,23 @@ function* explainSetUp(pod: Pod): Generator<Cause> {
 }
 
 /** Nothing else counts for a pod that is being removed. */
-function explainRemoval(pod: Pod): Cause | undefined {
+function explainRemoval({ pod, events }: ExplainInput): Cause | undefined {
   const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
   if (!deletionTimestamp) return undefined;
   const left = statusesOf(pod.status)
     .filter(({ state }) => state.running)
     .map(({ name }) => name);
   const end = `its grace period of ${deletionGracePeriodSeconds} s ends at ${deletionTimestamp}`;
+  const refusal = events.findLast(({ reason }) => reason === "FailedKillPod")?.message;
   return {
     subject: "pod",
     problem:
       left.length > 0 ? `it is being removed, and waits for the end of ${left.join(", ")}` : "it is being removed",
-    facts: left.length > 0 && deletionGracePeriodSeconds !== undefined ? [end] : [],
-    fix: "",
+    facts: [left.length > 0 && deletionGracePeriodSeconds !== undefined ? end : [], refusal ?? []].flat(),
+    fix:
+      refusal === undefined
+        ? ""
+        : "the kubelet retries automatically; if the engine refuses again and again, restart it",
   };
 }
 
