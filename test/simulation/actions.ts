@@ -10,6 +10,9 @@ const FIRST_NODE_PORT = 30_000;
 /** systemd's RestartSec. */
 const RESTART_MS = 5_000;
 
+const isOf = (labels: ModelContainer["labels"], app: string, name: string) =>
+  labels[LABEL.container] === name && labels[LABEL.podName]?.startsWith(`${app}-`) === true;
+
 /** A pod of its own whose containers all run now. */
 function isUp({ engine, isRunning }: World, { app, replicas, job, containers }: WantedPod): boolean {
   const names = [...engine.containers.values()].flatMap(({ status, labels }) =>
@@ -75,6 +78,12 @@ export class Scene {
     if (source === "api") return this.rules.api.remove(app, random.pick(["Background", "Foreground"] as const));
     this.world.note(`a person removes ${fileOf(app)}`);
     this.world.disk.remove(fileOf(app));
+  }
+
+  /** Removes a pod of a file. */
+  removeFile(random: SeededRandom): void {
+    const pods = this.inFiles();
+    if (pods.length > 1 && this.world.disk.exists(MANIFESTS)) this.removePod(random.pick(pods), random);
   }
 
   pickSubmitted(random: SeededRandom): WantedPod | undefined {
@@ -227,16 +236,35 @@ export class Scene {
     world.time.after(random.between(20_000, 300_000), () => this.startProcess());
   }
 
+  /** The power is cut, and the manifests are away for a while. After a cut while they are away there are both. */
+  bootWithoutManifests(random: SeededRandom, isLastEditLive = false): void {
+    const { world, rules } = this;
+    if (!world.disk.exists(MANIFESTS) || world.disk.exists(`${MANIFESTS}.away`)) return;
+    rules.excuseAll();
+    world.cutPower();
+    world.disk.rename(MANIFESTS, `${MANIFESTS}.away`);
+    world.time.after(random.between(20_000, 300_000), () => this.startProcess());
+    this.expectCheckpoint(isLastEditLive);
+    this.endLater(random, () => this.bringBackManifests(), LONGEST_FAULT_MS, 25 * 60_000);
+  }
+
   /** The machine runs the pods it had, although their source is away. */
-  expectCheckpoint(): void {
-    const { rules, world } = this;
+  expectCheckpoint(isLastEditLive = false): void {
+    const { rules, world, changedMs } = this;
     const { lastFaultMs } = rules;
     world.time.after(20 * 60_000, () => {
       // Another fault may be the reason, also one that began before, and an edit may not have been seen before the cut.
       const isAlone = rules.lastFaultMs === lastFaultMs && this.#faults === 1;
-      const isQuiet = isAlone && world.time.nowMs - this.changedMs > 3_600_000;
-      if (isQuiet) rules.checkWithoutManifests();
+      const isLive = isLastEditLive && this.changedMs === changedMs;
+      if (isAlone && (isLive || world.time.nowMs - this.changedMs > 3_600_000)) rules.checkWithoutManifests();
     });
+  }
+
+  setClock(byMs: number): void {
+    const { time } = this.world;
+    time.wallOffsetMs += byMs;
+    this.rules.jobs.noteClock(time.wallMs);
+    this.world.note(`the clock is set by ${byMs / 1000} s`);
   }
 
   // --- the engine ---
@@ -319,6 +347,10 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     const pod = scene.pickPod(random);
     if (!pod || scene.wanted.size < 2) return;
     scene.removePod(pod, random);
+  }),
+  "remove a pod while the kubelet is down": fault(2, (scene, random) => {
+    scene.killProcess(random.between(10_000, 600_000));
+    scene.world.time.after(5_000, () => scene.removeFile(random));
   }),
   "edit a container": deed(8, (scene, random) => {
     const pod = scene.pickPod(random);
@@ -456,16 +488,20 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       rules.jobs.noteClock(time.wallMs);
     });
   }),
-  "boot without the manifests": fault(3, (scene, random) => {
-    const { world, rules } = scene;
-    // After a power cut while they are away there are both.
-    if (!world.disk.exists(MANIFESTS) || world.disk.exists(`${MANIFESTS}.away`)) return;
-    rules.excuseAll();
-    world.cutPower();
-    world.disk.rename(MANIFESTS, `${MANIFESTS}.away`);
-    world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
-    scene.expectCheckpoint();
-    scene.endLater(random, () => scene.bringBackManifests(), LONGEST_FAULT_MS, 25 * 60_000);
+  "boot without the manifests": fault(3, (scene, random) => scene.bootWithoutManifests(random)),
+  "boot without the manifests after an edit": fault(3, (scene, random) => {
+    const { world } = scene;
+    const pod = scene.inFiles().find((one) => isUp(world, one));
+    if (!pod || world.time.nowMs - scene.changedMs < 3_600_000) return;
+    scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
+    const edited = scene.wanted.get(pod.app);
+    const poll = (leftMs: number) => {
+      if (!edited || leftMs <= 0 || scene.wanted.get(pod.app) !== edited) return;
+      if (!scene.rules.isUpToDate(edited)) return void world.time.after(100, () => poll(leftMs - 100));
+      // The checkpoint is written a moment after the edit.
+      world.time.after(2_000, () => scene.bootWithoutManifests(random, true));
+    };
+    poll(120_000);
   }),
   "boot without the manifests, with a damaged checkpoint": fault(2, (scene, random) => {
     const { world, rules } = scene;
@@ -511,7 +547,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     return () => wire.repair();
   }),
   "be slow": lasting(3, ({ wire, engine }, random) => {
-    wire.disturb({ latencyMs: random.between(50, 8_000) });
+    // Below the time-out of a probe, or above it.
+    wire.disturb({ latencyMs: random.chance(0.5) ? random.between(50, 1_000) : random.between(1_000, 8_000) });
     engine.removalMs = 10_000;
     return () => {
       wire.repair();
@@ -550,24 +587,48 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     scene.crashInLoop(random);
     for (const _ of [1, 2, 3]) scene.world.time.after(random.between(30_000, 900_000), () => scene.killProcess());
   }),
+  "crash after a long run": fault(2, (scene, random) => {
+    const { engine, time } = scene.world;
+    const pod = scene.inFiles().find((one) => isUp(scene.world, one) && one.restartPolicy === "Always");
+    const [first, ...others] = pod?.containers ?? [];
+    if (!pod || !first) return;
+    const program = ["exit", "7200", "1"];
+    scene.put({ ...pod, containers: [{ ...changed(first), program, hasLiveness: false }, ...others] }, random);
+    // Others end it soon after each start, so that its back-off grows; then a clock that was ahead is set.
+    for (const seconds of [120, 180, 240]) {
+      time.after(seconds * 1000, () => {
+        const found = scene.world.ownRunning().find(({ labels }) => isOf(labels, pod.app, first.name));
+        if (found) engine.endByForce(found, 137, "stranger");
+      });
+    }
+    time.after(300_000, () => {
+      scene.setClock(-86_400_000);
+      scene.killProcess();
+    });
+    time.after(2.5 * 3_600_000, () => {
+      const now = scene.wanted.get(pod.app);
+      const [at, ...rest] = now?.containers ?? [];
+      if (now && at?.program === program)
+        scene.put({ ...now, containers: [{ ...changed(at), program: first.program }, ...rest] }, random);
+    });
+  }),
   "become unhealthy": fault(4, (scene, random) => {
     const container = scene.pickContainer(random);
     if (!container) return;
     container.unhealthyUntilMs = scene.world.time.nowMs + random.between(600_000, LONGEST_FAULT_MS);
   }),
   "set the clock": fault(3, (scene, random) => {
-    const { time } = scene.world;
-    const byMs = random.pick([-1, 1]) * random.pick([1_500, 60_000, 3_600_000, 86_400_000, 400 * 86_400_000]);
-    time.wallOffsetMs += byMs;
-    scene.rules.jobs.noteClock(time.wallMs);
-    scene.world.note(`the clock is set by ${byMs / 1000} s`);
+    scene.setClock(random.pick([-1, 1]) * random.pick([1_500, 60_000, 3_600_000, 86_400_000, 400 * 86_400_000]));
   }),
   "fill the disk": lasting(4, (world, random) => {
-    const { disk } = world;
-    const code = random.pick(["ENOSPC", "EIO", "EROFS"] as const);
-    disk.failure = { code, below: ROOT_DIR };
-    world.note(`the disk says ${code}`);
-    return () => void Object.assign(disk, { failure: undefined });
+    world.failDisk(random.pick(["ENOSPC", "EIO", "EROFS"] as const), ROOT_DIR);
+    return () => world.failDisk();
+  }),
+  "remove a pod while the disk fails": fault(2, (scene, random) => {
+    const { world } = scene;
+    world.failDisk(random.pick(["EIO", "EROFS", "EBUSY"] as const), `${ROOT_DIR}/pods`);
+    scene.removeFile(random);
+    scene.endLater(random, () => world.failDisk(), LONGEST_FAULT_MS, 60_000);
   }),
   "reload the firewall": deed(3, ({ world, rules }) => {
     rules.services.expectBack();

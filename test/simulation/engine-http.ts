@@ -39,6 +39,8 @@ export class EngineHttp {
   readonly manifests: ManifestServer;
   requests = 0;
   onRequest: ((text: string) => void) | undefined;
+  /** The engine cannot do what a request asks for. */
+  onRefusal: ((text: string, message: string) => void) | undefined;
 
   constructor(time: VirtualTime, engine: EngineModel, random: SeededRandom) {
     this.#time = time;
@@ -145,6 +147,8 @@ export class EngineHttp {
         return end(() => resolve(toResponse({ status: 500, json: { message: "a simulated error" } })));
       }
       this.#engine.handle({ method, path, query, body }, (response) => {
+        if (response.status >= 400)
+          this.onRefusal?.(`${method} ${path}`, (response.json as { message: string }).message);
         // The process that asked may have died meanwhile: another one must not get its response.
         if (isOver || process !== this.#time.process) return void response.stream?.end();
         const isCut = !response.stream && this.#random.chance(this.#faults.cutShare);

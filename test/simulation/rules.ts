@@ -85,6 +85,10 @@ export class Rules {
       workingPods: (pod) => this.#workingPods(pod),
       fail,
     });
+    world.wire.onRefusal = (text, message) => {
+      const isChange = /^(POST|DELETE) .containers/.test(text);
+      if (isChange && !this.#isDisturbed(EDIT_SETTLES_MS)) fail("refusal", `${text}: ${message}`);
+    };
     world.engine.observers.add((transition) => {
       try {
         this.#check(transition);
@@ -361,13 +365,12 @@ export class Rules {
     const wanted = this.#podOf(container);
     const backOff = this.#backOff.get(`${attemptKey(container)} ${container.labels[LABEL.sandbox]}`);
     if (!wanted || !backOff || this.#isDisturbed(EDIT_SETTLES_MS)) return;
-    time.after(backOff.delayMs + RESTART_NOTICE_MS, () => {
+    const isFresh = time.nowMs - backOff.startedMs > BACK_OFF.resetMs;
+    time.after((isFresh ? 0 : backOff.delayMs) + RESTART_NOTICE_MS, () => {
       if (this.#podOf(container) !== wanted || this.#isDisturbed(EDIT_SETTLES_MS)) return;
+      // Ids count up, whatever the clock does.
       const successor = [...engine.containers.values()].some(
-        ({ labels, createdMs }) =>
-          labels[LABEL.podUid] === container.labels[LABEL.podUid] &&
-          labels[LABEL.container] === container.labels[LABEL.container] &&
-          createdMs >= container.finishedMs,
+        (other) => countKey(other) === countKey(container) && other.id > container.id,
       );
       if (!successor) this.#fail(new Violation("restart", `${container.name} ended and was not started again`));
     });
@@ -408,6 +411,14 @@ export class Rules {
   checkWithoutManifests(): void {
     const wrong = this.#findWrongPod();
     if (wrong !== undefined) this.#fail(new Violation("checkpoint", wrong));
+  }
+
+  /** Whether all containers of a pod run as its manifest asks. */
+  isUpToDate({ app, containers }: WantedPod): boolean {
+    const running = this.#world.ownRunning().filter((container) => appOf(container) === app);
+    return containers.every(({ name, version }) =>
+      running.some((it) => it.labels[LABEL.container] === name && versionOf(it) === version),
+    );
   }
 
   /** Difference between what runs and what the files ask for. */

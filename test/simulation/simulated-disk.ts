@@ -120,11 +120,23 @@ interface OpenFile {
   position: number;
 }
 
+/** What a disk says of changes; EIO of reads as well, EBUSY of removals only. */
+export type DiskFailure = "ENOSPC" | "EIO" | "EROFS" | "EBUSY";
+/** A full disk allows these. */
+const REMOVALS: ReadonlySet<string> = new Set(["unlink", "rmdir"]);
+
+function isRefused(code: DiskFailure, syscall: string, isChange: boolean): boolean {
+  if (code === "EIO") return true;
+  if (REMOVALS.has(syscall)) return code !== "ENOSPC";
+  return isChange && code !== "EBUSY";
+}
+
 const ERRNO: Record<string, number> = {
   ENOENT: 2,
   EIO: 5,
   EBADF: 9,
   EACCES: 13,
+  EBUSY: 16,
   EEXIST: 17,
   ENOTDIR: 20,
   EISDIR: 21,
@@ -196,8 +208,7 @@ export class SimulatedDisk {
   /** Descriptors that have a lock, by inode. */
   readonly #locks = new Map<number, number>();
   #isProgram = true;
-  /** The error of each change (and, for EIO, of each read) below a path. */
-  failure: { code: "ENOSPC" | "EIO" | "EROFS"; below: string } | undefined;
+  failure: { code: DiskFailure; below: string } | undefined;
   readonly fs = this.#functions();
 
   constructor(host: DiskHost) {
@@ -334,9 +345,16 @@ export class SimulatedDisk {
     if (!this.#isProgram) return;
     if (isChange) this.#host.effect();
     const { failure } = this;
-    if (!failure || !(isChange || failure.code === "EIO")) return;
-    const path = typeof place === "string" ? place : this.#pathOf(place);
+    if (!failure || !isRefused(failure.code, syscall, isChange)) return;
+    const path = typeof place === "string" ? this.#placeOf(place) : this.#pathOf(place);
     if (path.startsWith(failure.below)) throw systemError(failure.code, syscall, path);
+  }
+
+  /** Where a path below the descriptor of a directory is. */
+  #placeOf(path: string): string {
+    const [descriptor, below = ""] = /^\/proc\/self\/fd\/(\d+)(.*)$/.exec(path)?.slice(1) ?? [];
+    const file = this.#open.get(Number(descriptor));
+    return file ? `${this.#pathOf(file.inode)}${below}` : path;
   }
 
   // --- names ---

@@ -5,7 +5,7 @@ import { EngineModel, type ModelContainer } from "./engine-model.ts";
 import { FirewallModel } from "./firewall-model.ts";
 import { ManifestServer } from "./manifest-server.ts";
 import { SeededRandom } from "./seeded-random.ts";
-import { SimulatedDisk } from "./simulated-disk.ts";
+import { type DiskFailure, SimulatedDisk } from "./simulated-disk.ts";
 import { replaceModules } from "./simulated-modules.ts";
 import { CrashedError, VirtualTime } from "./virtual-time.ts";
 
@@ -311,6 +311,12 @@ export class World {
     this.wire.repair();
     this.firewall.boot();
     this.#makeKernelFiles();
+  }
+
+  /** @param code undefined: the disk works again */
+  failDisk(code?: DiskFailure, below = ROOT_DIR): void {
+    this.disk.failure = code && { code, below };
+    this.note(code ? `the disk says ${code}` : "the disk works");
   }
 
   /** A program does its work at once, and ends a moment later. */
