@@ -30,6 +30,8 @@ export class JobHistory {
   readonly #done = new Set<string>();
   /** Minutes of the Epoch at which a CronJob ran, by app. */
   readonly #ran = new Map<string, Set<number>>();
+  /** Runs of a wrong clock, by app and minute: they may be repeated, and need not be. */
+  readonly #forgotten = new Set<string>();
 
   /** @param schedule of a CronJob. @returns what is wrong with it */
   noteStart(run: Run, schedule: WantedSchedule | undefined): string | undefined {
@@ -49,6 +51,7 @@ export class JobHistory {
     const now = Math.floor(wallMs / MINUTE_MS);
     for (const [app, minutes] of this.#ran) {
       if ((Math.max(...minutes) - now) * MINUTE_MS <= WRONG_CLOCK_MS) continue;
+      for (const minute of minutes) if (minute > now) this.#forgotten.add(`${app} ${minute}`);
       this.#ran.set(app, new Set([...minutes].filter((minute) => minute <= now)));
       for (const key of this.#done)
         if (Number(key.split(" ")[2]) > now && key.startsWith(`${app} `)) this.#done.delete(key);
@@ -68,7 +71,7 @@ export class JobHistory {
   findMissedRun(app: string, schedule: WantedSchedule, { fromMs, toMs }: QuietTime): string | undefined {
     const ran = this.#ran.get(app) ?? new Set();
     for (let minute = Math.ceil(fromMs / MINUTE_MS); minute * MINUTE_MS <= toMs - LONGEST_DELAY_MS; minute++) {
-      if (ran.has(minute) || !isScheduled(schedule, minute)) continue;
+      if (ran.has(minute) || this.#forgotten.has(`${app} ${minute}`) || !isScheduled(schedule, minute)) continue;
       // After a step back of the clock, of a day at most, the times that it passes again are settled.
       const isSettled = [...ran].some((other) => other > minute && (other - minute) * MINUTE_MS <= WRONG_CLOCK_MS);
       if (!isSettled) return `${app} did not run at ${new Date(minute * MINUTE_MS).toISOString()}`;

@@ -120,7 +120,7 @@ interface OpenFile {
   position: number;
 }
 
-/** What a disk says of changes; EIO of reads as well, EBUSY of removals only. */
+/** Errors of a disk for changes; EIO also for reads, EBUSY for removals only. */
 export type DiskFailure = "ENOSPC" | "EIO" | "EROFS" | "EBUSY";
 /** A full disk allows these. */
 const REMOVALS: ReadonlySet<string> = new Set(["unlink", "rmdir"]);
