@@ -157,19 +157,46 @@ export const apiAttacks: readonly Attack[] = [
   },
   {
     name: "wide-objects",
-    about: "a ConfigMap of 20,000 labels, and five applies of 8,000 keys, each by another manager",
+    about:
+      "a ConfigMap of 20,000 labels; objects that are as wide as they may be, applied by many managers and patched",
     flags: withApi,
     maxGrowthMegabytes: 64,
     run: async (target) => {
-      const many = (count: number) =>
-        Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
+      const many = (count: number, value = "v") =>
+        Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
       const labeled = { ...configMap("labeled", {}), metadata: { name: "labeled", labels: many(20_000) } };
       const figures = await refused(target, "20,000 labels", "POST", CONFIG_MAPS, labeled);
-      await create(target, CONFIG_MAPS, configMap("wide", many(8_000)));
+      await create(target, CONFIG_MAPS, configMap("wide", many(4_900)));
+      const apply = "application/apply-patch+yaml";
       for (let index = 0; index < 5; index++) {
         const path = `${CONFIG_MAPS}/wide?fieldManager=m${index}&force=true`;
-        await askApi(target.node, "PATCH", path, configMap("wide", many(8_000)), "application/apply-patch+yaml");
+        await askApi(target.node, "PATCH", path, configMap("wide", many(4_900, `${index >> 1}`)), apply);
       }
+      const merge = "application/merge-patch+json";
+      await askApi(target.node, "PATCH", `${CONFIG_MAPS}/wide`, { data: many(4_900, "merged") }, merge);
+      const { spec, ...web } = deployment(0);
+      const withEnv = (count: number, image: string) => {
+        const env = Array.from({ length: count }, (_, index) => ({ name: `E${index}`, value: "v" }));
+        return {
+          ...web,
+          spec: { ...spec, template: { ...spec.template, spec: { containers: [{ name: "app", image, env }] } } },
+        };
+      };
+      for (const [count, image] of [
+        [1_600, "a"],
+        [0, "a"],
+        [1_600, "b"],
+      ] as const) {
+        await askApi(
+          target.node,
+          "PATCH",
+          `${DEPLOYMENTS}/many?fieldManager=m&force=true`,
+          withEnv(count, image),
+          apply,
+        );
+      }
+      const strategic = "application/strategic-merge-patch+json";
+      await askApi(target.node, "PATCH", `${DEPLOYMENTS}/many`, withEnv(1_600, "c"), strategic);
       return figures;
     },
   },

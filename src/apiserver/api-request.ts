@@ -6,7 +6,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
 import { ProtobufError } from "../base/text/protobuf.ts";
-import { parseStream, readDocument } from "../manifest/yaml/parse-stream.ts";
+import { readDocument } from "../manifest/yaml/parse-stream.ts";
 import type { SourceNode } from "../manifest/yaml/source-node.ts";
 import { ANONYMOUS, MONITORING_GROUP, measurementsOf, type ShownCertificate } from "../server/client-identity.ts";
 import type { HttpResponse, ListenerResponse, ServerRequest } from "../server/http-response.ts";
@@ -181,7 +181,8 @@ function readJson(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
   }
   checkSize(value);
   // A full parse only where there is something to report.
-  if (onRepeated && writtenKeys > countKeys(value)) reportRepeated(bytes, onRepeated);
+  if (onRepeated && writtenKeys > countKeys(value))
+    readDocument(bytes, "body", (root) => reportRepeated(root, onRepeated));
   return value;
 }
 
@@ -230,16 +231,15 @@ function countKeys(value: unknown): number {
 function readYaml(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
   let value: unknown;
   try {
-    value = readDocument(bytes, "body") ?? null;
+    value = readDocument(bytes, "body", (root) => onRepeated && reportRepeated(root, onRepeated)) ?? null;
   } catch (error) {
     throw badRequest(`error decoding YAML: ${(error as Error).message}`);
   }
   checkSize(value);
-  if (onRepeated) reportRepeated(bytes, onRepeated);
   return value;
 }
 
-function reportRepeated(bytes: Uint8Array, onRepeated: OnRepeatedField): void {
+function reportRepeated(root: SourceNode, onRepeated: OnRepeatedField): void {
   const visit = (node: SourceNode, path: string) => {
     if (node.kind === "list") node.items.forEach((item, index) => void visit(item, `${path}[${index}]`));
     if (node.kind !== "map") return;
@@ -249,8 +249,7 @@ function reportRepeated(bytes: Uint8Array, onRepeated: OnRepeatedField): void {
       visit(value, own);
     }
   };
-  const document = parseStream(bytes).documents.find(({ kind }) => kind === "value");
-  if (document?.kind === "value") visit(document.root, "");
+  visit(root, "");
 }
 
 /** One line of `--token-auth-file`. */

@@ -69,10 +69,6 @@ const isAtomicMap = (path: readonly string[]): boolean =>
     path.at(-1) ?? "",
   );
 
-/** Field paths of an object, their steps joined by a newline, with the value at each. */
-type FieldValues = ReadonlyMap<string, unknown>;
-
-const SEPARATOR = "\n";
 /** Never owned: they name the object, or the server alone writes them. */
 const SYSTEM_FIELDS = new Set([
   "name",
@@ -88,96 +84,161 @@ const SYSTEM_FIELDS = new Set([
   "selfLink",
 ]);
 
-/** Every field of an object that a manager can own: leaves, items of keyed lists and members of sets. */
-function fieldsOf(object: unknown): FieldValues {
-  const found = new Map<string, unknown>();
-  if (!isRecord(object)) return found;
-  for (const [name, value] of Object.entries(object)) {
-    if (name === "apiVersion" || name === "kind") continue;
-    if (name !== "metadata") collect(value, [`f:${name}`], [name], found);
-    else if (isRecord(value)) {
-      for (const [field, member] of Object.entries(value)) {
-        if (!SYSTEM_FIELDS.has(field)) collect(member, ["f:metadata", `f:${field}`], ["metadata", field], found);
-      }
-    }
+/** A field that is owned as a whole, with its value where that is known. */
+class Leaf {
+  constructor(readonly value?: unknown) {}
+}
+const OWNED = new Leaf();
+
+/** A set of fields by their steps. */
+type Fields = Map<string, Fields | Leaf>;
+
+/** A client may have sent anything: what is no field is left out. */
+function fromFieldsV1(fields: unknown): Fields {
+  const found: Fields = new Map();
+  if (!isRecord(fields)) return found;
+  for (const [step, member] of Object.entries(fields)) {
+    if (isRecord(member)) found.set(step, isEmpty(member) ? OWNED : fromFieldsV1(member));
   }
   return found;
 }
 
-function collect(value: unknown, steps: readonly string[], path: readonly string[], found: Map<string, unknown>): void {
-  if (value === undefined || value === null) return;
-  if (isRecord(value) && Object.keys(value).length > 0 && !isAtomicMap(path)) {
-    for (const [name, member] of Object.entries(value))
-      collect(member, [...steps, `f:${name}`], [...path, name], found);
-    return;
+function isEmpty(record: object): boolean {
+  for (const _name in record) return false;
+  return true;
+}
+
+/** In the order in which upstream writes them. */
+function toFieldsV1(fields: Fields | Leaf): FieldsV1 {
+  if (fields instanceof Leaf) return {};
+  const members = [...fields].sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(members.map(([step, member]) => [step, toFieldsV1(member)]));
+}
+
+/** Every field of an object that a manager can own: leaves, items of keyed lists and members of sets. */
+class OwnableFields {
+  readonly fields: Fields = new Map();
+
+  constructor(object: unknown) {
+    if (!isRecord(object)) return;
+    const { apiVersion: _version, kind: _kind, metadata, ...rest } = object;
+    this.#addParts(this.fields, rest, []);
+    if (!isRecord(metadata)) return;
+    const written = Object.entries(metadata).filter(([name]) => !SYSTEM_FIELDS.has(name));
+    if (written.length > 0) this.#add(this.fields, "f:metadata", Object.fromEntries(written), ["metadata"]);
   }
-  if (Array.isArray(value)) {
+
+  /** The leaves with another value than before, or none. */
+  changesOf(before: OwnableFields): Fields {
+    return filterFields(this.fields, before.fields, (leaf, was) => !isSame(valueAt(was), leaf.value));
+  }
+
+  #add(parent: Fields, step: string, value: unknown, path: readonly string[]): void {
+    if (value === undefined || value === null) return;
+    if (typeof value !== "object") return void parent.set(step, new Leaf(value));
+    const node = partsAt(parent, step) ?? new Map();
+    if (!this.#addParts(node, value, path)) parent.set(step, new Leaf(value));
+    else if (node.size > 0) parent.set(step, node);
+  }
+
+  /** @returns false: the value is owned as a whole */
+  #addParts(node: Fields, value: object, path: readonly string[]): boolean {
+    if (isRecord(value)) {
+      const members = Object.entries(value);
+      if (members.length === 0 || isAtomicMap(path)) return false;
+      for (const [name, member] of members) this.#add(node, `f:${name}`, member, [...path, name]);
+      return true;
+    }
+    if (!Array.isArray(value)) return false;
     const merge = listMergeAt(path);
     if (merge && value.length > 0 && value.every(isRecord)) {
       for (const item of value) {
-        const step = [...steps, `k:${JSON.stringify(keysOf(item, merge))}`];
-        found.set([...step, "."].join(SEPARATOR), true);
-        for (const [name, member] of Object.entries(item))
-          collect(member, [...step, `f:${name}`], [...path, name], found);
+        const step = itemStep(item, merge);
+        const own = partsAt(node, step) ?? new Map();
+        own.set(".", new Leaf(true));
+        this.#addParts(own, item, path);
+        node.set(step, own);
       }
-      return;
+      return true;
     }
-    if (isScalarSet(path)) {
-      for (const item of value) found.set([...steps, `v:${JSON.stringify(item)}`].join(SEPARATOR), item);
-      return;
+    if (!isScalarSet(path)) return false;
+    for (const item of value) this.#add(node, memberStep(item), item, path);
+    return true;
+  }
+}
+
+/** The step to an item of a keyed list. */
+const itemStep = (item: Record<string, unknown>, { mapKeys, defaults }: ListMerge): string => {
+  const keys = [...mapKeys].sort().map((key) => [key, item[key] ?? defaults?.[key]]);
+  return `k:${JSON.stringify(Object.fromEntries(keys.filter(([, value]) => value !== undefined)))}`;
+};
+
+/** The step to a member of a set. */
+const memberStep = (item: unknown): string => `v:${JSON.stringify(item)}`;
+
+const partsAt = (fields: Fields | Leaf | undefined, step: string): Fields | undefined => {
+  const found = fields instanceof Map ? fields.get(step) : undefined;
+  return found instanceof Map ? found : undefined;
+};
+
+const valueAt = (found: Fields | Leaf | undefined): unknown => (found instanceof Leaf ? found.value : undefined);
+
+const isSame = (one: unknown, other: unknown) => one === other || Bun.deepEquals(one, other);
+
+/**
+ * The part of a set of fields whose leaves are kept.
+ * @param other a further set: `isKept` gets what it has at the place of the leaf
+ * @returns the set itself when all of it is kept
+ */
+function filterFields(
+  fields: Fields,
+  other: Fields | undefined,
+  isKept: (leaf: Leaf, found: Fields | Leaf | undefined) => boolean,
+): Fields {
+  const kept: Fields = new Map();
+  let isWhole = true;
+  for (const [step, member] of fields) {
+    if (member instanceof Leaf) {
+      if (isKept(member, other?.get(step))) kept.set(step, member);
+      else isWhole = false;
+    } else {
+      const part = filterFields(member, partsAt(other, step), isKept);
+      if (part.size > 0) kept.set(step, part);
+      isWhole &&= part === member;
     }
   }
-  found.set(steps.join(SEPARATOR), value);
+  return isWhole ? fields : kept;
 }
 
-function keysOf(
-  item: Record<string, unknown>,
-  merge: { mapKeys: readonly string[]; defaults?: Readonly<Record<string, unknown>> },
-) {
-  return Object.fromEntries(
-    [...merge.mapKeys]
-      .sort()
-      .map((key) => [key, item[key] ?? merge.defaults?.[key]])
-      .filter(([, value]) => value !== undefined),
-  );
-}
+const intersection = (one: Fields, other: Fields): Fields =>
+  filterFields(one, other, (_leaf, found) => found instanceof Leaf);
 
-function toFieldsV1(paths: Iterable<string>): FieldsV1 {
-  const root: FieldsV1 = {};
-  for (const path of paths) {
-    let at = root;
-    for (const step of path.split(SEPARATOR)) {
-      if (!Object.hasOwn(at, step)) define(at, step, {});
-      at = at[step]!;
-    }
+const difference = (one: Fields, other: Fields): Fields =>
+  other.size === 0 ? one : filterFields(one, other, (_leaf, found) => !(found instanceof Leaf));
+
+function union(one: Fields, other: Fields): Fields {
+  const result: Fields = new Map(one);
+  for (const [step, member] of other) {
+    const own = partsAt(result, step);
+    result.set(step, own && member instanceof Map ? union(own, member) : member);
   }
-  return root;
+  return result;
 }
 
-function fromFieldsV1(fields: unknown): Set<string> {
-  const paths = new Set<string>();
-  const visit = (node: unknown, steps: readonly string[]) => {
-    if (!isRecord(node)) return;
-    const entries = Object.entries(node);
-    if (entries.length === 0 && steps.length > 0) paths.add(steps.join(SEPARATOR));
-    for (const [step, member] of entries) visit(member, [...steps, step]);
-  };
-  visit(fields, []);
-  return paths;
+/** The leaves as messages name a field: `.spec.containers[name="app"].image`. */
+function describeLeaves(fields: Fields, before = ""): string[] {
+  return [...fields].flatMap(([step, member]) => {
+    const path = `${before}${describeStep(step)}`;
+    return member instanceof Leaf ? [path] : describeLeaves(member, path);
+  });
 }
 
-/** `.spec.containers[name="app"].image`, as messages name a field. */
-function describePath(path: string): string {
-  return path
-    .split(SEPARATOR)
-    .map((step) => {
-      if (step === ".") return "";
-      if (step.startsWith("f:")) return `.${step.slice(2)}`;
-      if (step.startsWith("v:")) return `[=${step.slice(2)}]`;
-      const keys = Object.entries(JSON.parse(step.slice(2)) as Record<string, unknown>);
-      return `[${keys.map(([key, value]) => `${key}=${JSON.stringify(value)}`).join(",")}]`;
-    })
-    .join("");
+function describeStep(step: string): string {
+  if (step === ".") return "";
+  if (step.startsWith("f:")) return `.${step.slice(2)}`;
+  if (step.startsWith("v:")) return `[=${step.slice(2)}]`;
+  const keys = Object.entries(JSON.parse(step.slice(2)) as Record<string, unknown>);
+  return `[${keys.map(([key, value]) => `${key}=${JSON.stringify(value)}`).join(",")}]`;
 }
 
 export interface Manager {
@@ -192,17 +253,17 @@ const isEntryOf = (entry: ManagedFieldsEntry, manager: Manager) =>
   entry.operation === manager.operation &&
   (entry.subresource ?? "") === (manager.subresource ?? "");
 
-/** The entries with `paths` owned by the manager; without any its entry goes. */
+/** The entries with `fields` owned by the manager; without any its entry goes. */
 function withManager(
   entries: readonly ManagedFieldsEntry[],
   manager: Manager,
-  paths: ReadonlySet<string>,
+  fields: Fields,
   time: string,
 ): ManagedFieldsEntry[] {
   const index = entries.findIndex((entry) => isEntryOf(entry, manager));
-  if (paths.size === 0) return entries.filter((_, at) => at !== index);
+  if (fields.size === 0) return entries.filter((_, at) => at !== index);
   const before = entries[index];
-  const fieldsV1 = toFieldsV1([...paths].sort());
+  const fieldsV1 = toFieldsV1(fields);
   if (before && Bun.deepEquals(before.fieldsV1, fieldsV1)) return [...entries];
   const entry: ManagedFieldsEntry = {
     manager: manager.name,
@@ -216,6 +277,18 @@ function withManager(
   return index < 0 ? [...entries, entry] : entries.map((it, at) => (at === index ? entry : it));
 }
 
+/** The entries with a part of their fields; without any an entry goes. @param partOf gets the fields of an entry */
+const withParts = (
+  entries: readonly ManagedFieldsEntry[],
+  partOf: (fields: Fields, entry: ManagedFieldsEntry) => Fields,
+): ManagedFieldsEntry[] =>
+  entries.flatMap((entry) => {
+    const own = fromFieldsV1(entry.fieldsV1);
+    const part = partOf(own, entry);
+    if (part === own) return [entry];
+    return part.size === 0 ? [] : [{ ...entry, fieldsV1: toFieldsV1(part) }];
+  });
+
 /**
  * Computes the owners of fields after an update that is not an apply: a changed field belongs to its manager alone, a
  * removed field has no owner. Source: structured-merge-diff's `Updater.Update`.
@@ -227,23 +300,15 @@ export function trackUpdate(
   manager: Manager,
   time: string,
 ): ManagedFieldsEntry[] {
-  const before = fieldsOf(previous);
-  const after = fieldsOf(next);
-  const changed = new Set<string>();
-  for (const [path, value] of after) {
-    if (!before.has(path) || !Bun.deepEquals(before.get(path), value)) changed.add(path);
-  }
-  const isGone = (path: string) => !after.has(path);
-  const others = entries.flatMap((entry) => {
-    const own = fromFieldsV1(entry.fieldsV1);
-    const isSame = isEntryOf(entry, manager);
-    const kept = [...own].filter((path) => !isGone(path) && (isSame || !changed.has(path)));
-    if (kept.length === own.size) return [entry];
-    return kept.length === 0 ? [] : [{ ...entry, fieldsV1: toFieldsV1(kept) }];
-  });
+  const before = new OwnableFields(previous);
+  const after = new OwnableFields(next);
+  const changed = after.changesOf(before);
+  const others = withParts(entries, (own, entry) =>
+    intersection(isEntryOf(entry, manager) ? own : difference(own, changed), after.fields),
+  );
   if (changed.size === 0) return others;
   const own = others.find((entry) => isEntryOf(entry, manager));
-  return withManager(others, manager, new Set([...fromFieldsV1(own?.fieldsV1), ...changed]), time);
+  return withManager(others, manager, union(fromFieldsV1(own?.fieldsV1), changed), time);
 }
 
 type ApplyResult =
@@ -263,42 +328,42 @@ export function applyConfiguration(
   { force, time }: { force: boolean; time: string },
 ): ApplyResult {
   const entries = live.metadata.managedFields ?? [];
-  const wantedFields = fieldsOf(wanted);
-  const liveFields = fieldsOf(live);
+  const wantedFields = new OwnableFields(wanted);
+  const liveFields = new OwnableFields(live);
   const isMine = (entry: ManagedFieldsEntry) => entry.manager === manager.name && entry.operation === "Apply";
-  const isChange = (path: string) => !Bun.deepEquals(liveFields.get(path), wantedFields.get(path));
+  const changed = wantedFields.changesOf(liveFields);
   const conflicts: StatusCause[] = [];
   const others = entries.filter((entry) => !isMine(entry));
-  const kept = others.flatMap((entry) => {
-    const own = fromFieldsV1(entry.fieldsV1);
-    const disputed = [...own].filter((path) => wantedFields.has(path) && isChange(path));
-    if (disputed.length === 0) return [entry];
-    for (const path of disputed) conflicts.push(toCause(entry, path));
-    const rest = [...own].filter((path) => !disputed.includes(path));
-    return rest.length === 0 ? [] : [{ ...entry, fieldsV1: toFieldsV1(rest) }];
-  });
+  const takeFrom = (own: Fields, entry: ManagedFieldsEntry) => {
+    const disputed = intersection(changed, own);
+    for (const field of describeLeaves(disputed)) conflicts.push(toCause(entry, field));
+    return difference(own, disputed);
+  };
+  const kept = changed.size === 0 ? others : withParts(others, takeFrom);
   if (conflicts.length > 0 && !force) return { conflicts };
 
-  const ownedByOthers = new Set(kept.flatMap((entry) => [...fromFieldsV1(entry.fieldsV1)]));
-  const before = entries.filter(isMine).flatMap((entry) => [...fromFieldsV1(entry.fieldsV1)]);
-  const gone = before.filter((path) => !wantedFields.has(path) && !ownedByOthers.has(path));
-  const without = removeFields(live, toFieldsV1(gone), []) as ApiObject;
+  let without: unknown = live;
+  for (const entry of entries.filter(isMine)) {
+    let gone = difference(fromFieldsV1(entry.fieldsV1), wantedFields.fields);
+    for (const { fieldsV1 } of kept) if (gone.size > 0) gone = difference(gone, fromFieldsV1(fieldsV1));
+    without = removeFields(without, gone, []);
+  }
   const object = mergeWanted(without, wanted, []) as ApiObject;
   const mine = entries.find(isMine);
-  const managedFields = withManager(mine ? [mine, ...kept] : kept, manager, new Set(wantedFields.keys()), time);
+  const managedFields = withManager(mine ? [mine, ...kept] : kept, manager, wantedFields.fields, time);
   return { object: { ...object, metadata: { ...object.metadata, managedFields } } };
 }
 
 function toCause(
   { manager = "", apiVersion = "", operation, subresource }: ManagedFieldsEntry,
-  path: string,
+  field: string,
 ): StatusCause {
   const through = subresource ? ` with subresource "${subresource}"` : "";
   const how = operation === "Apply" ? "" : ` using ${apiVersion}`;
   return {
     reason: "FieldManagerConflict",
     message: `conflict with "${manager}"${through}${how}`,
-    field: describePath(path),
+    field,
   };
 }
 
@@ -339,32 +404,25 @@ function mergeItems(
   path: readonly string[],
 ): unknown[] {
   const result: unknown[] = [...live];
+  const places = new Map(live.map((item, index) => [itemStep(item, merge), index] as const).reverse());
   for (const item of wanted) {
-    const index = result.findIndex((it) => isRecord(it) && hasKeys(it, item, merge));
-    if (index < 0) result.push(structuredClone(item));
+    const step = itemStep(item, merge);
+    const index = places.get(step);
+    if (index === undefined) places.set(step, result.push(structuredClone(item)) - 1);
     else result[index] = mergeWanted(result[index], item, path);
   }
   return result;
 }
 
-const hasKeys = (a: Record<string, unknown>, b: Record<string, unknown>, { mapKeys, defaults }: ListMerge) =>
-  mapKeys.every((key) => (a[key] ?? defaults?.[key]) === (b[key] ?? defaults?.[key]));
-
 /** A copy without the fields; what becomes empty by that goes too, lists and maps alike. */
-function removeFields(value: unknown, gone: FieldsV1, path: readonly string[]): unknown {
-  const steps = Object.entries(gone);
-  if (steps.length === 0) return value;
+function removeFields(value: unknown, gone: Fields, path: readonly string[]): unknown {
+  if (gone.size === 0) return value;
   if (Array.isArray(value)) {
     const merge = listMergeAt(path);
     const left = value.flatMap((item) => {
-      const [, rest] =
-        steps.find(([step]) => {
-          if (step.startsWith("v:")) return step === `v:${JSON.stringify(item)}`;
-          if (!merge || !step.startsWith("k:") || !isRecord(item)) return false;
-          return hasKeys(item, JSON.parse(step.slice(2)) as Record<string, unknown>, merge);
-        }) ?? [];
+      const rest = gone.get(merge && isRecord(item) ? itemStep(item, merge) : memberStep(item));
       if (!rest) return [item];
-      if (Object.keys(rest).length === 0 || Object.hasOwn(rest, ".")) return [];
+      if (rest instanceof Leaf || rest.has(".")) return [];
       const kept = removeFields(item, rest, path);
       return kept === undefined ? [] : [kept];
     });
@@ -372,12 +430,12 @@ function removeFields(value: unknown, gone: FieldsV1, path: readonly string[]): 
   }
   if (!isRecord(value)) return value;
   const result: Record<string, unknown> = { ...value };
-  for (const [step, rest] of steps) {
+  for (const [step, rest] of gone) {
     const name = step.slice(2);
     if (!Object.hasOwn(result, name)) continue;
-    const kept = Object.keys(rest).length === 0 ? undefined : removeFields(result[name], rest, [...path, name]);
+    const kept = rest instanceof Leaf ? undefined : removeFields(result[name], rest, [...path, name]);
     if (kept === undefined) delete result[name];
     else result[name] = kept;
   }
-  return Object.keys(result).length === 0 ? undefined : result;
+  return isEmpty(result) ? undefined : result;
 }

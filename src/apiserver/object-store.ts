@@ -94,10 +94,12 @@ export function checkObjectName(name: string, check = checkDnsSubdomain): Status
  * Values of one object, fields and items at every level, those of managedFields included: each takes time on the way to
  * the file. etcd's limit of 1.5 MiB refuses objects of some 100,000.
  */
-export const MAX_VALUES = 30_000;
+export const MAX_VALUES = 10_000;
+/** Values of an object as its author writes it: managedFields have nearly as many. */
+export const MAX_WRITTEN_VALUES = MAX_VALUES / 2;
 
-/** @throws ApiError 413 when a value has more than {@link MAX_VALUES}; 400 when it is nested more deeply than a manifest may be */
-export function checkSize(value: unknown): void {
+/** @throws ApiError 413 when a value has more than `most` values; 400 when it is nested more deeply than a manifest may be */
+export function checkSize(value: unknown, most = MAX_VALUES): void {
   let count = 0;
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
@@ -107,7 +109,7 @@ export function checkSize(value: unknown): void {
       if (typeof one !== "object" || one === null) continue;
       const members = Object.values(one);
       count += members.length;
-      if (count > MAX_VALUES) throw tooManyValues(MAX_VALUES);
+      if (count > most) throw tooManyValues(most);
       for (const member of members) next.push(member);
     }
     level = next;

@@ -22,6 +22,7 @@ import {
   checkObjectName,
   checkSize,
   generateName,
+  MAX_WRITTEN_VALUES,
   type ObjectStore,
 } from "./object-store.ts";
 import {
@@ -195,6 +196,7 @@ export class ObjectWriter {
       const message = conflictMessage(result.conflicts);
       throw new ApiError(409, "Conflict", message, { causes: result.conflicts });
     }
+    checkSize(result.object);
     return { object: this.#replace(definition, live, result.object, request, undefined), created: false };
   }
 
@@ -278,8 +280,9 @@ export class ObjectWriter {
 
   #readBody({ definition, namespace, name }: Target, body: unknown): ApiObject {
     if (!isRecord(body)) throw badRequest("the body of the request is not an object");
-    checkSize(body);
     const metadata = isRecord(body.metadata) ? body.metadata : {};
+    const { managedFields: _fields, ...written } = metadata;
+    checkSize({ ...body, metadata: written }, MAX_WRITTEN_VALUES);
     const apiVersion = body.apiVersion ?? apiVersionOf(definition);
     const kind = body.kind ?? definition.kind;
     if (apiVersion !== apiVersionOf(definition) || kind !== definition.kind) {
@@ -367,7 +370,7 @@ function meantBy({ metadata, status: _status, ...rest }: ApiObject): unknown {
 function clean({ metadata, ...rest }: ApiObject): object {
   const { resourceVersion: _version, managedFields, ...others } = metadata;
   const owned = (managedFields ?? []).map(({ time: _time, ...entry }) => entry);
-  return JSON.parse(JSON.stringify({ ...rest, metadata: { ...others, owned } })) as object;
+  return { ...rest, metadata: { ...others, owned } };
 }
 
 /** Without members that are undefined, and without empty lists in the metadata. */

@@ -14,5 +14,6 @@ export const jsonIfValid = (text: string): unknown => unlessFailed(() => JSON.pa
 
 /** Sets a member also when it is called `__proto__`. */
 export function define(target: Record<string, unknown>, name: string, value: unknown): void {
-  Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
+  if (name !== "__proto__") target[name] = value;
+  else Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
 }

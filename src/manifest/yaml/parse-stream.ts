@@ -1,5 +1,5 @@
 import { parseJson } from "./json-parser.ts";
-import { isDeeperThan, type ParsedDocument, TextError, toPlainValue } from "./source-node.ts";
+import { isDeeperThan, type ParsedDocument, type SourceNode, TextError, toPlainValue } from "./source-node.ts";
 import { AliasBudget, YamlParser } from "./yaml-parser.ts";
 
 /** Limit of a manifest, exclusive. Unit: bytes. Source: kubelet `maxConfigLength`. */
@@ -109,9 +109,10 @@ const brokenDocument = (source: SourceText): ParsedDocument => ({
 /**
  * The first document of a configuration file, YAML or JSON; undefined when it is empty.
  * @param file named in messages
+ * @param onRoot gets the document with what its value does not show
  * @throws Error `file:line:column: message`
  */
-export function readDocument(bytes: Uint8Array, file: string): unknown {
+export function readDocument(bytes: Uint8Array, file: string, onRoot?: (root: SourceNode) => void): unknown {
   const { documents, lines } = parseStream(bytes);
   const fail = (offset: number, message: string) => {
     const { line, column } = lines.locate(offset);
@@ -123,6 +124,7 @@ export function readDocument(bytes: Uint8Array, file: string): unknown {
   if (isDeeperThan(document.root, MAX_CONFIGURATION_DEPTH)) {
     throw fail(document.root.offset, `more than ${MAX_CONFIGURATION_DEPTH} levels of nesting`);
   }
+  onRoot?.(document.root);
   return toPlainValue(document.root);
 }
 
