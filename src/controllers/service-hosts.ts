@@ -7,7 +7,7 @@ import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeDnsRecords, type DnsRecords, type ServiceTarget } from "../plan/dns-records.ts";
 import { domainOf } from "../plan/pod-dns.ts";
-import { serviceName } from "../plan/service-addresses.ts";
+import { type ServiceAddresses, serviceName } from "../plan/service-addresses.ts";
 import { hostNameIn, ipsOf, ServicePods } from "../plan/service-endpoints.ts";
 
 /** Writes the hosts file of a running pod again, with the lines of {@link ServiceHosts.aliasesFor}. */
@@ -67,7 +67,7 @@ export class ServiceHosts {
   update(
     services: readonly Service[],
     pods: readonly Pod[],
-    clusterIps: Readonly<Record<string, readonly string[]>> = {},
+    clusterIps: ServiceAddresses["clusterIps"] = {},
     behind = new ServicePods(pods),
   ): void {
     const external = this.#externalNames;
@@ -78,7 +78,7 @@ export class ServiceHosts {
     const targets = services.map((service): ServiceTarget => {
       const target = resolveExternal(service, services, this.#clusterDomain);
       if ("name" in target) return { service, backends: [], fixed: external.addressesOf(target.name) };
-      const fixed = clusterIps[serviceName(target.service)] ?? [];
+      const fixed = clusterIps[serviceName(target.service)]?.split(",") ?? [];
       return { service, backends: behind.behind(target.service), fixed };
     });
     this.#targets = targets;

@@ -12,7 +12,6 @@ import {
   allocateServices,
   chooseRange,
   familiesOf,
-  fromStored,
   hasClusterIp,
   isOfOtherProxy,
   overlapsOf,
@@ -23,10 +22,8 @@ import {
   type ServiceAddresses,
   type ServiceAllocation,
   type ServiceProblem,
-  type StoredServiceAddresses,
   serviceName,
   toPortKey,
-  toStored,
 } from "../plan/service-addresses.ts";
 import { assignService, familyFields, numbersOf, type ServiceAssignment } from "../plan/service-assignment.ts";
 import { endpointsOf, isFinished, type ServiceBackend, ServicePods } from "../plan/service-endpoints.ts";
@@ -62,7 +59,7 @@ interface ServiceManagerDeps {
   proxy?: ServiceProxy | undefined;
   /** A DNS server runs on this node. */
   hasDns?: boolean;
-  file: Persisted<StoredServiceAddresses>;
+  file: Persisted<ServiceAddresses>;
   /** `--service-cluster-ip-range`: one, or one of each family; "" for the first free one of a list. */
   range: string;
   /** The program that has a port of the machine; undefined for a free one. */
@@ -83,16 +80,14 @@ export class ServiceManager {
   #addresses: ServiceAddresses;
   /** Those of the addresses. */
   #ranges: readonly IpRange[];
-  /** Chosen once: a client may have an address of it already, though the networks of the machine change until it is kept. */
-  #chosenRange = "";
   #problems: ReadonlyMap<string, ServiceProblem> = new Map();
   /** The last that the proxy got. */
   #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
   readonly #ruled = new MadeOfServices<RuledService[]>();
   readonly #endpoints = new MadeOfServices<WorkloadObject[]>();
   #services: readonly Service[] = [];
-  /** Services whose addresses were allocated last, and that ask for no port of the machine, whose holders change. */
-  #allocatedFor: readonly Service[] | undefined;
+  /** Requests of the Services at the last allocation; undefined: holders of ports and networks may have changed since. */
+  #allocatedFor: readonly string[] | undefined;
   #pods: readonly Pod[] = [];
   #written: readonly (Endpoints | EndpointSlice)[] = [];
   /** These pods and written endpoints. */
@@ -100,8 +95,6 @@ export class ServiceManager {
   /** The range that was compared with the networks, and when they are listed again, by the monotonic clock. */
   #seenRange: string | undefined;
   #listNetworksMs = 0;
-  /** Derived objects; undefined until they are asked for. */
-  #shown: WorkloadObject[] | undefined;
   /** That of the proxy at the last update. */
   #shownProblem: string | undefined;
 
@@ -109,8 +102,7 @@ export class ServiceManager {
     this.#deps = deps;
     this.#context = deps.context;
     this.#log = new ChangeLogger(deps.context.logger);
-    const stored = deps.proxy && deps.file.read();
-    this.#addresses = stored ? fromStored(stored) : NONE;
+    this.#addresses = (deps.proxy && deps.file.read()) ?? NONE;
     this.#ranges = parseRanges(deps.range || this.#addresses.range);
   }
 
@@ -170,13 +162,13 @@ export class ServiceManager {
 
   /** The address of the DNS server; undefined where there is none. */
   get dnsAddress(): string | undefined {
-    return this.hasDns ? this.#addresses.clusterIps[serviceName(DNS_SERVICE)]?.[0] : undefined;
+    return this.hasDns ? this.#addresses.clusterIps[serviceName(DNS_SERVICE)]?.split(",")[0] : undefined;
   }
 
   /** Variables of the Services that a pod sees. A pod does not start again for another Service. */
   environmentOf({ metadata, spec }: Pod): ReadonlyMap<string, string> {
     const services = this.#services.map(({ metadata: { name = "", namespace = "default" }, spec: { ports = [] } }) => {
-      return { name, namespace, clusterIP: this.#addresses.clusterIps[`${namespace}/${name}`]?.[0], ports };
+      return { name, namespace, clusterIP: this.#addresses.clusterIps[`${namespace}/${name}`]?.split(",")[0], ports };
     });
     return computeServiceEnvironment(services, metadata.namespace ?? "default", spec.enableServiceLinks ?? true);
   }
@@ -184,28 +176,25 @@ export class ServiceManager {
   /** The Endpoints and EndpointSlices of all Services. */
   derivedObjects(): WorkloadObject[] {
     const { name: nodeName, startedAt } = this.#context.node;
-    if (this.#shown) return this.#shown;
     const pods = this.#behind;
-    this.#shown = this.#endpoints
+    return this.#endpoints
       .update(
         this.#services,
         (service) => [service, pods.endpointsOf(service), pods.selectedBy(service)],
         (service) => toEndpointObjects(service, pods, { nodeName, startedAt, families: this.#familiesOf(service) }),
       )
       .flat();
-    return this.#shown;
   }
 
   /** Gives Services their addresses before pods that may need them start. */
   setServices(submitted: readonly Service[]): void {
     const services = this.#withOwn(submitted);
     this.#services = services;
-    this.#shown = undefined;
     const { proxy } = this.#deps;
-    this.#allocatedFor = undefined;
     if (!proxy) return;
     // Pods tell later which ports of the machine are held.
-    if (!services.some(isPublished)) return this.#allocate(services, submitted, [], proxy);
+    if (!services.some(isPublished)) return this.#allocate(services, [], proxy);
+    this.#allocatedFor = undefined;
     const { clusterIps } = this.#allocateFrom(services, proxy, () => undefined).addresses;
     this.#keep({ ...this.#addresses, range: this.#rangeFor(services, proxy), clusterIps });
   }
@@ -226,9 +215,8 @@ export class ServiceManager {
     if (pods !== this.#pods || !isSameList(endpoints, this.#written)) this.#behind = new ServicePods(pods, endpoints);
     this.#pods = pods;
     this.#written = endpoints;
-    this.#shown = undefined;
     if (!proxy) return hosts.update(services, pods, {}, this.#behind);
-    if (submitted !== this.#allocatedFor) this.#allocate(services, submitted, pods, proxy);
+    this.#allocate(services, pods, proxy);
     const { range } = this.#addresses;
     const ruled = this.#toRuled(services, this.#behind);
     if (range !== this.#applied.range || !isSameList(ruled, this.#applied.services)) {
@@ -255,7 +243,7 @@ export class ServiceManager {
 
   readonly #toSpec = memoized((service: Service, { clusterIps, nodePorts }: ServiceAddresses): object | undefined => {
     const name = serviceName(service);
-    const clusterIPs = clusterIps[name];
+    const clusterIPs = clusterIps[name]?.split(",");
     const families = familyFields(service, this.#familiesOf(service));
     if (service.spec.type === "ExternalName") return undefined;
     if (!hasClusterIp(service)) return families.ipFamilies && families;
@@ -274,7 +262,7 @@ export class ServiceManager {
   }
 
   /**
-   * The spec of a Service that a client writes, with the address and the node ports that it lacks. Nothing is kept: the
+   * The spec of a Service that a client writes, with the address and the node ports that it lacks. They are not kept: the
    * written object is what takes them.
    * @param others all other Services of the node
    */
@@ -288,30 +276,28 @@ export class ServiceManager {
 
   /** @returns undefined where Services have no addresses */
   statusOf(service: Service): object | undefined {
-    const { node } = this.#context;
     if (!this.hasAddresses) return undefined;
-    const name = serviceName(service);
-    const problem = this.#problems.get(name);
-    const isPublished = service.spec.type === "LoadBalancer" && Object.values(this.#addresses.ports).includes(name);
+    return this.#toStatus(service, this.#addresses, this.#problems.get(serviceName(service)));
+  }
+
+  readonly #toStatus = memoized((service: Service, { ports }: ServiceAddresses, problem?: ServiceProblem): object => {
+    const isPublished = service.spec.type === "LoadBalancer" && Object.values(ports).includes(serviceName(service));
     const condition = problem && { type: problem.reason, status: "True", ...problem, lastTransitionTime: null };
     return {
       ...(condition && { conditions: [condition] }),
-      loadBalancer: isPublished ? { ingress: [{ ip: node.ip, ipMode: "VIP" }] } : {},
+      loadBalancer: isPublished ? { ingress: [{ ip: this.#context.node.ip, ipMode: "VIP" }] } : {},
     };
-  }
+  });
 
-  #allocate(
-    services: readonly Service[],
-    submitted: readonly Service[],
-    pods: readonly Pod[],
-    proxy: ServiceProxy,
-  ): void {
+  #allocate(services: readonly Service[], pods: readonly Pod[], proxy: ServiceProxy): void {
+    const asked = services.map(askedBy);
+    if (this.#allocatedFor && isSameList(asked, this.#allocatedFor)) return;
     const { addresses, problems } = this.#allocateFrom(services, proxy, this.#holderIn(pods, proxy));
     this.#problems = problems;
     this.#reportProblems(services);
     this.#keep(addresses);
     this.#reportRange(services, proxy);
-    this.#allocatedFor = services.some(isPublished) ? undefined : submitted;
+    this.#allocatedFor = services.some(isPublished) || addresses.range === "" ? undefined : asked;
   }
 
   #holderIn(pods: readonly Pod[], proxy: ServiceProxy): PortHolder {
@@ -328,16 +314,19 @@ export class ServiceManager {
   }
 
   #rangeFor(services: readonly Service[], proxy: ServiceProxy): string {
-    const known = this.#deps.range || this.#addresses.range || this.#chosenRange;
-    if (known === "" && services.some(hasClusterIp)) this.#chosenRange = chooseRange(proxy.networks()) ?? "";
-    return known || this.#chosenRange;
+    const known = this.#deps.range || this.#addresses.range;
+    if (known !== "" || !services.some(hasClusterIp)) return known;
+    // Kept before a client is given an address of it: another one may be free at the next start.
+    const range = chooseRange(proxy.networks()) ?? "";
+    this.#keep({ ...this.#addresses, range });
+    return range;
   }
 
   #keep(addresses: ServiceAddresses): void {
     if (JSON.stringify(addresses) === JSON.stringify(this.#addresses)) return;
     this.#addresses = addresses;
     this.#ranges = parseRanges(addresses.range);
-    this.#deps.file.write(toStored(addresses));
+    this.#deps.file.write(addresses);
   }
 
   #reportRange(services: readonly Service[], proxy: ServiceProxy): void {
@@ -376,27 +365,24 @@ export class ServiceManager {
   }
 
   #toRuled(services: readonly Service[], pods: ServicePods): readonly RuledService[] {
-    const { clusterIps } = this.#addresses;
-    const publishedOf = (service: Service) =>
-      (service.spec.ports ?? []).map((port) => publishedPortsOf(service, port, this.#addresses));
+    const addresses = this.#addresses;
     return this.#ruled
       .update(
-        services.filter((it) => clusterIps[serviceName(it)] !== undefined && !isOfOtherProxy(it)),
-        (service) => [service, clusterIps[serviceName(service)], publishedOf(service).flat(), pods.behind(service)],
-        (service) =>
-          clusterIps[serviceName(service)]!.map((ip) =>
-            toRuled(service, ip, publishedOf(service), pods.behind(service)),
-          ),
+        services,
+        (service) => [service, addresses, pods.behind(service)],
+        (service) => {
+          const ips = isOfOtherProxy(service) ? [] : addresses.clusterIps[serviceName(service)]?.split(",");
+          return (ips ?? []).map((ip) => toRuled(service, ip, addresses, pods.behind(service)));
+        },
       )
       .flat();
   }
 }
 
-/** @param published ports of the machine that lead to each port */
 function toRuled(
   service: Service,
   clusterIp: string,
-  published: readonly (readonly number[])[],
+  addresses: ServiceAddresses,
   behind: readonly ServiceBackend[],
 ): RuledService {
   const { sessionAffinity, sessionAffinityConfig, externalIPs = [], ports = [] } = service.spec;
@@ -407,15 +393,24 @@ function toRuled(
     clusterIp,
     externalIps: externalIPs.flatMap((ip) => (familyOf(ip) === family ? canonicalIp(ip)! : [])),
     ...(sessionAffinity === "ClientIP" && { affinitySeconds: timeoutSeconds ?? AFFINITY_SECONDS }),
-    ports: ports.map((port, index) => ({
+    ports: ports.map((port) => ({
       name: port.name ?? "",
       protocol: port.protocol,
       port: port.port,
-      published: published[index]!.map((number) => ({ port: number, sources: clientRanges(service, family) })),
+      published: publishedPortsOf(service, port, addresses).map((number) => ({
+        port: number,
+        sources: clientRanges(service, family),
+      })),
       endpoints: endpointsOf(port, behind, family),
     })),
   };
 }
+
+/** The fields on which its addresses depend. */
+const askedBy = memoized((service: Service): string => {
+  const { type, clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy } = service.spec;
+  return JSON.stringify([serviceName(service), type, clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy]);
+});
 
 const isPublished = ({ spec: { type } }: Service) => type === "NodePort" || type === "LoadBalancer";
 

@@ -225,11 +225,10 @@ export class KernelRules {
       this.#wanted.services,
       (protocol, port) => this.holderOf(protocol, port) !== undefined,
     );
-    const ips = endpointIps(services);
     const bridges = host.bridges(family);
     const isPublished = services.some(({ ports }) => ports.some(({ published }) => published.length > 0));
     const closed = isPublished && family === "IPv4" ? bridges.filter(({ name }) => !host.routesLoopback(name)) : [];
-    const opened = closed.filter(({ range }) => [...ips].some((ip) => isInRange(ip, range)));
+    const opened = closed.filter(({ range }) => [...endpointIps(services)].some((ip) => isInRange(ip, range)));
     for (const { name } of opened) this.#loopbackBridges.add(name);
     const facts = {
       prefix,
@@ -244,7 +243,7 @@ export class KernelRules {
     const isSame = known !== undefined && Bun.deepEquals(inputs, this.#kernel?.inputs);
     const tables = isSame ? known : computeServiceRules(services, facts);
     const chainsIn = (table: (typeof TABLES)[number]) =>
-      known?.[table] ?? new Map([...saved.own[table].keys()].map((chain) => [chain, undefined]));
+      known?.[table] ?? [new Map([...saved.own[table].keys()].map((chain) => [chain, undefined]))];
     const kernel = {
       chains: { nat: chainsIn("nat"), filter: chainsIn("filter") },
       missingJumps: known ? [] : missingJumps(prefix, saved),
@@ -258,8 +257,7 @@ export class KernelRules {
       for (const name of this.#loopbackBridges) host.setLoopbackRouting(name, false);
       this.#loopbackBridges.clear();
     }
-    const isFiltered = bridges.some((bridge) => bridge.isFiltered);
-    this.#reflect(ips, isFiltered);
+    if (bridges.some((bridge) => bridge.isFiltered)) this.#reflect(endpointIps(services));
   }
 
   /** A client of UDP that keeps its port would stay with the endpoint that it had, or with none. */
@@ -285,8 +283,7 @@ export class KernelRules {
    * Where bridged packets pass the rules, one that is sent back to its pod does not leave the bridge, whose port must let it
    * out again. Source: the kubelet's `hairpin-veth`.
    */
-  #reflect(ips: ReadonlySet<string>, isNeeded: boolean): void {
-    if (!isNeeded) return;
+  #reflect(ips: ReadonlySet<string>): void {
     for (const { id, pid, ips: own, hostNetwork } of this.#deps.sandboxes()) {
       if (hostNetwork || pid === 0 || this.#reflected.has(id) || !own.some((ip) => ips.has(ip))) continue;
       this.#deps.host.reflect(pid);

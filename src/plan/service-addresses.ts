@@ -30,35 +30,17 @@ const RANGES = Array.from({ length: RANGES_OF_KUBEADM }, (_, index) => `10.${FIR
 export const chooseRange = (networks: readonly IpRange[]): string | undefined =>
   RANGES.find((range) => !networks.some((network) => isOverlapping(range, network)))?.text;
 
-/** Addresses and ports that Services were given and keep. Names are `namespace/name`. */
+/** Addresses and ports that Services were given and keep, also the content of their file. Names are `namespace/name`. */
 export interface ServiceAddresses {
   /** As {@link parseRanges} reads it; "" while no Service needed an address. */
   range: string;
-  /** Cluster IPs by Service, one of each of its families. */
-  clusterIps: Readonly<Record<string, readonly string[]>>;
+  /** Cluster IPs by Service, one of each of its families, with commas: versions with one family read them. */
+  clusterIps: Readonly<Record<string, string>>;
   /** Services by the port of the machine that they have: `TCP/80`. */
   ports: Readonly<Record<string, string>>;
   /** Chosen node ports, by Service and port: `default/web TCP/80`. */
   nodePorts: Readonly<Record<string, number>>;
 }
-
-/** {@link ServiceAddresses} in their file: several cluster IPs of one Service with commas, as versions with one read it. */
-export interface StoredServiceAddresses extends Omit<ServiceAddresses, "clusterIps"> {
-  clusterIps: Readonly<Record<string, string>>;
-}
-
-export const toStored = (addresses: ServiceAddresses): StoredServiceAddresses => ({
-  ...addresses,
-  clusterIps: mapValues(addresses.clusterIps, (ips) => ips.join()),
-});
-
-export const fromStored = (addresses: StoredServiceAddresses): ServiceAddresses => ({
-  ...addresses,
-  clusterIps: mapValues(addresses.clusterIps, (ips) => ips.split(",")),
-});
-
-const mapValues = <A, B>(all: Readonly<Record<string, A>>, map: (value: A) => B): Record<string, B> =>
-  Object.fromEntries(Object.entries(all).map(([name, value]) => [name, map(value)]));
 
 /** The reason for which a Service has not all that it asks for. */
 export interface ServiceProblem {
@@ -78,7 +60,7 @@ export interface ServiceAllocation {
  */
 export type PortHolder = (protocol: string, port: number, isOwn: boolean) => string | undefined;
 
-export const serviceName = ({ metadata }: Pick<Service, "metadata">): string => podFullName(metadata);
+export const serviceName = memoized(({ metadata }: Pick<Service, "metadata">): string => podFullName(metadata));
 
 /** Labels, of any value, of Services that another proxy serves. Source: kube-proxy's `ServiceConfig`. */
 const LABELS_OF_OTHER_PROXIES = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
@@ -181,7 +163,7 @@ function allocateClusterIps(
   { range: text, clusterIps: known }: ServiceAddresses,
   problems: Map<string, ServiceProblem>,
   seed: string,
-): Record<string, readonly string[]> {
+): Record<string, string> {
   if (parseRanges(text).length === 0) return {};
   const report = (name: string, message: string) => problems.set(name, { reason: "ClusterIPNotAllocated", message });
   const requests = services.flatMap((service): AddressRequest[] => {
@@ -189,7 +171,9 @@ function allocateClusterIps(
     const { wishes, unmet } = wishesOf(service, text);
     for (const { field, value, message } of unmet) report(name, `${field} ${value}: ${message}`);
     return wishes.map(({ range, wanted }) => {
-      const kept = known[name]?.find((ip) => isInRange(ip, range) && (wanted === undefined || wanted === ip));
+      const kept = known[name]
+        ?.split(",")
+        .find((ip) => isInRange(ip, range) && (wanted === undefined || wanted === ip));
       return { name, range, kept, wanted };
     });
   });
@@ -215,8 +199,9 @@ function allocateClusterIps(
     if (ip !== undefined) take(request, ip);
     else report(request.name, `${request.range.text} has no free address`);
   }
-  const found: Record<string, string[]> = {};
-  for (const { name, found: ip } of requests) if (ip !== undefined) found[name] = [...(found[name] ?? []), ip];
+  const found: Record<string, string> = {};
+  for (const { name, found: ip } of requests)
+    if (ip !== undefined) found[name] = name in found ? `${found[name]},${ip}` : ip;
   return found;
 }
 

@@ -40,7 +40,9 @@ export function numbersOf(
   others: readonly Service[],
   { range, clusterIps, nodePorts }: ServiceAddresses,
 ): TakenNumbers {
-  const ips = others.filter(hasClusterIp).flatMap((other) => clusterIps[serviceName(other)] ?? wantedIps(other));
+  const ips = others
+    .filter(hasClusterIp)
+    .flatMap((other) => clusterIps[serviceName(other)]?.split(",") ?? wantedIps(other));
   const ports = others.flatMap((other) =>
     (other.spec.ports ?? []).flatMap((port) => {
       const number = port.nodePort || nodePorts[portOf(serviceName(other), port)];

@@ -50,10 +50,11 @@ export interface RuleFacts {
 }
 
 /** Rules by chain, in the form of iptables-save without `-A CHAIN`. */
-type RuleTable = ReadonlyMap<string, readonly string[]>;
+type Chains = ReadonlyMap<string, readonly string[]>;
+/** In parts: those of a Service that has not changed are the same object. */
 export interface RuleTables {
-  nat: RuleTable;
-  filter: RuleTable;
+  nat: readonly Chains[];
+  filter: readonly Chains[];
 }
 export const TABLES = ["nat", "filter"] as const;
 type TableName = (typeof TABLES)[number];
@@ -123,7 +124,7 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
   const external = all.flatMap((one) => one.external);
   const published = all.flatMap((one) => one.published);
   const refused = all.flatMap((one) => one.refused);
-  const nat = new Map(all.flatMap((one) => one.chains));
+  const nat = new Map<string, readonly string[]>();
   const family = familyOfRange(facts.range);
   const isLocal = "-m addrtype --dst-type LOCAL";
   const local =
@@ -154,7 +155,7 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
     [chains.output, reject],
     [chains.input, published.length > 0 ? facts.loopbackBridges.map(loopbackGuard) : []],
   ]);
-  return { nat, filter };
+  return { nat: [...all.map((one) => one.chains), nat], filter: [filter] };
 }
 
 /** The kernel takes comments of 255 bytes; a path that iptables-save would write in another form is left out. */
@@ -168,7 +169,7 @@ interface ServiceRules {
   published: readonly string[];
   refused: readonly string[];
   /** Its own chains of the table nat. */
-  chains: readonly (readonly [chain: string, rules: readonly string[]])[];
+  chains: Chains;
 }
 
 /** @param bridges without rules, their ranges with commas */
@@ -193,7 +194,7 @@ const rulesOfService = memoized((service: RuledService, prefix: string, bridges:
     published.push(...publishedRules(port, chain, name));
     addPortChains(nat, chain, service, port, { prefix, unfilteredBridges });
   }
-  return { addresses, external, published, refused, chains: [...nat] };
+  return { addresses, external, published, refused, chains: nat };
 });
 
 /**
@@ -264,7 +265,8 @@ export function udpTargets(
 ): Map<string, readonly string[]> {
   const targets = new Map<string, readonly string[]>();
   for (const { clusterIp, externalIps, ports } of services) {
-    for (const { port, published, endpoints } of ports.filter(({ protocol }) => protocol === "UDP")) {
+    for (const { protocol, port, published, endpoints } of ports) {
+      if (protocol !== "UDP") continue;
       const servers = endpoints.map((endpoint) => `${endpoint.ip}:${endpoint.port}`);
       for (const ip of [clusterIp, ...externalIps]) targets.set(`${ip}:${port}`, servers);
       for (const { port: open } of published) for (const ip of nodeIps()) targets.set(`${ip}:${open}`, servers);
@@ -276,7 +278,7 @@ export function udpTargets(
 /** State of the kernel before a write. */
 interface KernelState {
   /** Our chains that are there, with their rules; undefined where these are not known. */
-  chains: Readonly<Record<TableName, ReadonlyMap<string, readonly string[] | undefined>>>;
+  chains: Readonly<Record<TableName, readonly ReadonlyMap<string, readonly string[] | undefined>[]>>;
   missingJumps: readonly Jump[];
   /** Rules of others that lead to our chains: the kernel removes no chain to which one leads. */
   jumps: readonly SavedJump[];
@@ -288,15 +290,19 @@ interface KernelState {
  */
 export function toRestoreText(next: RuleTables, kernel: KernelState): string {
   return TABLES.map((table) => {
-    const known = kernel.chains[table];
-    const changed = [...next[table]].filter(([chain, rules]) => {
+    const known = chainsOnlyIn(kernel.chains[table], next[table]);
+    const wanted = chainsOnlyIn(next[table], kernel.chains[table]);
+    const changed = [...wanted].filter(([chain, rules]) => {
       const before = known.get(chain);
       return before === undefined || !isSameList(before, rules);
     });
-    const gone = [...known.keys()].filter((chain) => !next[table].has(chain));
+    const gone = [...known.keys()].filter((chain) => !wanted.has(chain));
     const jumps = kernel.missingJumps.filter((jump) => jump.table === table);
     if (changed.length + gone.length + jumps.length === 0) return "";
-    const isUsed = (chain: string) => kernel.jumps.some((it) => it.table === table && it.rule.endsWith(` -j ${chain}`));
+    const isUsed = (chain: string) =>
+      kernel.jumps.some(
+        (it) => it.table === table && [` -j ${chain}`, ` -g ${chain}`].some((end) => it.rule.endsWith(end)),
+      );
     return [
       `*${table}`,
       ...[...changed.map(([chain]) => chain), ...gone].map((chain) => `:${chain} - [0:0]`),
@@ -307,6 +313,12 @@ export function toRestoreText(next: RuleTables, kernel: KernelState): string {
       "COMMIT\n",
     ].join("\n");
   }).join("");
+}
+
+/** Chains of the parts that the other table does not have. */
+function chainsOnlyIn<T>(parts: readonly ReadonlyMap<string, T>[], others: readonly object[]): Map<string, T> {
+  const known = new Set(others);
+  return new Map(parts.flatMap((part) => (known.has(part) ? [] : [...part])));
 }
 
 /** A rule of the kernel's chains that leads to our chain, as iptables-save shows it: `-A PREROUTING -j KTS-1a2b3c-SERVICES`. */
@@ -345,6 +357,7 @@ export function parseSavedRules(text: string, prefix: string): SavedRules {
   const rootDirs = new Map<string, string>();
   const loopbackBridges: string[] = [];
   let hasDockerUser = false;
+  const leadsToOurs = new RegExp(` -[jg] ${prefix}-`);
   let table = "";
   let isLate = false;
   for (const line of text.split("\n")) {
@@ -369,7 +382,7 @@ export function parseSavedRules(text: string, prefix: string): SavedRules {
     if (root) rootDirs.set(root[1]!, root[2]!);
     const bridge = line.startsWith(`-A ${prefix}-INPUT `) && / -i (\S+) /.exec(line)?.[1];
     if (bridge) loopbackBridges.push(bridge);
-    if (line.includes(` -j ${prefix}-`) && !line.startsWith(`-A ${prefix}-`))
+    if (leadsToOurs.test(line) && !line.startsWith(`-A ${prefix}-`))
       jumps.push({ table, rule: line, isLate: isLate && line.startsWith("-A FORWARD ") });
   }
   return { own, jumps, hasDockerUser, loopbackBridges, otherRanges, rootDirs, publishers };
@@ -390,7 +403,9 @@ export const missingJumps = (prefix: string, { jumps }: SavedRules): Jump[] =>
 /** Whether the kernel has these chains with all of their rules, and the jumps to them. Pure. */
 export const isInKernel = (prefix: string, tables: RuleTables, saved: SavedRules): boolean =>
   missingJumps(prefix, saved).length === 0 &&
-  TABLES.every((table) => [...tables[table]].every(([chain, { length }]) => saved.own[table].get(chain) === length));
+  TABLES.every((table) =>
+    tables[table].every((part) => [...part].every(([chain, { length }]) => saved.own[table].get(chain) === length)),
+  );
 
 /** The other kubelet-ts that has a port of the machine: of two that took it at once the one whose name is first. Pure. */
 export function findPublisher(prefix: string, { publishers }: SavedRules, protocol: string, port: number) {

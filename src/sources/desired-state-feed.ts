@@ -303,7 +303,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
       if (!winner) {
         const from = isWorkload(desired) ? set?.unclaimedFrom : undefined;
         const unclaimed = from !== undefined && { unclaimed: unclaimedMessage(desired.kind.toLowerCase(), name, from) };
-        objects.set(key, { ...desired, ...unclaimed });
+        objects.set(key, unclaimed ? { ...desired, ...unclaimed } : desired);
       } else {
         const message = `${desired.origin}: ignored, ${desired.kind} "${name}" is described by ${winner.origin} already`;
         reported.push({ kind: desired.kind, name, message });

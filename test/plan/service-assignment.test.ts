@@ -13,8 +13,8 @@ describe("a written Service", () => {
     const { addresses } = allocateServices([service("web")], NEW, free);
     expect(spec).toEqual({
       type: "ClusterIP",
-      clusterIP: addresses.clusterIps["default/web"]![0]!,
-      clusterIPs: [...addresses.clusterIps["default/web"]!],
+      clusterIP: addresses.clusterIps["default/web"]!,
+      clusterIPs: [addresses.clusterIps["default/web"]!],
       ports: [{ port: 80, protocol: "TCP" }],
     });
     expect(problems).toEqual([]);
@@ -24,7 +24,7 @@ describe("a written Service", () => {
   test("gets no address that another one has, by its text or by the allocation", () => {
     const ip = assign(service("web")).spec.clusterIP!;
     expect(assign(service("web"), [service("a", { clusterIP: ip })]).spec.clusterIP).not.toBe(ip);
-    const known = { ...NEW, clusterIps: { "default/a": [ip] } };
+    const known = { ...NEW, clusterIps: { "default/a": ip } };
     expect(assign(service("web"), [service("a")], known).spec.clusterIP).not.toBe(ip);
     // The record of a Service that is gone takes nothing.
     expect(assign(service("web"), [], known).spec.clusterIP).toBe(ip);

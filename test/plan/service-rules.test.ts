@@ -38,6 +38,8 @@ const ENDPOINTS = [
   { ip: "172.17.0.4", port: 8000 },
 ];
 
+const chainsIn = (parts: RuleTables["nat"]) => parts.flatMap((part) => [...part]);
+
 /** Rules as lines, with the hashes of chains numbered in their order. */
 function linesOf(services: RuledService[], facts: Partial<RuleFacts> = {}, only = /./): string[] {
   const tables = computeServiceRules(services, { ...FACTS, ...facts });
@@ -46,7 +48,7 @@ function linesOf(services: RuledService[], facts: Partial<RuleFacts> = {}, only 
     if (!numbers.has(hash)) numbers.set(hash, numbers.size + 1);
     return `${kind}${numbers.get(hash)}`;
   };
-  return [...tables.nat, ...tables.filter]
+  return [...chainsIn(tables.nat), ...chainsIn(tables.filter)]
     .flatMap(([chain, rules]) => rules.map((rule) => `${chain} ${rule}`))
     .map((line) => line.replaceAll("KTS-1a2b3c-", "").replace(/(SVC|SEP)-([0-9a-f]{12})/g, number))
     .filter((line) => only.test(line));
@@ -165,7 +167,7 @@ describe("published ports", () => {
 });
 
 describe("a write", () => {
-  const noChains = { nat: new Map(), filter: new Map() };
+  const noChains = { nat: [], filter: [] };
   const rules = (services: RuledService[]) => computeServiceRules(services, FACTS);
   const change = (before: RuleTables, after: RuleTables) =>
     toRestoreText(after, { chains: before, missingJumps: [], jumps: [] });
@@ -200,16 +202,19 @@ describe("a write", () => {
     expect(text).not.toContain("*filter");
   });
 
-  test("empties a chain of a Service that has gone, and leaves it where a rule of another program leads to it", () => {
-    const chains = rules([service()]);
-    const [used, other] = [...chains.nat.keys()].filter((chain) => chain.includes("-SEP-"));
-    const text = `*nat\n:LOCAL - [0:0]\n-A LOCAL -d 203.0.113.1/32 -j ${used}\nCOMMIT\n`;
-    const { jumps } = parseSavedRules(text, FACTS.prefix);
-    const written = toRestoreText(rules([service({ endpoints: [] })]), { chains, missingJumps: [], jumps });
-    expect(written).toContain(`:${used} - [0:0]\n`);
-    expect(written).toContain(`-X ${other}\n`);
-    expect(written).not.toContain(`-X ${used}\n`);
-  });
+  test.each(["-j", "-g"])(
+    "empties a chain of a Service that has gone, and leaves it where a %s of another program leads to it",
+    (how) => {
+      const chains = rules([service()]);
+      const [used, other] = chainsIn(chains.nat).flatMap(([chain]) => (chain.includes("-SEP-") ? [chain] : []));
+      const text = `*nat\n:LOCAL - [0:0]\n-A LOCAL -d 203.0.113.1/32 ${how} ${used}\nCOMMIT\n`;
+      const { jumps } = parseSavedRules(text, FACTS.prefix);
+      const written = toRestoreText(rules([service({ endpoints: [] })]), { chains, missingJumps: [], jumps });
+      expect(written).toContain(`:${used} - [0:0]\n`);
+      expect(written).toContain(`-X ${other}\n`);
+      expect(written).not.toContain(`-X ${used}\n`);
+    },
+  );
 
   test("drops the chains of a Service that has gone", () => {
     const text = change(
@@ -291,10 +296,10 @@ COMMIT
   const savedOf = (tables: RuleTables, isGone: (line: string) => boolean = () => false, before: string[] = []) => {
     const lines = (["nat", "filter"] as const).flatMap((table) => [
       `*${table}`,
-      ...[...tables[table].keys()].map((chain) => `:${chain} - [0:0]`),
+      ...chainsIn(tables[table]).map(([chain]) => `:${chain} - [0:0]`),
       ...(table === "filter" ? before : []),
       ...jumpsOf(FACTS.prefix).flatMap((jump) => (jump.table === table ? `-A ${jump.chain} ${jump.rule}` : [])),
-      ...[...tables[table]].flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`)),
+      ...chainsIn(tables[table]).flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`)),
     ]);
     return parseSavedRules(lines.filter((line) => !isGone(line)).join("\n"), FACTS.prefix);
   };

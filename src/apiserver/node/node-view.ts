@@ -6,6 +6,7 @@ import type { Clock } from "../../base/model/clock.ts";
 import { objectKey, type WorkloadObject } from "../../base/model/desired-object.ts";
 import type { DesiredState } from "../../base/model/desired-pod.ts";
 import { podFullName } from "../../base/model/identity.ts";
+import { memoized } from "../../base/model/memoized.ts";
 import { type Persisted, StoredMap } from "../../base/model/persisted.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { isRecord } from "../../base/text/json.ts";
@@ -393,8 +394,7 @@ export class NodeObjects implements ObjectRules {
       const status = reader.statusOf(definition.kind, object);
       const annotations = reader.annotationsOf(definition.kind, object);
       const spec = reader.specOf(definition.kind, object);
-      const isShown = hasAll(metadata.annotations, annotations) && hasAll(object.spec, spec);
-      if (isShown && hasAll(object, status && { status })) continue;
+      if (isShown(object, status, annotations, spec)) continue;
       const next: ApiObject = {
         ...object,
         ...(annotations && { metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations } } }),
@@ -562,6 +562,12 @@ export class NodeObjects implements ObjectRules {
     );
   }
 }
+
+/** Whether an object of the store has what controllers write. */
+const isShown = memoized((object: ApiObject, status?: object, annotations?: object, spec?: object): boolean => {
+  const { metadata } = object;
+  return hasAll(metadata.annotations, annotations) && hasAll(object.spec, spec) && hasAll(object, status && { status });
+});
 
 /** Whether an object has these fields with these values. */
 const hasAll = (object: unknown, fields: object = {}): boolean =>
