@@ -343,6 +343,7 @@ export class World {
       "/proc/self/oom_score_adj": "-999\n",
       "/proc/self/limits": "Max open files 1000000 1000000 files\n",
       "/proc/self/status": "VmRSS: 60000 kB\n",
+      "/proc/net/unix": "Num       RefCount Protocol Flags    Type St Inode Path\n",
       "/proc/net/route": "Iface\tDestination\tGateway\n",
       "/proc/sys/kernel/random/boot_id": `${new SeededRandom(this.time.nowMs ^ this.seed).uuid()}\n`,
       "/proc/sys/net/bridge/bridge-nf-call-iptables": "1\n",
