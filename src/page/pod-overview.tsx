@@ -17,8 +17,8 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
   return (
     <>
       {detail.explanation.length > 0 && (
-        <section class="card warn" aria-label={detail.row.isReady ? "Restarts" : "Why this pod is not ready"}>
-          <h2>{detail.row.isReady ? "Restarted a short time ago" : "Why it is not ready"}</h2>
+        <section class="card warn" aria-label={detail.row.isReady ? "What is not well" : "Why this pod is not ready"}>
+          <h2>{detail.row.isReady ? "Ready, but" : "Why it is not ready"}</h2>
           <Explanations all={detail.explanation} />
         </section>
       )}

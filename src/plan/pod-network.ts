@@ -1,6 +1,6 @@
 import { IP_ANNOTATION, NETWORK_ANNOTATION, networkNamesOf, requiredFormat } from "../base/api/annotations.ts";
 import type { ContainerPort, Pod } from "../base/api/pod.ts";
-import type { Service, ServicePort } from "../base/api/service.ts";
+import { FIRST_NODE_PORT, NODE_PORTS, type Service, type ServicePort } from "../base/api/service.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import { isSidecar } from "./restart-policy.ts";
 
@@ -88,10 +88,6 @@ export const isSameClaim = (a: HostPort, b: HostPort): boolean =>
 /** Whether two pods cannot run at the same time: they want the same port of the node. */
 export const conflictOverPorts = (a: Pod, b: Pod): boolean =>
   computeHostPorts(a).some((mine) => computeHostPorts(b).some((other) => isSameClaim(mine, other)));
-
-/** Upstream's range of node ports. */
-export const FIRST_NODE_PORT = 30000;
-export const NODE_PORTS = 2768;
 
 /** Port of the node under which a port of a Service is published; undefined when it is not. */
 export function nodePortOf({ metadata, spec }: Service, { port, nodePort }: ServicePort): number | undefined {

@@ -1,4 +1,4 @@
-import type { Service, ServicePort } from "../base/api/service.ts";
+import { FIRST_NODE_PORT, NODE_PORTS, type Service, type ServicePort } from "../base/api/service.ts";
 import { podFullName } from "../base/model/identity.ts";
 import { memoized } from "../base/model/memoized.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
@@ -12,7 +12,7 @@ import {
   numberToIp,
   parseIpRange,
 } from "../base/text/ip-range.ts";
-import { FIRST_NODE_PORT, NODE_PORTS, nodePortOf } from "./pod-network.ts";
+import { nodePortOf } from "./pod-network.ts";
 
 /** Those of kubeadm are 10.96.0.0/12. */
 const FIRST_OF_KUBEADM = 96;

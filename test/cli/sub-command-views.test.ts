@@ -105,7 +105,10 @@ async function run(line: string, port: number | undefined = server.port) {
 test.each([
   ["Unclaimed", `pod "web-node1" is unclaimed: ${MESSAGE}\n`],
   ["EditPending", `pod "web-node1": ${MESSAGE}\n`],
-  ["Infeasible", `pod "web-node1": its new resources are not possible: ${MESSAGE}\n`],
+  [
+    "Infeasible",
+    `pod "web-node1": its new resources are not possible: ${MESSAGE}. Fix: write requests that the node has: kubelet-ts describe node shows its capacity\n`,
+  ],
   ["InvalidManifest", ""],
 ])(
   "a pod whose newest manifest is not in force, %s, is named below the table, and not in output for programs",
@@ -115,6 +118,22 @@ test.each([
     expect(out).toContain("web-node1");
     expect(err).toBe(note);
     expect((await run("get pods -o name", port)).err).toBe("");
+  },
+);
+
+test.each(["get pods", "explain", "get pods -o json"])(
+  "%s of a kubelet that no engine has answered yet",
+  async (line) => {
+    const why = "No Docker engine at unix:///x.sock";
+    const { port } = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: ({ url }) =>
+        new URL(url).pathname === "/healthz"
+          ? new Response(`[+]ping ok\n[-]syncloop failed: ${why}\nhealthz check failed`, { status: 500 })
+          : Response.json({ items: [] }),
+    });
+    expect(await run(line, port)).toMatchObject({ code: 1, out: "", err: expect.stringContaining(why) });
   },
 );
 

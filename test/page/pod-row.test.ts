@@ -25,7 +25,7 @@ test.each([
 test("a pod that runs something else than its manifest says why", () => {
   const condition = { type: "ManifestLive", status: "False", reason: "RolledBack", message: "not Ready in 60s" };
   const resize = { type: "PodResizePending", status: "True", reason: "Infeasible", message: "no cpu" };
-  expect(rowOf({}, [resize]).notice).toBe("its new resources are not possible: no cpu");
+  expect(rowOf({}, [resize]).notice).toStartWith("its new resources are not possible: no cpu. Fix: ");
   expect(rowOf({}, [resize, condition]).notice).toBe("the last edit was rolled back: not Ready in 60s");
   expect(rowOf({}, [{ ...condition, status: "True" }]).notice).toBe("");
 });

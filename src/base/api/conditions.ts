@@ -11,11 +11,21 @@ interface WithConditions {
     | undefined;
 }
 
+/** The fix of a resize that waits, by the reason of its condition, whose message is upstream's. */
+const RESIZE_FIXES: Readonly<Record<string, string>> = {
+  Infeasible: "write requests that the node has: kubelet-ts describe node shows its capacity",
+  Deferred: "lower the requests, or stop a pod that holds what is missing: kubelet-ts describe node shows who does",
+};
+
 /** The condition of a pod or workload that does not follow its newest manifest, or not with its resources; undefined: it does. */
 export function notLive(status: WithConditions | null | undefined) {
   const find = (wanted: string, value: string) =>
     status?.conditions?.find(({ type, status: is }) => type === wanted && is === value);
-  return find("ManifestLive", "False") ?? find("PodResizePending", "True");
+  const resize = find("PodResizePending", "True");
+  const fix = RESIZE_FIXES[resize?.reason ?? ""];
+  return (
+    find("ManifestLive", "False") ?? (resize && fix ? { ...resize, message: `${resize.message}. Fix: ${fix}` } : resize)
+  );
 }
 
 /** Whether a condition is there and True. @param status undefined: the object has none yet */

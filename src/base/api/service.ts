@@ -57,3 +57,7 @@ export const ServiceSchema = v.object({
   status: v.optional(raw),
 });
 export type Service = v.InferOutput<typeof ServiceSchema>;
+
+/** Upstream's range of node ports. */
+export const FIRST_NODE_PORT = 30000;
+export const NODE_PORTS = 2768;

@@ -40,8 +40,12 @@ export class KubeletApi {
     this.#at = { url, socketPath };
   }
 
+  /** A kubelet that was started while the engine is away knows none: its containers may run. */
   async pods(): Promise<readonly Pod[]> {
-    return (await this.#get<{ items: Pod[] | null }>("/pods")).items ?? [];
+    const pods = (await this.#get<{ items: Pod[] | null }>("/pods")).items ?? [];
+    const why = pods.length === 0 && /^\[-\]syncloop failed: (.*)$/m.exec(await this.#health())?.[1];
+    if (why) throw new KubeletApiError(`no pods are known while the engine is away, though some may run: ${why}`);
+    return pods;
   }
 
   /** Oldest last occurrence first. */
@@ -51,8 +55,12 @@ export class KubeletApi {
 
   /** Errors in manifests that are refused at present. */
   async refusedManifests(): Promise<RefusedText[]> {
+    return parseRefusedManifests(await this.#health());
+  }
+
+  async #health(): Promise<string> {
     const response = await this.#fetch("/healthz?verbose");
-    return parseRefusedManifests(await readBoundedStream(response.body, MAX_RESPONSE_BYTES));
+    return await readBoundedStream(response.body, MAX_RESPONSE_BYTES);
   }
 
   node(): Promise<NodeObject> {

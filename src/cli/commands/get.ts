@@ -59,7 +59,7 @@ interface ObjectSource {
   /** Why the engine is asked instead of a kubelet. */
   readonly note: string | undefined;
   read(now: Date): Promise<SeenKind[]>;
-  /** Namespaces that have objects of these kinds. */
+  /** Namespaces that have objects of these kinds. @throws KubeletApiError where a kubelet does not know any yet */
   namespaces(): Promise<string[]>;
   /** Lines below a table of these objects. */
   notes(items: readonly ResourceItem[]): Promise<string[]>;
@@ -281,6 +281,7 @@ async function openServedObjects(request: CommandRequest): Promise<ObjectSource>
     emptyResponsesToBelieve: 1,
     read: () => Promise.all([...wanted].map(([kind, of]) => readKind(api, request, kind, of, wanted.size > 1))),
     namespaces: async () => {
+      await (await openReader(request)).pods();
       const lists = await Promise.all([...wanted.keys()].map((kind) => api.list(kind, undefined)));
       return namespacesOf(lists.flat());
     },

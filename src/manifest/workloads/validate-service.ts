@@ -1,5 +1,5 @@
 import { type EndpointSlice, type Endpoints, SERVICE_NAME_LABEL } from "../../base/api/endpoints.ts";
-import type { Service, ServicePort } from "../../base/api/service.ts";
+import { FIRST_NODE_PORT, NODE_PORTS, type Service, type ServicePort } from "../../base/api/service.ts";
 import { canonicalIp } from "../../base/text/ip-range.ts";
 import type { Field, SupportNote } from "../field.ts";
 import { validateMetadata } from "../validate/metadata.ts";
@@ -153,10 +153,20 @@ export function findServiceNotes(service: Field<Service>): SupportNote[] {
     if (checkIp(externalName).length > 0) return [];
     return [spec.field("externalName").note("is an address: in a cluster the name would lead nowhere")];
   }
-  return Object.entries(WITHOUT_EFFECT).flatMap(([name, why]) => {
-    const field = spec.field(name as keyof typeof WITHOUT_EFFECT);
-    return field.value ? [field.note(`has no effect here: ${why}`)] : [];
-  });
+  const last = FIRST_NODE_PORT + NODE_PORTS - 1;
+  const foreign = spec
+    .field("ports")
+    .items()
+    .map((port) => port.field("nodePort"));
+  return [
+    ...foreign
+      .filter(({ value = 0 }) => value > 0 && (value < FIRST_NODE_PORT || value > last))
+      .map((port) => port.note(`is open here; a cluster takes ${FIRST_NODE_PORT} to ${last} only`)),
+    ...Object.entries(WITHOUT_EFFECT).flatMap(([name, why]) => {
+      const field = spec.field(name as keyof typeof WITHOUT_EFFECT);
+      return field.value ? [field.note(`has no effect here: ${why}`)] : [];
+    }),
+  ];
 }
 
 const WITHOUT_EFFECT = {

@@ -107,11 +107,14 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
     extra: input.extraConditions ?? [],
   });
   const ips = podIps(input);
+  const paused = snapshot.containers.find((container) => container.paused);
+  const why: Omit<PodEnd, "phase"> | undefined =
+    end ?? (paused && { reason: "Paused", message: `container ${paused.name} is paused: docker unpause ${paused.id.slice(0, 12)}` });
   return {
     phase,
     conditions,
-    ...(end?.message ? { message: end.message } : {}),
-    ...(end?.reason ? { reason: end.reason } : {}),
+    ...(why?.message ? { message: why.message } : {}),
+    ...(why?.reason ? { reason: why.reason } : {}),
     ...(input.hostIp ? { hostIP: input.hostIp, hostIPs: [{ ip: input.hostIp }] } : {}),
     ...(ips.length > 0 ? { podIP: ips[0]!, podIPs: ips.map((ip) => ({ ip })) } : {}),
     startTime: formatTime(input.startTime),

@@ -238,6 +238,20 @@ function explainProbe({ status, spec, events }: ExplainContainerInput): Explaine
   };
 }
 
+/** A liveness probe that never runs: upstream counts that neither as a failure nor as a success. */
+export function explainIdleProbe(
+  spec: Container,
+  { name, state }: ContainerStatus,
+  events: readonly CoreEvent[],
+): Cause | undefined {
+  const sinceMs = Date.parse(state.running?.startedAt ?? "");
+  const own = events.filter(({ lastTimestamp }) => Date.parse(lastTimestamp) >= sinceMs);
+  const failure = lastProbe(own, /^Liveness probe errored: port/);
+  if (failure === undefined) return undefined;
+  const problem = "its liveness probe cannot be run, so that nothing restarts it";
+  return { subject: `container ${name}`, problem, facts: [failure], fix: fixOfProbe(failure, spec.livenessProbe) };
+}
+
 function fixOfProbe(failure: string, probe: Probe | undefined): string {
   if (/connection refused/i.test(failure)) {
     return "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1";

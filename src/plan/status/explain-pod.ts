@@ -8,6 +8,7 @@ import {
   type Cause,
   countTimes,
   explainContainer,
+  explainIdleProbe,
   findBlockingInit,
   isBeingSetUp,
   isToBeStarted,
@@ -36,7 +37,7 @@ export interface PodExplanation {
   /** The condition that holds it back: `Ready is False: containers with unready status: [app]`. */
   condition: string | undefined;
   causes: Cause[];
-  /** Why containers of a pod that is ready were restarted a short time ago. */
+  /** What is not well in a pod that is ready: restarts of a short time ago, a container that is paused, a probe that cannot run. */
   recent: Cause[];
   /** Why the newest manifest is not the one that runs; undefined when it is. */
   notInForce: string | undefined;
@@ -53,18 +54,21 @@ export function explainPod(input: ExplainInput): PodExplanation {
   const isReady = (hasCondition(status, "Ready") || status.phase === "Succeeded") && !removal;
   const statuses = statusesOf(pod.status);
   const causes = [...podCauses(input)];
-  const recent: Cause[] = [];
+  const recent = [...explainPaused(pod)];
   for (const container of statuses) {
     const spec = containersOf(pod.spec).find(({ name }) => name === container.name);
     if (!spec) continue;
     const isUnwell = !isFine(pod, container);
+    const events = input.events.filter(({ involvedObject }) => involvedObject.fieldPath?.includes(`{${spec.name}}`));
+    const idle = isUnwell ? undefined : explainIdleProbe(spec, container, events);
+    if (idle) recent.push(idle);
     if (!isUnwell && !(isReady && wasRestarted(container, now))) continue;
     if (causes.length > 0 && (isEndedByNode(pod) || waitsForOthers(pod, container))) continue;
     const cause = explainContainer({
       pod,
       spec,
       status: container,
-      events: input.events.filter(({ involvedObject }) => involvedObject.fieldPath?.includes(`{${spec.name}}`)),
+      events,
       log: isUnwell ? (input.logs.get(spec.name) ?? []) : [],
       isInit: status.initContainerStatuses?.includes(container) ?? false,
       images: imagesOf(input),
@@ -140,9 +144,17 @@ function mostUseful(causes: readonly Cause[]): Cause[] {
   return own.length > 0 ? own : [...causes];
 }
 
+/** A container that somebody paused counts as running, as in dockershim. */
+function* explainPaused({ status: { reason, message = "" } = {} }: Pod): Generator<Cause> {
+  if (reason !== "Paused") return;
+  const [problem = "", fix = ""] = message.split(": ");
+  yield { subject: "pod", problem: `${problem}: its program stands still`, facts: [], fix };
+}
+
 /** Causes that no single container has. */
 function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator<Cause> {
   const { status = {}, spec } = pod;
+  yield* explainPaused(pod);
   if (status.phase === "Failed" && status.reason) {
     const { reason, message = "" } = status;
     const { problem, fix } = explainPodEnd(reason, message);
@@ -251,7 +263,7 @@ export function renderExplanation(explanation: PodExplanation): string {
   const { namespace, name, phase, isReady, condition, causes, recent, notInForce } = explanation;
   const pod = `pod "${namespace}/${name}"`;
   const head = isReady
-    ? `${pod} is ${phase === "Succeeded" ? "Succeeded" : "Ready"}${recent.length > 0 ? "; it was restarted a short time ago:" : ""}`
+    ? `${pod} is ${phase === "Succeeded" ? "Succeeded" : "Ready"}${recent.length > 0 ? ", but:" : ""}`
     : `${pod} is ${phase}, not Ready${condition ? `: ${condition}` : ""}`;
   const blocks = [...causes, ...recent].map((cause) => renderCause(cause, `${cause.subject}: `));
   return [head, ...blocks, ...renderNotInForce(notInForce)].join("\n\n");

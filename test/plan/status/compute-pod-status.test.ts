@@ -180,6 +180,14 @@ test("a pod that failed is not ready, though its containers run on for their gra
     expect(conditions).toContainEqual(expect.objectContaining({ type, status: "False", reason: "PodFailed" }));
 });
 
+test("a paused container runs and is ready, and the pod says that it is paused", () => {
+  const running = aRunning(POD.spec.containers[0]!.name, { paused: true });
+  const status = podStatusOf([running]);
+  expect(status).toMatchObject({ phase: "Running", reason: "Paused", containerStatuses: [{ ready: true }] });
+  expect(status.message).toBe(`container ${running.name} is paused: docker unpause ${running.id.slice(0, 12)}`);
+  expect(podStatusOf([running], { end: { phase: "Failed", reason: "Evicted" } }).reason).toBe("Evicted");
+});
+
 test("the end of a pod is one status: that its sandbox stops later changes nothing", () => {
   const containers = [anExited(POD.spec.containers[0]!.name, 0)];
   const end: PodEnd = { phase: "Succeeded" };

@@ -390,10 +390,23 @@ test("a ready pod is explained with why it was restarted a short time ago", () =
   const explanation = explainOf(pod, { events });
   expect([explanation.isReady, explanation.causes]).toEqual([true, []]);
   const text = renderExplanation(explanation);
-  expect(text).toContain("is Ready; it was restarted a short time ago:");
+  expect(text).toContain("is Ready, but:");
   expect(text).toContain("a liveness or startup probe failed");
   expect(text).toContain("statuscode: 500");
   expect(explainOf(pod, { events, now: new Date(NOW.getTime() + 3_600_000) }).recent).toEqual([]);
+});
+
+test("a ready pod is explained with what keeps it from its work: a paused container, a liveness probe that cannot run", () => {
+  const mains = [has("app", running, { ready: true })];
+  const status = { reason: "Paused", message: "container app is paused: docker unpause 4f2a" };
+  const paused = explainOf(shown({ mains, ready: true, status }));
+  expect(paused).toMatchObject({ isReady: true, recent: [{ fix: "docker unpause 4f2a" }] });
+  expect(explainOf(shown({ mains, status })).causes).toEqual(paused.recent);
+  const events = [unhealthy('Liveness probe errored: port "http" not found')];
+  const pod = shown({ mains, ready: true });
+  expect(explainOf(pod, { events }).recent).toMatchObject([{ fix: says('has the name "http"') }]);
+  // Before an edit that started it again.
+  expect(explainOf(pod, { events: [{ ...events[0]!, lastTimestamp: ago(61) }] }).recent).toEqual([]);
 });
 
 test.each([
