@@ -3,7 +3,7 @@ import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
 import type { PodTemplateSpec } from "../../base/api/workload.ts";
-import { hostPortsOf } from "../../base/model/pod-containers.ts";
+import { containersOf, hostPortsOf } from "../../base/model/pod-containers.ts";
 import { neverComes } from "../../base/text/cron-schedule.ts";
 import type { IngressProblem } from "../ingress-config.ts";
 import { type ServiceBackend, targetPortOf } from "../service-endpoints.ts";
@@ -307,13 +307,12 @@ function explainWritten(ports: Spec["ports"] = [], backends: readonly ServiceBac
   return { isReady: causes.length === 0, state, causes };
 }
 
+const portsOf = (pods: readonly Pod[]) =>
+  pods.flatMap(({ spec }) => containersOf(spec).flatMap(({ ports = [] }) => ports));
+
 /** Names of ports that no container of the pods has: nothing is reached there. */
 function missingPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause[] {
-  const names = new Set(
-    pods.flatMap(({ spec }) =>
-      [...(spec.initContainers ?? []), ...spec.containers].flatMap((it) => (it.ports ?? []).map(({ name }) => name)),
-    ),
-  );
+  const names = new Set(portsOf(pods).map(({ name }) => name));
   return ports.flatMap(({ targetPort }) =>
     typeof targetPort !== "string" || names.has(targetPort)
       ? []
@@ -328,13 +327,7 @@ function missingPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause[] 
 
 /** Numbers of ports that no container of the pods declares, although they declare others: probably nothing is reached there. */
 function undeclaredPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause[] {
-  const declared = new Set(
-    pods.flatMap(({ spec }) =>
-      [...(spec.initContainers ?? []), ...spec.containers].flatMap((it) =>
-        (it.ports ?? []).map(({ containerPort }) => containerPort),
-      ),
-    ),
-  );
+  const declared = new Set(portsOf(pods).map(({ containerPort }) => containerPort));
   if (declared.size === 0) return [];
   return ports.flatMap(({ port, targetPort = port }) =>
     typeof targetPort !== "number" || declared.has(targetPort)
