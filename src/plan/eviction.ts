@@ -166,7 +166,7 @@ const diskBytesOf = (disk: PodDiskUsage | undefined) =>
       sum([...disk.volumes.values()].map(({ usedBytes, ephemeral }) => (ephemeral ? usedBytes : 0)))
     : 0;
 
-/** Status message of a pod evicted because the node is short of a resource, in upstream's words. */
+/** Status message of a pod evicted because the node is short of a resource, in upstream's words; then which disk it is. */
 export function toEvictionMessage(
   { signal, threshold, available }: DueThreshold,
   { pod, usage }: EvictionCandidate,
@@ -183,6 +183,8 @@ export function toEvictionMessage(
     if (bytes === undefined || bytes <= quantityToWhole(request)) continue;
     lines.push(`Container ${name} was using ${formatBytes(bytes)}, which exceeds its request of ${request}. `);
   }
+  if (isDiskSignal(signal))
+    lines.push(`The disk is that of ${signal.startsWith("nodefs") ? "the root directory" : "images"}. `);
   return lines.join("");
 }
 

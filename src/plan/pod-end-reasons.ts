@@ -84,11 +84,16 @@ function explainEviction(message: string): Explained {
   }
   const [, resource = ""] = /low on resource: ([\w-]+)/.exec(message) ?? /condition: \[(\w+)/.exec(message) ?? [];
   const [, threshold, left] = /Threshold quantity: (\S+), available: (\S+)\. /.exec(message) ?? [];
-  const numbers = threshold === undefined ? "" : ` (${left} left, the threshold is ${threshold})`;
+  const numbers = threshold === undefined ? "" : ` (${left} left, the threshold is ${toMebibytes(threshold, left)})`;
+  const [disk = ""] = / on the disk of [a-z ]+/.exec(message.replace("The disk is that of", " on the disk of")) ?? [];
   const { name, fix } = SHORTAGES[resource] ?? SHORTAGES.memory!;
   const why = message.includes("condition:") ? "did not start it" : "evicted it";
-  return { problem: `the node ran short of ${name}${numbers} and ${why}`, fix: `${fix}; ${RETURN}` };
+  return { problem: `the node ran short of ${name}${disk}${numbers} and ${why}`, fix: `${fix}; ${RETURN}` };
 }
+
+/** Upstream writes a threshold of percent in bytes. @param like has a unit, if both are bytes */
+const toMebibytes = (quantity: string, like = "") =>
+  /i$/.test(like) && /^\d+$/.test(quantity) ? `${Math.round(Number(quantity) / 2 ** 20)}Mi` : quantity;
 
 const DISK = "docker system df and df -h show what fills it; or lower the threshold with --eviction-hard";
 const [MEMORY, SPACE, INODES, PROCESSES] = [

@@ -113,6 +113,10 @@ describe("the order of evictions", () => {
     expect(toEvictionMessage(pids, candidate("a", 90))).toBe(
       "The node was low on resource: pids. Threshold quantity: 100, available: 9. ",
     );
+    const disk = { signal: "imagefs.inodesFree", kind: "hard", threshold: 100, available: 9 } as const;
+    expect(toEvictionMessage(disk, candidate("a", 90))).toBe(
+      "The node was low on resource: inodes. Threshold quantity: 100, available: 9. The disk is that of images. ",
+    );
   });
 });
 

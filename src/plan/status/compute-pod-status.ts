@@ -109,7 +109,11 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
   const ips = podIps(input);
   const paused = snapshot.containers.find((container) => container.paused);
   const why: Omit<PodEnd, "phase"> | undefined =
-    end ?? (paused && { reason: "Paused", message: `container ${paused.name} is paused: docker unpause ${paused.id.slice(0, 12)}` });
+    end ??
+    (paused && {
+      reason: "Paused",
+      message: `container ${paused.name} is paused: docker unpause ${paused.id.slice(0, 12)}`,
+    });
   return {
     phase,
     conditions,

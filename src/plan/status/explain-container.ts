@@ -162,7 +162,8 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
   if (/^exec \S+: no such file or directory$/m.test(text)) {
     return "the program of its first line (#!) is not in the image; a script with Windows line ends asks for one that ends with a carriage return";
   }
-  if (/exec format error/i.test(text)) return FIX_OF_FORMAT;
+  // A shell reads a program for another processor as a script.
+  if (/exec format error|\x7fELF/i.test(text)) return FIX_OF_FORMAT;
   if (/is a directory|EISDIR/i.test(text)) {
     const made = spec.volumeMounts?.find(({ subPath }) => subPath !== undefined && subPath !== "");
     if (made) {

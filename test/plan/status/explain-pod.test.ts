@@ -83,6 +83,12 @@ const MISTAKES: [string, Given, string, string][] = [
   ],
   ["exit code 127", { status: crashed(127) }, "exit code 127", "not in the image"],
   [
+    "a program for another processor, which a shell reads as a script",
+    { status: crashed(127), log: ["/v/prog: line 1: \x7fELF\x02: not found"] },
+    "exit code 127",
+    "processor of this machine",
+  ],
+  [
     "too little memory",
     { status: crashed(137, "OOMKilled"), container: { resources: { limits: { memory: "16Mi" } } } },
     "16Mi",
@@ -358,6 +364,10 @@ test.each([
 
 test("an eviction names the resource and its threshold", () => {
   expect(refused("Evicted", low)[0]?.problem).toContain("short of disk space (9Gi left, the threshold is 10Gi)");
+  const percent = `${low.replace("10Gi", "13421772")}Container app was using 9Mi. The disk is that of the root directory. `;
+  expect(refused("Evicted", percent)[0]?.problem).toBe(
+    "the node ran short of disk space on the disk of the root directory (9Gi left, the threshold is 13Mi) and evicted it (Evicted)",
+  );
 });
 
 test("containers that the end of their pod ended have no causes of their own", () => {
