@@ -170,7 +170,7 @@ async function reportBusyRoot(options: KubeletOptions, given: readonly string[],
   const rules = { ...options, nodeName: readNodeName(options.hostnameOverride), comparesAllLabels: false };
   const manifest = { strictness: options.validate, nodeName: rules.nodeName, allowPrivileged: true } as const;
   const inputs = await readInputs(given, () => process.stdin);
-  const results = checkInputs(inputs, { ...manifest, source: "file" }, rules);
+  const results = checkInputs(inputs, manifest, rules);
   const errors = results.flatMap(({ findings }) => findings).filter(({ severity }) => severity === "error");
   for (const finding of errors) logger.error(describeFinding(finding));
   logger.error(describeBusyRoot(options.rootDir, readInstance(options.rootDir), given, isDirectory));

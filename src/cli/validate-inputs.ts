@@ -32,14 +32,15 @@ import { type ManifestInput, TOO_LONG } from "./client/manifest-inputs.ts";
 /** Checks all inputs, then rules across them: duplicate objects and references to missing objects. */
 export function checkInputs(
   inputs: readonly ManifestInput[],
-  options: Omit<ReadManifestOptions, "file" | "keepPositions">,
+  options: Omit<ReadManifestOptions, "file" | "source" | "keepPositions">,
   rules: NodeRules,
 ): ObjectResult[] {
   const read = inputs.flatMap((input): ManifestResult | [] => {
     if ("skipped" in input) return [];
     if ("problem" in input) return failedInput(input.file, input.problem);
     if (input.bytes.length >= MAX_MANIFEST_BYTES) return failedInput(input.file, TOO_LONG);
-    return readManifest(input.bytes, { ...options, file: input.file, keepPositions: true });
+    const source = isManifestUrl(input.file) ? "http" : "file";
+    return readManifest(input.bytes, { ...options, file: input.file, source, keepPositions: true });
   });
   const results = read.flatMap((manifest) => manifest.results);
   reportRefusals(results, reportDuplicates(results), rules);

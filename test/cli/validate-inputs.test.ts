@@ -3,7 +3,7 @@ import { checkInputs } from "../../src/cli/validate-inputs.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 
 const RULES = { ...DEFAULT_KUBELET_OPTIONS, nodeName: "node1", comparesAllLabels: false };
-const OPTIONS = { strictness: "warn", nodeName: "node1", allowPrivileged: true, source: "file" } as const;
+const OPTIONS = { strictness: "warn", nodeName: "node1", allowPrivileged: true } as const;
 const check = (manifest: object) =>
   checkInputs([{ file: "a.yaml", bytes: Buffer.from(JSON.stringify(manifest)) }], OPTIONS, RULES);
 const aPod = (spec: object) => ({ apiVersion: "v1", kind: "Pod", metadata: { name: "web" }, spec });
@@ -189,4 +189,13 @@ test.each([
   const warnings = warningsOf(...of);
   expect(warnings).toHaveLength(want.length);
   for (const [index, text] of want.entries()) expect(warnings[index]).toStartWith(text);
+});
+
+test.each([
+  ["a.yaml", ["NoExecute"]],
+  ["https://x/a.yaml", undefined],
+])("a pod is shown with the tolerations that its source gives it: %s", (file, want) => {
+  const bytes = Buffer.from(JSON.stringify(aPod({ containers: [{ name: "a", image: "b" }] })));
+  const [result] = checkInputs([{ file, bytes }], OPTIONS, RULES);
+  expect(result?.pod?.spec.tolerations?.map(({ effect }) => effect as string)).toEqual(want!);
 });

@@ -5,7 +5,7 @@ import type { ObjectMeta } from "../../base/api/meta.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../base/host/http-fetch.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
-import { didYouMean, nearestByBeginning } from "../../base/text/nearest-name.ts";
+import { didYouMean, nearestByBeginning, nearestName } from "../../base/text/nearest-name.ts";
 import { CommandError, type CommandRequest, terminalIo, UsageError } from "../sub-command.ts";
 import { locateKubelet, removeProxies } from "./find-kubelet.ts";
 import { askKubelet } from "./kubelet-api.ts";
@@ -207,10 +207,11 @@ export class ApiClient {
     const all = await this.list(resource, undefined);
     const elsewhere = all.find((object) => isNamed(object, name))?.metadata.namespace;
     const here = all.filter(({ metadata }) => !resource.namespaced || metadata.namespace === namespace);
-    const names = here.flatMap(({ metadata: { name: full = "" }, spec }) =>
-      full.replace(`-${(spec as { nodeName?: string } | undefined)?.nodeName}`, ""),
+    const fullNames = here.map(({ metadata }) => metadata.name ?? "");
+    const shortNames = here.map(({ spec }, index) =>
+      fullNames[index]!.replace(`-${(spec as { nodeName?: string } | undefined)?.nodeName}`, ""),
     );
-    const near = nearestByBeginning(name, names);
+    const near = nearestByBeginning(name, shortNames) ?? nearestName(name, fullNames);
     const hint =
       elsewhere === undefined
         ? near && `; did you mean "${near}"?`

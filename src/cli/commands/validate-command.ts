@@ -29,7 +29,7 @@ export async function runValidate(request: CommandRequest, io: CommandIo): Promi
   for (const warning of warnings) io.stderr(`kubelet-ts validate: warning: ${warning}\n`);
   const inputs = await readInputs(files, io.input);
   for (const input of inputs) if ("skipped" in input) io.stderr(`${input.file}: skipped: ${input.skipped}\n`);
-  const results = checkInputs(inputs, { ...options, source: "file" }, rules);
+  const results = checkInputs(inputs, options, rules);
   const problem = results.some(needsServiceRules) && findServiceRulesProblem();
   if (problem) {
     const text = `Services have no addresses where ${problem}: their names lead to pods, at the ports of containers`;

@@ -193,7 +193,7 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
     case 143:
       return "it was ended from outside (SIGTERM)";
     default:
-      return `its log ${log.length > 0 ? "above " : ""}says why; kubelet-ts logs${status.state.terminated ? "" : " --previous"} shows all of it`;
+      return `its log ${log.length > 0 ? "above " : ""}says why; kubelet-ts logs ${pod.metadata.name} --container=${spec.name}${status.state.terminated ? "" : " --previous"} shows all of it`;
   }
 }
 

@@ -146,6 +146,7 @@ test("--all, --selector and --field-selector ask the server for a list", async (
 test("an absent object is reported with the nearest name", async () => {
   const { api, stop } = apiServer();
   const pods = await api.findResource("po");
+  expect(api.requireObject(pods, "default", "bd-node1")).rejects.toThrow('did you mean "db-node1"?');
   expect(api.requireObject(pods, "default", "wbe")).rejects.toThrow('pods "wbe" not found; did you mean "web"?');
   expect(api.requireObject(pods, "lab", "web")).rejects.toThrow('it is in namespace "default": add -n default');
   expect((await api.requireObject(pods, "default", "db")).metadata.name).toBe("db-node1");

@@ -228,8 +228,8 @@ test("the next restart is reported", () => {
 });
 
 test.each([
-  [crashed(3), ["boom"], "its log above says why; kubelet-ts logs --previous shows"],
-  [has("app", ended("Error", 3)), ["boom"], "its log above says why; kubelet-ts logs shows"],
+  [crashed(3), ["boom"], "its log above says why; kubelet-ts logs web-node1 --container=app --previous shows"],
+  [has("app", ended("Error", 3)), ["boom"], "its log above says why; kubelet-ts logs web-node1 --container=app shows"],
   [crashed(3), [], "its log says why"],
 ])("the log of a container that ended is found", (status, log, fix) => {
   expect(renderExplanation(explain({ status, log }))).toContain(fix);
