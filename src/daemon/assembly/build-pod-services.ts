@@ -200,7 +200,7 @@ async function buildVolumes(
   const { options, allocatable, clock, logger, recorder, metrics, background } = context;
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
-  if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
+  if (!mounting.ok) logger.info(`Volumes in memory and subPath are not available: ${mounting.why}`);
   const host: VolumeHost = {
     allocatable,
     clock,
