@@ -1,4 +1,7 @@
 import { expect, test } from "bun:test";
+import { rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
 import { object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
@@ -30,6 +33,8 @@ const EATER = "dd if=/dev/zero of=/dev/null bs=40M count=1";
 const DOWN = "ip link set lo down";
 /** A network that is made for the second part of the test. */
 const NETWORK = `late-${RUN_ID}-${process.pid}`;
+/** A file that is written for the second part. */
+const LATE_FILE = join(tmpdir(), `${NETWORK}.key`);
 const inNetwork = { annotations: { "kubelet-ts.io/network": NETWORK } };
 const UNSAFE = "net.core.somaxconn";
 const unsafe = { spec: { securityContext: { sysctls: [{ name: UNSAFE, value: "100" }] } } };
@@ -40,6 +45,12 @@ const scripts = (command: string, more: object = {}, mountPath = "/v") => ({
   container: { command: [command], volumeMounts: [{ name: "v", mountPath }] },
   spec: { volumes: [{ name: "v", configMap: { name: "conf", ...more } }] },
 });
+const byShell = (program: string) => {
+  const { spec, container } = scripts(program, { defaultMode: 0o755 });
+  return { spec, container: { ...container, ...shell(`exec ${program}`) } };
+};
+/** Begins as a program, for a processor that is nowhere. */
+const FOREIGN = Buffer.from("\x7fELF".padEnd(120, "\0"), "latin1").toString("base64");
 const subPath = (name: string) => ({
   container: {
     ...shell(`cat /etc/app.conf || exit 1; ${STOPPABLE}`),
@@ -159,10 +170,10 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     env({ secretKeyRef: { name: "nope", key: "k", optional: true } }),
   ],
   "secret-file": [
-    'the file "/nope/k"',
-    "write the file /nope/k",
+    `the file "${LATE_FILE}"`,
+    `write the file ${LATE_FILE}`,
     env({ secretKeyRef: { name: "filed", key: "k" } }),
-    env({ secretKeyRef: { name: "filed", key: "k", optional: true } }),
+    env({ secretKeyRef: { name: "filed", key: "k" } }),
   ],
   "config-volume": [
     'ConfigMap "nope" is missing',
@@ -209,6 +220,13 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     scripts("/v/plain", { defaultMode: 0o755 }),
     scripts("/v/run.sh", { defaultMode: 0o755 }),
   ],
+  processor: [
+    "exit code",
+    "processor of this machine",
+    scripts("/v/foreign", { defaultMode: 0o755 }),
+    scripts("/v/run.sh", { defaultMode: 0o755 }),
+  ],
+  "processor-by-shell": ["exit code", "processor of this machine", byShell("/v/foreign"), byShell("/v/run.sh")],
   "sub-path": ["exit code 1", "volume v has no file nope.conf", subPath("nope.conf"), subPath("k")],
   hidden: [
     "cannot be started",
@@ -486,8 +504,8 @@ describeWithEngine("explain", () => {
       plain: "exec sleep 1000\n",
       "crlf.sh": "#!/bin/sh\r\nexec sleep 1000\r\n",
     };
-    node.writeManifest("conf.json", object("ConfigMap", "conf", { data }));
-    const annotations = { "kubelet-ts.io/secret-from": "k=file:/nope/k" };
+    node.writeManifest("conf.json", object("ConfigMap", "conf", { data, binaryData: { foreign: FOREIGN } }));
+    const annotations = { "kubelet-ts.io/secret-from": `k=file:${LATE_FILE}` };
     node.writeManifest("filed.json", object("Secret", "filed", {}, { annotations }));
     for (const [name, [, , broken]] of Object.entries(BROKEN)) write(node, name, broken);
     const kubelet = await node.start();
@@ -508,6 +526,7 @@ describeWithEngine("explain", () => {
 
     for (const [name, [, , , fixed]] of Object.entries(BROKEN)) write(node, name, fixed);
     await node.docker.createNetwork({ Name: NETWORK });
+    writeFileSync(LATE_FILE, "v");
     await kubelet.stop();
     await node.start(FIXED_FLAGS);
     const unready = async () => {
@@ -520,6 +539,7 @@ describeWithEngine("explain", () => {
     expect(left.map((name) => [name, causes.get(name)])).toEqual([]);
     await node.cleanUp();
     await node.docker.removeNetwork(NETWORK);
+    rmSync(LATE_FILE);
   }, 300_000);
 
   test("broken workloads, Jobs and Services have their true causes, and are ready when they are fixed", async () => {
