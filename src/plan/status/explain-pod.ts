@@ -37,7 +37,7 @@ export interface PodExplanation {
   /** The condition that holds it back: `Ready is False: containers with unready status: [app]`. */
   condition: string | undefined;
   causes: Cause[];
-  /** What is not well in a pod that is ready: restarts of a short time ago, a container that is paused, a probe that cannot run. */
+  /** Faults of a pod that is ready: restarts of a short time ago, a container that is paused, a probe that cannot run. */
   recent: Cause[];
   /** Why the newest manifest is not the one that runs; undefined when it is. */
   notInForce: string | undefined;
@@ -144,7 +144,7 @@ function mostUseful(causes: readonly Cause[]): Cause[] {
   return own.length > 0 ? own : [...causes];
 }
 
-/** A container that somebody paused counts as running, as in dockershim. */
+/** A paused container counts as running, as in dockershim. */
 function* explainPaused({ status: { reason, message = "" } = {} }: Pod): Generator<Cause> {
   if (reason !== "Paused") return;
   const [problem = "", fix = ""] = message.split(": ");
