@@ -34,8 +34,8 @@ const LockFileSchema = v.object({
 
 /** A process that uses a root directory, as its lock file describes it. No secrets. */
 export type InstanceInfo = Omit<v.InferOutput<typeof LockFileSchema>, "startTime"> & {
-  /** A signal stopped it, as Ctrl-Z does: it answers nothing until it goes on. */
-  isStopped?: true;
+  /** It answers nothing: a signal has stopped it, or it hangs. */
+  isSilent?: true;
 };
 
 /** Another process works on a root directory. */
@@ -119,7 +119,7 @@ export function readInstance(rootDir: string): InstanceInfo | "unreadable" | und
   const found = readProcess(info.pid);
   // A process that was killed leaves its file.
   if (found?.startTime !== startTime) return undefined;
-  return { ...info, ...(found?.isStopped && { isStopped: true }) };
+  return { ...info, ...(found?.isStopped && { isSilent: true }) };
 }
 
 /** Root directories of kubelets that belong to this user or root, by their sockets in `/proc/net/unix`. */

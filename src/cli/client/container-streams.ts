@@ -146,7 +146,7 @@ export async function chooseRunningContainer(request: CommandRequest, written: s
     const why = waiting?.reason ?? (terminated ? `it exited with code ${terminated.exitCode}` : "it has not started");
     throw new CommandError(`container "${containerName}" of pod "${pod.metadata.name}" does not run: ${why}`);
   }
-  const socketPath = instance && !instance.isStopped ? apiSocketOf(instance.rootDir) : undefined;
+  const socketPath = instance && !instance.isSilent ? apiSocketOf(instance.rootDir) : undefined;
   const streams =
     socketPath !== undefined && localInstances.mayUse(socketPath)
       ? apiStreams(socketPath, pod, containerName)

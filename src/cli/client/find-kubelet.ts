@@ -122,7 +122,7 @@ function toKubelet(
   }
   const { readOnlyUrl, mode, pid, socketPath } = instance;
   const who = `the kubelet-ts on "${instance.rootDir}" (pid ${pid})`;
-  if (instance.isStopped) return { problem: `${who} is stopped and answers nothing: kill -CONT ${pid}`, instance };
+  if (instance.isSilent) return { problem: `${who} is stopped and answers nothing: kill -CONT ${pid}`, instance };
   if (socketPath !== undefined && mayUse(socketPath)) return { url: "http://kubelet", socketPath, instance };
   if (readOnlyUrl !== undefined) return { url: readOnlyUrl, instance };
   const why = mode === "run-once" ? "only starts pods (--runonce) and cannot be asked" : whyUnreachable(instance);

@@ -180,7 +180,10 @@ export async function readKnownPods(
   const server = request.value("server");
   const kubelet = await locateKubelet(request);
   const { instance } = kubelet;
-  const askEngine = async (why: string) => ({ pods: await (await openEngine(request, why)).pods(), instance });
+  const askEngine = async (why: string) => ({
+    pods: await (await openEngine(request, why)).pods(),
+    instance: instance && { ...instance, isSilent: true as const },
+  });
   if ("problem" in kubelet) {
     if (server !== undefined) throw new UsageError(kubelet.problem);
     if (!mayGuess && !kubelet.isAbsent && instance === undefined) throw new CommandError(kubelet.problem);

@@ -123,9 +123,9 @@ test("a process that a signal has stopped is told", async () => {
     join(rootDir, "kubelet-ts.lock"),
     JSON.stringify({ ...anInstance(rootDir), pid: child.pid, startTime }),
   );
-  expect(readInstance(rootDir)).not.toHaveProperty("isStopped");
+  expect(readInstance(rootDir)).not.toHaveProperty("isSilent");
   child.kill("SIGSTOP");
-  await until("it to stop", () => (readInstance(rootDir) as InstanceInfo).isStopped);
+  await until("it to stop", () => (readInstance(rootDir) as InstanceInfo).isSilent);
   child.kill("SIGKILL");
 });
 

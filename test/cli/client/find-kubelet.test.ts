@@ -86,7 +86,7 @@ test.each([
     [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0, socketPath: "/root/kubelet-ts.sock" })],
     ["its read-only port off", "usually root"],
   ],
-  ["it is stopped", NOTHING, [{ ...DEFAULT, isStopped: true }], ["is stopped", "kill -CONT 42"]],
+  ["it is stopped", NOTHING, [{ ...DEFAULT, isSilent: true }], ["is stopped", "kill -CONT 42"]],
   ["its directory was removed", { ...NOTHING, rootDir: "/removed" }, [], ['"/removed" was removed']],
   ["its port is taken", NOTHING, [anInstance({ readOnlyUrl: undefined })], ["another program", "10255"]],
   ["it only starts pods", NOTHING, [anInstance({ readOnlyUrl: undefined, mode: "run-once" })], ["--runonce"]],
