@@ -151,27 +151,27 @@ test("a suspended CronJob asks for no reconciliation", () => {
 });
 
 test.each([
-  ["daily at 02:30 in Berlin", "30 2 * * *", "Europe/Berlin", 3653],
-  ["daily at 02:30 in New York", "30 2 * * *", "America/New_York", 3653],
-  ["daily at 00:00 where midnight is skipped", "0 0 * * *", "America/Santiago", 3653],
-  ["each twelve hours by a step", "0 */12 * * *", "Europe/Berlin", 2 * 3652 + 1],
-  ["monthly", "@monthly", "Australia/Lord_Howe", 121],
+  [10, "daily at 02:30 in Berlin", "30 2 * * *", "Europe/Berlin", 3652],
+  [3, "daily at 02:30 in New York", "30 2 * * *", "America/New_York", 1096],
+  [3, "daily at 00:00 where midnight is skipped", "0 0 * * *", "America/Santiago", 1096],
+  [3, "each twelve hours by a step", "0 */12 * * *", "Europe/Berlin", 2192],
+  [10, "monthly", "@monthly", "Australia/Lord_Howe", 120],
 ])(
-  "ten years: %s: none is lost and none is doubled",
-  async (_what, schedule, timeZone, count) => {
+  "%i years: %s: none is lost and none is doubled",
+  async (years, what, schedule, timeZone, count) => {
     const world = started({ schedule, timeZone }, "2025-12-31T12:00:00Z");
-    for (let year = 0; year < 10; year++) {
+    for (let year = 0; year < years; year++) {
       const isLeap = (2026 + year) % 4 === 0;
       await world.run((isLeap ? 366 : 365) * DAY_MS);
       // Our own restart in between.
       world.controllerState = undefined;
       world.record = JSON.parse(JSON.stringify(world.record));
     }
-    expect(world.runs).toHaveLength(count - 1);
+    expect(world.runs).toHaveLength(count);
     expect(new Set(world.runs).size).toBe(world.runs.length);
     const dayOf = (text: string) =>
       new Intl.DateTimeFormat("en-CA", { timeZone, dateStyle: "short" }).format(new Date(text));
-    if (count === 3653) expect(new Set(world.runs.map(dayOf)).size).toBe(world.runs.length);
+    if (what.startsWith("daily")) expect(new Set(world.runs.map(dayOf)).size).toBe(world.runs.length);
   },
   60_000,
 );

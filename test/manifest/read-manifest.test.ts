@@ -8,6 +8,7 @@ const read = (text: string, source: "file" | "api" = "file") =>
   readManifest(Buffer.from(text), { file: "/m/web.yaml", nodeName: "node1", source });
 /** A pod in one line. */
 const pod = (name: string, spec = SPEC) => `{apiVersion: v1, kind: Pod, metadata: {name: ${name}}, spec: {${spec}}}`;
+const configMap = (index: number) => `{apiVersion: v1, kind: ConfigMap, metadata: {name: c${index}}}`;
 const deployment = (spec: string) =>
   `kind: Deployment\napiVersion: apps/v1\nmetadata: {name: d}\nspec:\n  selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: {${spec}}}\n`;
 
@@ -36,17 +37,17 @@ test("a bug costs only the document in which it occurs", () => {
 
 describe("limits of one file", () => {
   test("documents beyond the limit are one error; those before it count", () => {
-    const text = Array.from({ length: MAX_DOCUMENTS + 5 }, (_, index) => `--- ${pod(`p${index}`)}\n`).join("");
-    const { pods, findings } = read(text);
-    expect(pods).toHaveLength(MAX_DOCUMENTS);
+    const text = Array.from({ length: MAX_DOCUMENTS + 5 }, (_, index) => `--- ${configMap(index)}\n`).join("");
+    const { configMaps, findings } = read(text);
+    expect(configMaps).toHaveLength(MAX_DOCUMENTS);
     expect(findings).toMatchObject([{ line: MAX_DOCUMENTS + 1, message: expect.stringContaining("split it") }]);
   });
 
   test("items of lists count as objects", () => {
-    const items = Array.from({ length: MAX_OBJECTS / 2 }, (_, index) => pod(`p${index}`)).join(", ");
-    const list = `--- {apiVersion: v1, kind: PodList, items: [${items}]}\n`;
-    const { pods, findings } = read(list.repeat(3));
-    expect(pods).toHaveLength(MAX_OBJECTS);
+    const items = Array.from({ length: MAX_OBJECTS / 2 }, (_, index) => configMap(index)).join(", ");
+    const list = `--- {apiVersion: v1, kind: ConfigMapList, items: [${items}]}\n`;
+    const { configMaps, findings } = read(list.repeat(3));
+    expect(configMaps).toHaveLength(MAX_OBJECTS);
     expect(findings).toMatchObject([{ message: expect.stringContaining("split it") }]);
   });
 
