@@ -71,6 +71,8 @@ export class KernelRules {
   #hasGenerations = false;
   /** The kernel's count of changes when {@link #kernel} was last seen to be true; undefined: it must be read. */
   #generation: number | undefined;
+  /** The rules that were read last, and the hash of their text: of most texts nothing has changed. */
+  #parsed: { hash: number | bigint; saved: SavedRules } | undefined;
   /** Time of the monotonic clock before which a check does not read the rules. */
   #nextReadMs = 0;
   #writing: Promise<void> | undefined;
@@ -293,13 +295,11 @@ export class KernelRules {
 
   async #read(): Promise<SavedRules> {
     this.#generation = undefined;
-    const saved = this.#parse(await this.#save());
+    const saved = await this.#save();
     for (const bridge of saved.loopbackBridges) this.#loopbackBridges.add(bridge);
     this.#kernel = { saved, tables: undefined };
     return saved;
   }
-
-  readonly #parse = (text: string): SavedRules => parseSavedRules(text, this.#deps.prefix);
 
   #planCheck(): void {
     this.#cancelCheck?.();
@@ -315,7 +315,7 @@ export class KernelRules {
     const generation = this.#hasGenerations ? await host.ruleGeneration() : undefined;
     const isUntouched = generation !== undefined && generation === this.#generation;
     const isDue = !isUntouched && clock.monotonicMs() >= this.#nextReadMs;
-    const saved = tables && isDue && (await this.#save().then(this.#parse, () => undefined));
+    const saved = tables && isDue && (await this.#save().catch(() => undefined));
     if (this.#isStopped) return;
     if (saved && this.#kernel?.tables === tables) {
       const isThere = isInKernel(prefix, tables, saved);
@@ -344,14 +344,17 @@ export class KernelRules {
     await this.#program([OF_FAMILY[this.#deps.family].restore, "--noflush", "--wait", "5"], text);
   }
 
-  async #save(): Promise<string> {
+  async #save(): Promise<SavedRules> {
     const { clock, family } = this.#deps;
     const startMs = clock.monotonicMs();
     const texts = [];
     for (const table of TABLES) texts.push(await this.#program([OF_FAMILY[family].save, "-t", table]));
     const endMs = clock.monotonicMs();
     this.#nextReadMs = endMs + Math.min((endMs - startMs) / READ_SHARE, LONGEST_PAUSE_MS);
-    return texts.join("");
+    const text = texts.join("");
+    const hash = Bun.hash(text);
+    if (this.#parsed?.hash !== hash) this.#parsed = { hash, saved: parseSavedRules(text, this.#deps.prefix) };
+    return this.#parsed.saved;
   }
 
   async #program(argv: readonly string[], input?: string): Promise<string> {

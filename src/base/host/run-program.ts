@@ -39,7 +39,7 @@ export async function runProgram(argv: readonly string[], options: RunProgramOpt
       timeout: options.timeoutMs,
       killSignal: "SIGKILL",
       maxBuffer: options.maxBytes,
-      env: { ...process.env, ...options.env },
+      env: options.env ? { ...process.env, ...options.env } : process.env,
     });
   } catch (cause) {
     throw new Error(`${name} cannot be run: ${messageOf(cause)}`, { cause });
