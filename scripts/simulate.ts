@@ -13,7 +13,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { listMutants } from "../test/simulation/simulated-modules.ts";
+import { listMutants, processEnvironment } from "../test/simulation/simulated-modules.ts";
 import type { SimulationResult } from "../test/simulation/simulation.ts";
 
 const MAIN = join(import.meta.dir, "../test/simulation/main.ts");
@@ -45,7 +45,8 @@ async function live({ seed, days, pods, only, mutant }: Life): Promise<Lived> {
     ...(mutant === undefined ? [] : [`--mutant=${mutant}`]),
     ...(only ? [`--only=${only.join(",")}`] : []),
   ];
-  const child = Bun.spawn([process.execPath, MAIN, ...args], { stdout: "pipe", stderr: "pipe" });
+  const env = processEnvironment();
+  const child = Bun.spawn([process.execPath, MAIN, ...args], { env, stdout: "pipe", stderr: "pipe" });
   const [text, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   try {
     return JSON.parse(text) as Lived;

@@ -190,6 +190,23 @@ export class EngineModel {
     this.lostEventShare = lostEventShare;
   }
 
+  /** The container that has an address. */
+  holderOf(ip: string): ModelContainer | undefined {
+    for (const container of this.containers.values()) if (container.ip === ip) return container;
+    return undefined;
+  }
+
+  /** The container whose program has a port of a pod's address. */
+  listenerAt(ip: string, port: number): ModelContainer | undefined {
+    const mode = `container:${this.holderOf(ip)?.id}`;
+    for (const container of this.containers.values()) {
+      const { body, status } = container;
+      if (status !== "running" || body.HostConfig?.NetworkMode !== mode) continue;
+      if (body.Env?.includes(`PORT=${port}`)) return container;
+    }
+    return undefined;
+  }
+
   removeByForce(container: ModelContainer): void {
     if (container.status === "running") this.#end(container, 137, "stranger");
     this.#forget(container, "stranger");

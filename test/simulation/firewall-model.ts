@@ -47,6 +47,8 @@ export class FirewallModel {
   #generation = 1;
   /** Programs end with this; "": they work. */
   failure = "";
+  /** What iptables-save says of each table, as long as nothing changes. */
+  #saved = { generation: 0, texts: new Map<TableName, string>() };
   #tables: Record<TableName, Chains> = { nat: new Map(), filter: new Map() };
   /** Rules of others before a change, and after it: where they differ, who made it has changed what is not his. */
   onForeignChange: (before: string, after: string) => void = () => {};
@@ -132,7 +134,6 @@ export class FirewallModel {
     if (program === "iptables-save") {
       return { exitCode: 0, stdout: this.#save(argv[argv.indexOf("-t") + 1] as TableName), stderr: "" };
     }
-    this.#generation++;
     const before = this.#foreignRules();
     const problem = this.#restore(input);
     const after = this.#foreignRules();
@@ -197,6 +198,13 @@ export class FirewallModel {
   }
 
   #save(name: TableName): string {
+    if (this.#saved.generation !== this.#generation) this.#saved = { generation: this.#generation, texts: new Map() };
+    const text = this.#saved.texts.get(name) ?? this.#saveTable(name);
+    this.#saved.texts.set(name, text);
+    return text;
+  }
+
+  #saveTable(name: TableName): string {
     const chains = this.#tables[name];
     const builtIn: readonly string[] = BUILT_IN[name];
     const heads = [...chains.keys()].map((chain) => `:${chain} ${builtIn.includes(chain) ? "ACCEPT" : "-"} [0:0]`);
@@ -217,6 +225,7 @@ export class FirewallModel {
         for (const rule of [...chains.values()].flat())
           if (isOwn(targetOf(rule)) && !chains.has(targetOf(rule))) return fail(`no chain ${targetOf(rule)}`);
         this.#tables[name] = chains;
+        this.#generation++;
       } else if (line.startsWith(":")) chains.set(line.slice(1).split(" ")[0]!, []);
       else if (line !== "") {
         const problem = applyLine(chains, line);

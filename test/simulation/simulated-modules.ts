@@ -4,21 +4,30 @@ import * as os from "node:os";
 import { join } from "node:path";
 import { plugin } from "bun";
 import type { FirewallModel } from "./firewall-model.ts";
+import type { PodNetwork } from "./pod-network.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 const HERE = import.meta.dir;
 const SRC = join(HERE, "../../src/");
+const PROBER = join(SRC, "kubelet/prober/");
 
 /** The machine that the program sees. */
 interface Machine {
   disk: SimulatedDisk;
   time: VirtualTime;
   firewall: FirewallModel;
+  pods: PodNetwork;
   /** Routes of the Unix sockets that the program serves, by path. */
   sockets: Map<string, unknown>;
   hostName: string;
 }
+
+/**
+ * Pauses between looks at paths that the program watches: the kernel of the machine loses no event, and the looks of every minute
+ * were a third of a quiet day.
+ */
+const LOOK_AGAIN_MS = 600_000;
 
 const INTERFACES = {
   eth0: [{ address: "10.0.0.5", family: "IPv4", internal: false, netmask: "255.255.255.0", mac: "", cidr: null }],
@@ -35,6 +44,9 @@ const modulesOf = (machine: Machine): Readonly<Record<string, Record<string, unk
     randomUUID: () => machine.time.programRandom.uuid(),
     randomBytes: (count: number) => Buffer.from(machine.time.programRandom.hex(count * 2), "hex"),
   },
+  // Only the prober's, which connects to pods.
+  net: { default: machine.pods.net },
+  http: { default: machine.pods.http },
   // System calls that the runtime has no module for.
   kernel: {
     tryFlock: async (descriptor: number) => machine.disk.lock(descriptor),
@@ -104,6 +116,17 @@ export function mutate(text: string, { file, before, after, changed }: Mutation)
   throw new Error(`the place of the mistake is not in ${file}`);
 }
 
+/**
+ * Of a process that lives a machine: its work is spread so evenly that the last tier of the compiler, and collecting garbage in
+ * other threads, cost more than they save.
+ */
+export const processEnvironment = (): Record<string, string | undefined> => ({
+  ...process.env,
+  BUN_JSC_useFTLJIT: "0",
+  BUN_JSC_numberOfGCMarkers: "1",
+  BUN_JSC_useConcurrentGC: "0",
+});
+
 /** Lets every file of src import the simulated machine instead of the runtime's modules. Before the first import of src. */
 export function replaceModules(machine: Machine, mutant?: string): void {
   const mutation = mutant === undefined ? undefined : readMutant(mutant);
@@ -118,6 +141,8 @@ export function replaceModules(machine: Machine, mutant?: string): void {
         let contents = replaced ?? readFileSync(path, "utf8");
         if (mutation && path === join(SRC, "..", mutation.file)) contents = mutate(contents, mutation);
         contents = contents.replaceAll(/from "node:(fs|fs\/promises|os|crypto)"/g, 'from "simulated:$1"');
+        if (path.startsWith(PROBER)) contents = contents.replace(/from "node:(net|http)"/g, 'from "simulated:$1"');
+        contents = contents.replace("const LOOK_AGAIN_MS = 60_000;", `const LOOK_AGAIN_MS = ${LOOK_AGAIN_MS};`);
         // The page is compiled into the program by a macro, which no one opens here.
         contents = contents.replace(/^import \{ bundlePage \}.*$/m, "const bundlePage = () => '{}';");
         return { contents, loader: path.endsWith("x") ? "tsx" : "ts" };

@@ -1,14 +1,18 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { listMutants, mutate, readMutant } from "./simulated-modules.ts";
+import { listMutants, mutate, processEnvironment, readMutant } from "./simulated-modules.ts";
 import type { SimulationResult } from "./simulation.ts";
 
 const MAIN = join(import.meta.dir, "main.ts");
 
 async function live(seed: number, days: number, pods = 6): Promise<SimulationResult> {
   const args = [`--seed=${seed}`, `--days=${days}`, `--pods=${pods}`, "--json"];
-  const child = Bun.spawn([process.execPath, MAIN, ...args], { stdout: "pipe", stderr: "inherit" });
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    env: processEnvironment(),
+    stdout: "pipe",
+    stderr: "inherit",
+  });
   return JSON.parse(await new Response(child.stdout).text()) as SimulationResult;
 }
 

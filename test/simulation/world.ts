@@ -4,6 +4,7 @@ import { EngineHttp } from "./engine-http.ts";
 import { EngineModel, type ModelContainer } from "./engine-model.ts";
 import { FirewallModel } from "./firewall-model.ts";
 import { ManifestServer } from "./manifest-server.ts";
+import { PodNetwork } from "./pod-network.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { type DiskFailure, SimulatedDisk } from "./simulated-disk.ts";
 import { replaceModules } from "./simulated-modules.ts";
@@ -21,6 +22,7 @@ export class World {
   readonly disk: SimulatedDisk;
   readonly engine: EngineModel;
   readonly wire: EngineHttp;
+  readonly pods: PodNetwork;
   /** Every third machine has iptables: on the others names of Services lead to pods. */
   readonly firewall = new FirewallModel();
   /** Every other machine has clients of the local API. */
@@ -71,6 +73,7 @@ export class World {
     this.disk = new SimulatedDisk(host);
     this.engine = new EngineModel(this.time, new SeededRandom(seed ^ 0xe1));
     this.wire = new EngineHttp(this.time, this.engine, new SeededRandom(seed ^ 0x317e));
+    this.pods = new PodNetwork(this.time, this.engine, new SeededRandom(seed ^ 0x9e7));
     this.wire.onRequest = (text) => {
       if (!isRead(text)) this.note(`request ${text}`);
     };
