@@ -59,6 +59,8 @@ export class PodCache {
   readonly #entries = new Map<ContainerId, Entry>();
   readonly #byPod = new Map<PodUID, Set<ContainerId>>();
   readonly #snapshots = new Map<PodUID, PodSnapshot>();
+  /** Containers of which something is known that was not inspected yet. */
+  readonly #unsure = new Set<ContainerId>();
   /** Inspections under way; `again`: another change was reported since it began. */
   readonly #inspecting = new Map<ContainerId, { again: boolean; done: Promise<void> }>();
   readonly #exitedAtMs = new Map<ContainerId, number>();
@@ -112,25 +114,23 @@ export class PodCache {
   }
 
   /**
-   * Lists everything and inspects what changed without an event.
+   * Lists everything and inspects what changed without an event, and what could not be inspected before.
    * @param full inspect every container again, after a time without events.
-   * @throws what the engine throws; the cache then stays as it was.
+   * @throws what the engine throws; the next call goes on with the rest.
    */
   async relist(full: boolean, signal?: AbortSignal): Promise<void> {
     const listed = await this.#deps.runtime.list(signal);
     const seen = new Set(listed.map(({ id }) => id));
-    const suspects = listed
-      .filter(({ id, state }) => {
-        const entry = this.#entries.get(id);
-        return full || !entry || entry.running !== (state === "running" || state === "paused");
-      })
-      .map(({ id }) => id);
-    for (const id of this.#entries.keys()) if (!seen.has(id)) suspects.push(id);
+    for (const { id, state } of listed) {
+      const isAsListed = this.#entries.get(id)?.running === (state === "running" || state === "paused");
+      if (full || !isAsListed) this.#unsure.add(id);
+    }
+    for (const id of this.#entries.keys()) if (!seen.has(id)) this.#unsure.add(id);
     this.#judge(
       [...this.#oomVerdicts].filter((id) => !seen.has(id)),
       false,
     );
-    await inParallel(suspects, 16, (id) => this.observe(id, signal));
+    await inParallel([...this.#unsure], 16, (id) => this.observe(id, signal));
   }
 
   /** Takes an event of the engine. @returns when the cache knows. */
@@ -156,6 +156,7 @@ export class PodCache {
     }
     const inspection = { again: true, done: Promise.resolve() };
     this.#inspecting.set(id, inspection);
+    this.#unsure.add(id);
     inspection.done = (async () => {
       try {
         while (inspection.again) {
@@ -164,6 +165,7 @@ export class PodCache {
           if (found?.isBeingRemoved && this.#entries.has(id)) this.#awaitRemoval(id);
           else this.#put(id, found);
         }
+        this.#unsure.delete(id);
       } finally {
         this.#inspecting.delete(id);
       }

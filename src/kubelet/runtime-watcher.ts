@@ -52,11 +52,11 @@ export class RuntimeWatcher {
     void runtime.watch({
       onOpen: () => {
         this.#isFollowing = true;
-        this.#resync();
+        this.#resync(true);
       },
       onEvent: (event) => {
         if (event.action === "oom") this.ooms.emit(event.id);
-        // A failed inspect means that the engine is gone: the resync after that inspects everything.
+        // What could not be inspected is with the next list.
         cache.handleEvent(event).catch(() => {});
       },
       onLost: (error) => {
@@ -85,10 +85,10 @@ export class RuntimeWatcher {
     return `containers were last listed ${Math.round(silentMs / 1000)} s ago`;
   }
 
-  /** After each (re)connection: inspect everything, then continue. */
-  #resync(): void {
+  /** After each (re)connection: inspect everything, then continue. @param full false: what is left of that */
+  #resync(full: boolean): void {
     const attempt = async () => {
-      await this.#relist(true);
+      await this.#relist(full);
       if (!this.#isSynced) {
         this.#isSynced = true;
         this.#deps.logger.debug("Inspected the containers of this node");
@@ -118,8 +118,7 @@ export class RuntimeWatcher {
   }
 
   #periodicRelist(): void {
-    // After a failure it is unknown what was missed.
-    if (!this.#isSynced || this.#runtimeError) return this.#resync();
+    if (!this.#isSynced || this.#runtimeError) return this.#resync(false);
     this.#relist(false).then(
       () => this.periodicLists.emit(),
       (error: Error) => this.#onRuntimeError(error),

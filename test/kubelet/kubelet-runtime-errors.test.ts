@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { Container } from "../../src/base/api/pod.ts";
+import { toApiTime } from "../../src/base/text/api-time.ts";
 import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named, stateOf } from "../support/kubelet-world.ts";
@@ -76,6 +77,36 @@ describe("errors of the runtime", () => {
     await clock.advance(200_000);
     expect(said().slice(1)).toEqual(["info The Docker engine is no longer slow"]);
     expect(world.kubelet.runtimeError).toBeUndefined();
+  });
+
+  test("an engine that answers two of three inspections is followed again, after few of them", async () => {
+    const names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    await world.started(...names.map((name) => named(name)));
+    const { engine, clock } = world;
+    const inspect = engine.inspect.bind(engine);
+    let inspections = 0;
+    engine.inspect = (id) => (++inspections % 3 === 0 ? Promise.reject(new Error("busy")) : inspect(id));
+    engine.lose();
+    engine.back();
+    await clock.advance(20_000);
+    expect(world.kubelet.runtimeError).toBeUndefined();
+    expect(inspections).toBeLessThan(2 * engine.containers.size);
+  });
+
+  test("a container whose event could not be looked into is inspected after the next list", async () => {
+    await world.started(named("web"));
+    const { engine, clock } = world;
+    const id = engine.idOf("web-node1", "app");
+    const inspect = engine.inspect.bind(engine);
+    engine.inspect = () => Promise.reject(new Error("busy"));
+    await clock.advance(1_000);
+    const startedAt = toApiTime(clock.now());
+    engine.stopByHand(id);
+    engine.startByHand(id);
+    await clock.advance(1_000);
+    engine.inspect = inspect;
+    await clock.advance(61_000);
+    expect(world.containerOf("web")?.state.running).toEqual({ startedAt });
   });
 
   test("a failing pull is reported, then its back-off, and it is tried again after that", async () => {
