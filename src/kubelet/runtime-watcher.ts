@@ -56,7 +56,7 @@ export class RuntimeWatcher {
       },
       onEvent: (event) => {
         if (event.action === "oom") this.ooms.emit(event.id);
-        // What could not be inspected is with the next list.
+        // The next list goes on with what could not be inspected.
         cache.handleEvent(event).catch(() => {});
       },
       onLost: (error) => {

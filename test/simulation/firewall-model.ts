@@ -47,7 +47,7 @@ export class FirewallModel {
   #generation = 1;
   /** Programs end with this; "": they work. */
   failure = "";
-  /** What iptables-save says of each table, as long as nothing changes. */
+  /** The output of iptables-save for each table, as long as nothing changes. */
   #saved = { generation: 0, texts: new Map<TableName, string>() };
   #tables: Record<TableName, Chains> = { nat: new Map(), filter: new Map() };
   /** Rules of others before a change, and after it: where they differ, who made it has changed what is not his. */

@@ -17,7 +17,7 @@ class Connection extends EventEmitter {
 
   destroy(): void {
     this.removeAllListeners();
-    // What happens later is heard by no one.
+    // No one hears what happens later.
     this.on("error", () => {});
   }
 }

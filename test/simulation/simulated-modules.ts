@@ -117,7 +117,7 @@ export function mutate(text: string, { file, before, after, changed }: Mutation)
 }
 
 /**
- * Of a process that lives a machine: its work is spread so evenly that the last tier of the compiler, and collecting garbage in
+ * The environment of a process that lives a machine. Its work is spread so evenly that the last tier of the compiler, and collecting garbage in
  * other threads, cost more than they save.
  */
 export const processEnvironment = (): Record<string, string | undefined> => ({
