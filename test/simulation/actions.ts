@@ -656,6 +656,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   ),
   "start while iptables fails": fault(2, (scene, random) => {
     const { firewall } = scene.world;
+    // A process that finds neither rules nor a kernel that takes some gives Services no addresses until it ends.
+    if (firewall.ownDestinations().size === 0) return;
     firewall.failure = "Another app is currently holding the xtables lock.";
     scene.killProcess(random.between(100, 20_000));
     scene.endLater(random, () => void Object.assign(firewall, { failure: "" }), 10 * 60_000, 60_000);

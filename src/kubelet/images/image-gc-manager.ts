@@ -144,13 +144,14 @@ export class ImageGcManager {
     const { images, isReady } = this.#deps;
     const found = await images.list(signal);
     const unused = new Map<UnusedImage, EngineImage>();
+    const wanted = this.#deps.wantedNames();
     const ids = new Set(found.map(({ id }) => id));
     for (const id of this.#tracked.keys()) if (!ids.has(id)) this.#tracked.delete(id);
     for (const image of found) {
       if (image.usedByUsAs) this.#track(image.id, image.usedByUsAs);
       const known = this.#tracked.get(image.id);
       if (!known) continue;
-      if (image.isInUse || this.#isWanted(image)) known.lastUsedMs = this.#deps.clock.monotonicMs();
+      if (image.isInUse || this.#isWanted(image, wanted)) known.lastUsedMs = this.#deps.clock.monotonicMs();
       else if (!image.isPause && image.keys.every((key) => known.names.has(key))) {
         unused.set({ id: image.id, sizeBytes: image.sizeBytes, lastUsedMs: known.lastUsedMs }, image);
       }
@@ -160,8 +161,7 @@ export class ImageGcManager {
     return isReady() ? unused : undefined;
   }
 
-  #isWanted({ id, keys }: EngineImage): boolean {
-    const wanted = this.#deps.wantedNames();
+  #isWanted({ id, keys }: EngineImage, wanted: ReadonlySet<string>): boolean {
     return [id, ...keys, ...(this.#tracked.get(id)?.names ?? [])].some((name) => wanted.has(name));
   }
 
@@ -179,7 +179,7 @@ export class ImageGcManager {
       signal.throwIfAborted();
       const name = image.tags[0] ?? id;
       // A pod may have started to need it while others were removed.
-      if (this.#isWanted(image) || !(await this.#deps.images.remove(image, signal))) {
+      if (this.#isWanted(image, this.#deps.wantedNames()) || !(await this.#deps.images.remove(image, signal))) {
         inUse++;
         this.#deps.logger.debug(`Image "${name}" is used after all`);
         continue;
