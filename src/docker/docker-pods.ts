@@ -250,6 +250,7 @@ export class DockerPods implements PodEngine {
    * A name that is taken is that of our own container from an attempt that broke off, or of another program's: then the name
    * gets a suffix. Our own is removed, unless it was started by a call whose response was lost: a second one must not run
    * next to it, and its end counts as a crash once the next list of all containers shows it.
+   * @throws Error when the same pod runs from another root directory: this one may have been moved
    */
   async #create(name: string, body: ContainerCreateBody, signal: AbortSignal): Promise<ContainerId> {
     const fields: Readonly<Record<string, unknown>> = { ...body };
@@ -264,6 +265,9 @@ export class DockerPods implements PodEngine {
         if (isSame && holder.State.Running) return holder.Id;
         throw error;
       }
+      const isSamePod = holder?.Config.Labels[LABEL.podUid] === body.Labels?.[LABEL.podUid];
+      if (holder?.State.Running && isSamePod && LABEL.root in holder.Config.Labels)
+        throw new Error(`container "${name}" of this pod runs already, by another root directory`, { cause: error });
       if (isOurs) await this.remove(holder.Id, holder.Config.Labels[LABEL.podUid] ?? "", signal);
       const nextName = holder && !isOurs ? toConflictFreeName(name) : name;
       return (await this.#client.createContainer(nextName, fields, { signal })).Id;

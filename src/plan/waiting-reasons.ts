@@ -152,6 +152,11 @@ function explainPull(waitingMessage: string, { spec, events, images }: WaitingCo
 /** Messages of engines and of this kubelet about a start that failed, and what they mean. $1 to $3: groups of the expression. */
 const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
   [
+    /runs already, by another root directory/,
+    "it runs already, by a kubelet-ts with another root directory, or one that this directory had before it was moved",
+    "end the kubelet-ts there, if one runs, and remove the pod there: kubelet-ts down --all --root-dir=DIRECTORY",
+  ],
+  [
     /couldn't find key (\S+) in Secret .* file "([^"]*)"/,
     'the file "$2", from which a Secret has its key "$1", is not there or cannot be read',
     "write the file $2 (it is read at once), or correct its path in the annotation kubelet-ts.io/secret-from",

@@ -107,3 +107,26 @@ test("the removal of a container is reported, also of the one that had the name 
   await pods.remove("new", "u", signal);
   expect(removed).toEqual(["u old", "u new"]);
 });
+
+test.each([
+  ["runs by another root directory: it is not started twice", { root: "other", isRunning: true }, undefined],
+  ["ran by another root directory", { root: "other", isRunning: false }, /_[0-9a-f]{8}$/],
+  ["has the name of another program's container", { root: undefined, isRunning: true }, /_[0-9a-f]{8}$/],
+])("a pod that %s", async (_, { root, isRunning }, wanted) => {
+  const request = aContainerRequest(aPod({}));
+  const names: string[] = [];
+  const labels = { "io.kubernetes.pod.uid": request.pod.metadata.uid, ...(root && { "kubelet-ts.io/root": root }) };
+  const client: Partial<DockerClient> = {
+    createContainer: async (name) => {
+      if (names.push(name) === 1) throw new DockerError(409, "POST /containers/create", "the name is in use");
+      return { Id: "new", Warnings: [] };
+    },
+    inspectContainer: async () =>
+      ({ Id: "old", Config: { Labels: labels }, State: { Status: "running", Running: isRunning } }) as never,
+  };
+  const owner = { nodeName: "n", rootHash: "r" };
+  const pods = new DockerPods({ client: client as DockerClient, owner, clock: new FakeClock() });
+  const created = pods.createContainer(request, new AbortController().signal);
+  if (wanted === undefined) await expect(created).rejects.toThrow("runs already, by another root directory");
+  else expect((await created) && names.at(-1)).toMatch(wanted);
+});
