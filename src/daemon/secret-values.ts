@@ -51,7 +51,10 @@ export class SecretValues {
   /** The last values by path. Base64. */
   readonly #values = new Map<string, string>();
   #last: [state: DesiredState, isComplete: boolean] | undefined;
-  #published = "";
+  /** Those that were published last: the same map while they are the same, so that pods make nothing of it again. */
+  #secrets: ReadonlyMap<string, Secret> = new Map();
+  /** The last state was published. */
+  #isPublished = false;
   #round = 0;
   #cancelTimer: (() => void) | undefined;
 
@@ -63,7 +66,7 @@ export class SecretValues {
   /** A source has changed. */
   setDesired(state: DesiredState, isComplete: boolean): void {
     this.#last = [state, isComplete];
-    this.#published = "";
+    this.#isPublished = false;
     this.#update();
   }
 
@@ -119,19 +122,22 @@ export class SecretValues {
 
   /** Publishes what is known, unless it was published. */
   #publish(state: DesiredState, isComplete: boolean, wanted: readonly WantedValue[]): void {
-    const known = wanted.map(({ path }) => this.#values.get(path ?? "") ?? null);
-    const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(known)).digest("hex");
-    if (digest === this.#published) return;
-    this.#published = digest;
     const secrets = new Map(state.secrets);
     const unreadSecrets = new Set<string>();
-    for (const [index, { fullName, key }] of wanted.entries()) {
+    for (const { fullName, key, path } of wanted) {
       const secret = secrets.get(fullName)!;
-      const value = known[index];
-      if (typeof value === "string") secrets.set(fullName, { ...secret, data: { ...secret.data, [key]: value } });
+      const value = this.#values.get(path ?? "");
+      if (value !== undefined) secrets.set(fullName, { ...secret, data: { ...secret.data, [key]: value } });
       else unreadSecrets.add(fullName);
     }
-    this.#deps.next.setDesired({ ...state, secrets, ...(unreadSecrets.size > 0 && { unreadSecrets }) }, isComplete);
+    const isSame = Bun.deepEquals(secrets, this.#secrets);
+    if (isSame && this.#isPublished) return;
+    this.#isPublished = true;
+    if (!isSame) this.#secrets = secrets;
+    this.#deps.next.setDesired(
+      { ...state, secrets: this.#secrets, ...(unreadSecrets.size > 0 && { unreadSecrets }) },
+      isComplete,
+    );
   }
 
   #pathOf({ kind, name }: SecretValueSource): string | undefined {

@@ -57,6 +57,17 @@ test("a value that cannot be read any more stays as it was, and the one that rep
   values.stop();
 });
 
+test("another state with the same values has the same Secrets", async () => {
+  const { clock, published, values } = setUp({ "/nowhere/a": "first" });
+  for (let round = 0; round < 2; round++) {
+    values.setDesired(secretWith("a=file:/nowhere/a"), true);
+    await clock.advance(0);
+  }
+  expect(published).toHaveLength(2);
+  expect(published[1]!.secrets).toBe(published[0]!.secrets);
+  values.stop();
+});
+
 test("after a stop nothing is published, and values of Secrets that are gone are forgotten", async () => {
   const { clock, published, values, files } = setUp({ "/nowhere/a": "first", "/nowhere/b": "other" });
   values.setDesired(secretWith("a=file:/nowhere/a"), true);
