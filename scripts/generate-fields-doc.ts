@@ -218,7 +218,7 @@ const WORKLOAD_NOTES: Readonly<Record<string, { level: string; note: string }>> 
   "Job spec.managedBy": { level: "ignored", note: "Jobs are run by kubelet-ts" },
   "Service spec.externalName": {
     level: "partly",
-    note: "its addresses, looked up every minute, in place of a CNAME record",
+    note: "in hosts files its addresses, looked up every minute",
   },
   ...Object.fromEntries(
     [

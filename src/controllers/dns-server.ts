@@ -25,7 +25,7 @@ export const DNS_SERVICE: Service = {
 
 /**
  * Runs in the pod, so that it needs no kubelet-ts: has dnsmasq read changed addresses, and starts it again for changed SRV
- * records, which it reads at its start only. `..data` is the link that changes with the files of a volume.
+ * and CNAME records, which it reads at its start only. `..data` is the link that changes with the files of a volume.
  */
 const script = (clusterDomain: string) => `
 server= seen= config=

@@ -77,9 +77,12 @@ export class ServiceHosts {
     if (external.isPending) return;
     const targets = services.map((service): ServiceTarget => {
       const target = resolveExternal(service, services, this.#clusterDomain);
-      if ("name" in target) return { service, backends: [], fixed: external.addressesOf(target.name) };
+      const alias = service.spec.type === "ExternalName" ? externalNameOf(service) : undefined;
+      if ("name" in target) {
+        return { service, backends: [], fixed: external.addressesOf(target.name), alias: target.name && alias };
+      }
       const fixed = clusterIps[serviceName(target.service)]?.split(",") ?? [];
-      return { service, backends: behind.behind(target.service), fixed };
+      return { service, backends: behind.behind(target.service), fixed, alias };
     });
     this.#targets = targets;
     this.#pods = pods;

@@ -9,13 +9,15 @@ export interface ServiceTarget {
   /** Those that clients are sent to. */
   backends: readonly ServiceBackend[];
   fixed: readonly string[];
+  /** The name that an ExternalName leads to; "" when it leads back to itself. */
+  alias?: string | undefined;
 }
 
 /** Two files of dnsmasq. */
 export interface DnsRecords {
   /** Lines of a hosts file, with full names: A, AAAA and PTR records. */
   hosts: string;
-  /** Lines of a configuration: SRV records. */
+  /** Lines of a configuration: SRV and CNAME records. */
   config: string;
 }
 
@@ -34,10 +36,17 @@ export function computeDnsRecords(
 ): DnsRecords {
   const hosts = new Set<string>();
   const config = new Set<string>();
-  for (const { service, backends, fixed } of targets) {
+  for (const { service, backends, fixed, alias } of targets) {
     const { name = "" } = service.metadata;
     const domain = `${name}.${namespaceOf(service)}.svc.${clusterDomain}`;
     if (!isDnsText(domain)) continue;
+    if (alias !== undefined) {
+      if (!isDnsText(alias)) continue;
+      config.add(`cname=${domain},${alias}`);
+      // dnsmasq adds addresses to the answer that it has itself.
+      if (!alias.endsWith(`.svc.${clusterDomain}`)) for (const ip of fixed) hosts.add(`${ip} ${alias}`);
+      continue;
+    }
     const ports = (service.spec.ports ?? []).filter((port) => port.name && isDnsText(port.name));
     const serve = (port: ServicePort, target: string, number: number) =>
       config.add(`srv-host=_${port.name}._${port.protocol.toLowerCase()}.${domain},${target},${number}`);

@@ -76,6 +76,7 @@ describeWithEngine("the DNS server of a node", () => {
     const domain = "default.svc.cluster.local";
     await untilFound(front, `front.${domain}`, server);
     await untilFound(front, `alias.${domain}`, server);
+    await untilFound(`canonical name = front.${domain}`, "-type=cname", `alias.${domain}`, server);
     await untilFound(`_http._tcp.front.${domain}`, "-type=srv", `_http._tcp.front.${domain}`, server);
     const pods = await node.until("both pods", async () => {
       const found = (await node.pods()).filter(({ metadata }) => metadata.name!.startsWith("web-"));

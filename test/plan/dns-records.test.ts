@@ -53,6 +53,24 @@ test.each<[what: string, ServiceTarget, hosts: string[], config: string[]]>([
     [`10.96.1.1 db.${DOMAIN}`],
     [],
   ],
+  [
+    "an external name is a CNAME record, and has the addresses of this machine",
+    target("db", { fixed: ["203.0.113.5"], alias: "db.example.com" }),
+    ["203.0.113.5 db.example.com"],
+    [`cname=db.${DOMAIN},db.example.com`],
+  ],
+  [
+    "an external name that is a Service has that one's records",
+    target("db", { fixed: ["10.96.1.1"], alias: `web.${DOMAIN}` }),
+    [],
+    [`cname=db.${DOMAIN},web.${DOMAIN}`],
+  ],
+  [
+    "external names that lead to each other have no record: dnsmasq would not start",
+    target("db", { alias: "" }),
+    [],
+    [],
+  ],
   ["nor does the name of a Service", target("db\n1.1.1.1 bank.test", { fixed: ["10.96.1.1"] }), [], []],
 ])("%s", (_what, one, hosts, config) => {
   const lines = (list: string[]) => list.map((line) => `${line}\n`).join("");
