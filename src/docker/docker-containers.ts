@@ -64,6 +64,8 @@ export class DockerContainers implements ContainerAccess {
   /** Holds the streams of a command. `close` kills it if it still runs: nothing else would (kubernetes#26895). */
   async exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
     const client = this.#client;
+    // A person waits: an engine that hangs is told after seconds, not after the two minutes of a call.
+    await client.ping();
     const execId = await client.execCreate(id, argv, { streams });
     const connection = await client.execHold(execId, streams.tty);
     let hasEnded = false;
@@ -88,6 +90,7 @@ export class DockerContainers implements ContainerAccess {
    * @throws Error when the container has ended: the engine would hold the streams until it starts again
    */
   async attach(id: ContainerId, streams: StreamSelection): Promise<ProcessSession> {
+    await this.#client.ping();
     const connection = await this.#client.attachContainer(id, streams);
     const isRunning = this.#client.inspectContainer(id).then(({ State }) => State.Running);
     if (!(await isRunning.catch(() => false))) {

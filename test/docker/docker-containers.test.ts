@@ -5,6 +5,7 @@ test("attaching to a container that has ended is an error: the engine would wait
   const state = { Running: true };
   let closed = 0;
   const client = {
+    ping: async () => {},
     attachContainer: async () => ({ chunks: async function* () {}, close: () => closed++ }),
     inspectContainer: async () => ({ State: state }),
   };
@@ -18,4 +19,12 @@ test("attaching to a container that has ended is an error: the engine would wait
   expect(containers.attach("c1", streams)).rejects.toThrow("container not running (c1)");
   await Bun.sleep(0);
   expect(closed).toBe(2);
+});
+
+test("exec and attach ask an engine that hangs whether it is there, and nothing else", () => {
+  const client = { ping: () => Promise.reject(new Error("did not answer within 10 s")) };
+  const containers = new DockerContainers(client as never, (() => () => {}) as never);
+  const streams = { stdin: false, stdout: true, stderr: true, tty: false };
+  expect(containers.exec("c1", ["true"], streams)).rejects.toThrow("did not answer within 10 s");
+  expect(containers.attach("c1", streams)).rejects.toThrow("did not answer within 10 s");
 });
