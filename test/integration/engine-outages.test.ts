@@ -57,6 +57,16 @@ describeWithEngine("an engine that is full or away", () => {
     expect(stdout).toMatch(
       /^node "\S+" is not ready: pods may not run\n\nReady is False: [^\n]*\n {2}Fix: kubelet-ts doctor/,
     );
+    // One that knows no pod yet names the engine.
+    await kubelet.stop();
+    node.spawn(node.flags());
+    await node.until("a kubelet without an engine", async () =>
+      (await node.run("explain node")).stdout.includes("Ready is False"),
+    );
+    const unknown = { exitCode: 1, stdout: "", stderr: expect.stringContaining("No Docker engine at") };
+    for (const command of ["get pods", "get all", "explain"]) expect(await node.run(command)).toMatchObject(unknown);
+    // Not the engine that it finds without a flag.
+    expect((await node.run("doctor")).stdout).toContain(`No Docker engine at unix://${engine.socketPath}`);
     await engine.start();
     await allRun();
 

@@ -77,7 +77,7 @@ function toSession(socket: ApiWebSocket): ProcessSession {
 
 /**
  * The exit code of the Status that ends a command.
- * @throws Error when the command did not run
+ * @throws CommandError when the command did not run
  */
 export function parseExit(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
@@ -90,7 +90,7 @@ export function parseExit(text: string | undefined): number | undefined {
   if (status === "Success") return 0;
   const code = details?.causes?.find((cause) => cause.reason === "ExitCode")?.message;
   if (reason === "NonZeroExitCode" && code !== undefined) return Number(code);
-  throw new Error(message ?? "the command failed");
+  throw new CommandError(message ?? "the command failed");
 }
 
 /** Each channel begins with the number of the port. */

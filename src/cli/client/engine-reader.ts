@@ -35,10 +35,10 @@ export class EngineReader {
   readonly #kept: ReadonlyMap<string, Pod>;
   readonly note: string;
 
-  /** @param note why only the engine can be asked. @throws UsageError */
-  constructor(request: CommandRequest, note: string) {
+  /** @param note why only the engine can be asked. @param endpoint as of {@link engineOf}. @throws UsageError */
+  constructor(request: CommandRequest, note: string, endpoint?: string) {
     const { rootDir } = findingOptions(request);
-    this.#engine = engineOf(request);
+    this.#engine = engineOf(request, endpoint);
     this.#rootHash = rootDir === undefined ? undefined : computeRootHash(resolve(rootDir));
     this.#rootDir = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
     const kept = readKeptPods(this.#rootDir).map(({ pod }): [string, Pod] => [pod.metadata.uid ?? "", pod]);

@@ -44,7 +44,10 @@ export class KubeletApi {
   async pods(): Promise<readonly Pod[]> {
     const pods = (await this.#get<{ items: Pod[] | null }>("/pods")).items ?? [];
     const why = pods.length === 0 && /^\[-\]syncloop failed: (.*)$/m.exec(await this.#health())?.[1];
-    if (why) throw new KubeletApiError(`no pods are known while the engine is away, though some may run: ${why}`);
+    if (why)
+      throw new KubeletApiError(
+        `until the engine answers, no pods and workloads are known, though some may run: ${why}`,
+      );
     return pods;
   }
 
@@ -163,8 +166,8 @@ export async function openReader(request: CommandRequest): Promise<PodReader> {
   return await openEngine(request, kubelet.problem);
 }
 
-const openEngine = async (request: CommandRequest, noKubelet: string) =>
-  new (await import("./engine-reader.ts")).EngineReader(request, noKubelet);
+const openEngine = async (request: CommandRequest, noKubelet: string, endpoint?: string) =>
+  new (await import("./engine-reader.ts")).EngineReader(request, noKubelet, endpoint);
 
 /**
  * Pods of the kubelet if one answers, else those of the engine; an address that was given must answer.
@@ -181,7 +184,7 @@ export async function readKnownPods(
   const kubelet = await locateKubelet(request);
   const { instance } = kubelet;
   const askEngine = async (why: string) => ({
-    pods: await (await openEngine(request, why)).pods(),
+    pods: await (await openEngine(request, why, instance?.dockerEndpoint)).pods(),
     instance: instance && { ...instance, isSilent: true as const },
   });
   if ("problem" in kubelet) {

@@ -53,7 +53,8 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   if (isRecursive) throw new UsageError("--recursive shows the fields of one kind, as in explain pod.spec --recursive");
   const api = await openReader(request);
   const events = api instanceof KubeletApi ? await api.events() : [];
-  const pods = await api.pods();
+  // The node says more than its pods while no engine answers.
+  const pods = isNode ? await api.pods().catch(() => []) : await api.pods();
   const scope = scopeOf(request);
   const refused = await api.refusedManifests().catch(() => []);
   const objects = await findObjects(request, names, pods, events);

@@ -54,7 +54,10 @@ const ENGINE_TIMEOUT_MS = 5000;
  * to be pulled.
  */
 export async function gatherFacts(input: GatherInput) {
-  const { options, environment } = input;
+  const { environment } = input;
+  const running = readInstance(input.options.rootDir);
+  const known = typeof running === "object" ? running.dockerEndpoint : "";
+  const options = { ...input.options, dockerEndpoint: input.options.dockerEndpoint || known };
   const { engine, host, rootDir } = await readEngine(options, environment);
   const paths =
     options.podManifestPaths.length + options.manifestUrls.length > 0 ? undefined : runningManifestPaths(options);
@@ -168,7 +171,9 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
     return { engine: stateOf(facts, { foreignContainers }), host, rootDir };
   } catch (error) {
     const kind = error instanceof EngineError ? error.kind : "";
-    const problem = { kind, message: (error as Error).message };
+    const isLate = (error as Error).name === "TimeoutError";
+    const late = `the engine at ${given.endpoint} takes the connection, and does not answer within ${ENGINE_TIMEOUT_MS / 1000} s`;
+    const problem = { kind, message: isLate ? late : (error as Error).message };
     return { engine: stateOf(UNKNOWN, { problem }), host: undefined, rootDir: "" };
   }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { chooseContainers, findLogTarget, findPod, inScope } from "../../../src/cli/client/choose-pod.ts";
 import { parseExit } from "../../../src/cli/client/container-streams.ts";
+import { CommandError } from "../../../src/cli/sub-command.ts";
 import { exitStatus, failureStatus } from "../../../src/server/channel-protocol.ts";
 import { ended, has, running, shown, waiting } from "../print/pods.ts";
 
@@ -142,4 +143,5 @@ test("no Status: the end of the command is not known", () => expect(parseExit(un
 
 test("a command that did not run is an error with the server's reason", () => {
   expect(() => parseExit(failureStatus("no such program"))).toThrow("no such program");
+  expect(() => parseExit(failureStatus(""))).toThrow(CommandError);
 });
