@@ -1,5 +1,5 @@
 import { isLasting, makePod, toList, toManifest, type WantedPod } from "./desired.ts";
-import type { EngineModel, ModelContainer } from "./engine-model.ts";
+import type { EngineModel, ModelContainer, Transition } from "./engine-model.ts";
 import { changed, fileOf, LABEL, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { MANIFESTS, ROOT_DIR, type World } from "./world.ts";
@@ -53,6 +53,17 @@ export class Scene {
     if (isSubmitted) this.put({ ...pod, source: "api", replicas: pod.replicas ?? 1 }, random);
     else if (this.world.hasUrl && this.#apps % 2 === 1 && !pod.job) this.put({ ...pod, source: "url" }, random);
     else this.put(this.world.firewall.isInstalled ? this.#withPort(pod) : pod, random);
+  }
+
+  /** A Job of its own whose indexes are done within a minute. */
+  addJob(random: SeededRandom): WantedPod {
+    const made = makePod(`web${++this.#apps}`, random, this.world.time.nowMs);
+    const program = ["exit", String(random.whole(1, 15)), "0"];
+    const containers = made.containers.slice(0, 1).map((one) => ({ ...one, program, hasLiveness: false }));
+    const job = { completions: 3, parallelism: random.whole(1, 3), schedule: undefined };
+    const pod: WantedPod = { ...made, job, containers, replicas: undefined, restartPolicy: "Never" };
+    this.put(pod, random);
+    return pod;
   }
 
   /** Pods of files. */
@@ -409,6 +420,30 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     const pod = scene.pickSubmitted(random);
     if (pod) void scene.rules.api.writeStale(pod.app);
   }),
+  "write one object by several clients": deed(3, (scene, random) => {
+    if (scene.world.hasApi) scene.rules.api.configure(random.hex(8));
+  }),
+  "restart a pod": deed(3, (scene, random) => {
+    const container = scene.world.hasApi ? scene.pickContainer(random) : undefined;
+    if (container) void scene.rules.restartPod(container.labels[LABEL.podName] ?? "");
+  }),
+  "delete a pod of a Deployment": deed(3, (scene, random) => {
+    const pod = scene.pickSubmitted(random);
+    if (pod) void scene.rules.deletePod(pod);
+  }),
+  "change flags": fault(3, (scene, random) => {
+    scene.world.flags = {
+      clusterDns: random.pick([[], ["10.96.0.10"]]),
+      cpuCfsQuota: random.chance(0.5),
+      maxPods: random.pick([110, 200]),
+      maximumDeadContainersPerContainer: random.pick([0, 1]),
+      nodeLabels: random.pick([{}, { disk: "ssd" }]),
+      serializeImagePulls: random.chance(0.5),
+      syncFrequencyMs: random.pick([60_000, 300_000]),
+    };
+    scene.world.note(`flags: ${JSON.stringify(scene.world.flags)}`);
+    scene.stopProcess(random.between(100, 20_000));
+  }),
   "make a slip": deed(5, (scene, random) => {
     const pod = scene.pickPod(random);
     if (pod?.source !== "file") return;
@@ -461,10 +496,28 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "cut the power": fault(4, (scene, random) => {
     scene.cutPower(random);
   }),
+  "cut the power after a removal": fault(3, (scene, random) => {
+    scene.removeFile(random);
+    // The disk has what people did for good, not what follows from it.
+    scene.world.disk.sync();
+    scene.world.time.after(random.between(20, 40_000), () => scene.cutPower(random));
+  }),
+  "cut the power after an index of a Job": fault(3, (scene, random) => {
+    const { engine, time } = scene.world;
+    if (scene.wanted.size >= scene.maxPods) return;
+    const { app, containers } = scene.addJob(random);
+    scene.world.disk.sync();
+    const onEnd = ({ what, by, container: { labels } }: Transition) => {
+      if (what !== "end" || by !== "itself" || !isOf(labels, app, containers[0]?.name ?? "")) return;
+      engine.observers.delete(onEnd);
+      time.after(random.between(20, 5_000), () => scene.cutPower(random));
+    };
+    engine.observers.add(onEnd);
+  }),
   "cut the power after a client's write": fault(3, (scene, random) => {
     const pod = scene.pickSubmitted(random);
     if (!pod) return;
-    if (random.chance(0.5)) void scene.rules.api.configure(random.hex(8));
+    if (random.chance(0.5)) scene.rules.api.configure(random.hex(8));
     else if (random.chance(0.8)) scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
     else scene.removePod(pod, random);
     // A write that was answered is kept.

@@ -16,6 +16,12 @@ interface ApiBody {
   [field: string]: unknown;
 }
 
+interface Write {
+  method: "PATCH" | "PUT";
+  type: string;
+  body: object;
+}
+
 type Policy = "Background" | "Foreground" | "Orphan";
 
 /** People and controllers ask again after this time, until they have an answer. */
@@ -44,9 +50,11 @@ export class ApiClients {
   #wishes = 0;
   /** Deployments that were deleted without their pods and are made again, with the times in between. */
   readonly #orphaned = new Map<string, { uids: ReadonlySet<string>; fromMs: number; untilMs: number }>();
-  /** Value of a ConfigMap that the API accepted last; undefined: whether a newer one was accepted is not known. */
-  #config: string | undefined;
-  #shownConfig: string | undefined;
+  /** Values of a ConfigMap that the API accepted last, by client; undefined: whether a newer one was accepted is not known. */
+  readonly #config = new Map<string, string | undefined>();
+  /** Clients that wait for the answer to their write. */
+  readonly #writing = new Set<string>();
+  #shownConfig: Readonly<Record<string, string>> = {};
   /** Last lists of the API; undefined: it did not answer. */
   #shown: Lists | undefined;
 
@@ -87,7 +95,7 @@ export class ApiClients {
   remove(app: string, policy: Policy): void {
     this.#untilDone(app, async () => {
       if (!(await this.#delete("Deployment", app, policy))) return false;
-      return await this.#delete("Service", app, "Background");
+      return (await this.#delete("Secret", app, "Background")) && (await this.#delete("Service", app, "Background"));
     });
   }
 
@@ -108,12 +116,26 @@ export class ApiClients {
     });
   }
 
-  /** Applies a ConfigMap, from which nothing else follows: only its own write keeps it. */
-  async configure(value: string): Promise<void> {
-    this.#config = undefined;
-    const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "settings" }, data: { value } };
-    const answer = await this.#ask("PATCH", `${CONFIG}?fieldManager=person`, object, "application/apply-patch+yaml");
-    if (answer?.status === 200 || answer?.status === 201) this.#config = value;
+  /** Several clients write one ConfigMap at once. Nothing else follows from it: only its own write keeps a value. */
+  configure(value: string): void {
+    for (const client of Object.keys(WRITES)) void this.#writeKey(client, value);
+  }
+
+  async #writeKey(client: string, value: string): Promise<void> {
+    if (this.#writing.has(client)) return;
+    this.#writing.add(client);
+    this.#config.set(client, undefined);
+    const key = client.replaceAll(" ", "-");
+    let answer: Answer;
+    // A refused replacement is made again from what is there now.
+    for (let attempt = 0; attempt < 5 && (attempt === 0 || answer?.status === 409); attempt++) {
+      const read = client === "replaces" ? await this.#ask("GET", CONFIG) : undefined;
+      const write = WRITES[client]?.(key, value, read?.body ?? {});
+      const { method = "PUT", type, body } = write ?? {};
+      answer = await this.#ask(method, `${CONFIG}?fieldManager=${key}`, body, type);
+    }
+    if (answer?.status === 200 || answer?.status === 201) this.#config.set(client, value);
+    this.#writing.delete(client);
   }
 
   /** Two clients write one object, the second with the version that it read before the first wrote. */
@@ -126,6 +148,17 @@ export class ApiClients {
     if (first?.status !== 200) return;
     const second = await this.#ask("PUT", path, read.body);
     if (second?.status === 200) this.#fail("stale write", `an old version of Deployment ${app} replaced a newer one`);
+  }
+
+  /** @returns whether it was accepted */
+  async restartPod(name: string): Promise<boolean> {
+    const path = `/apis/kubelet-ts.io/v1/namespaces/default/pods/${name}/restart`;
+    return (await this.#ask("POST", path, {}))?.status === 200;
+  }
+
+  /** @returns whether it was accepted */
+  async deletePod(name: string): Promise<boolean> {
+    return (await this.#ask("DELETE", `/api/v1/namespaces/default/pods/${name}`))?.status === 200;
   }
 
   /** Whether a stop of a pod now would be by an orphaning deletion. */
@@ -148,7 +181,7 @@ export class ApiClients {
       Object.values(LISTS).map(async (path) => (await this.#ask("GET", path))?.body.items),
     );
     const config = await this.#ask("GET", CONFIG);
-    this.#shownConfig = (config?.body.data as { value?: string } | undefined)?.value;
+    this.#shownConfig = (config?.body.data as Record<string, string> | undefined) ?? {};
     if (deployments && replicaSets && pods) this.#shown = { deployments, replicaSets, pods };
   }
 
@@ -156,8 +189,11 @@ export class ApiClients {
   findWrong(): string | undefined {
     if (!this.#world.hasApi) return undefined;
     if (!this.#shown) return "the local API does not answer";
-    if (this.#config !== undefined && this.#config !== this.#shownConfig)
-      return `ConfigMap settings has ${this.#shownConfig} instead of ${this.#config}, which was accepted`;
+    for (const [client, value] of this.#config) {
+      const shown = this.#shownConfig[client.replaceAll(" ", "-")];
+      if (value !== undefined && value !== shown)
+        return `ConfigMap settings has ${shown} instead of ${value} of a client that ${client}, which was accepted`;
+    }
     const { deployments, replicaSets, pods } = this.#shown;
     const wanted = [...this.#wanted.values()].filter(({ replicas }) => replicas !== undefined).map(({ app }) => app);
     const found = deployments.map(({ metadata }) => metadata?.name ?? "");
@@ -219,7 +255,30 @@ export class ApiClients {
   }
 }
 
-const pathOf = (kind: string, app: string): string =>
-  kind === "Deployment"
-    ? `/apis/apps/v1/namespaces/default/deployments/${app}`
-    : `/api/v1/namespaces/default/services/${app}`;
+const pathOf = (kind: string, name: string): string =>
+  `/${kind === "Deployment" ? "apis/apps" : "api"}/v1/namespaces/default/${kind.toLowerCase()}s/${name}`;
+
+/** Ways in which a client may write its own key of a ConfigMap. A client that replaces the object has read it first. */
+const WRITES: Readonly<Record<string, (key: string, value: string, read: ApiBody) => Write>> = {
+  applies: (key, value) => ({
+    method: "PATCH",
+    type: "application/apply-patch+yaml",
+    body: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "settings" }, data: { [key]: value } },
+  }),
+  merges: (key, value) => ({ method: "PATCH", type: "application/merge-patch+json", body: { data: { [key]: value } } }),
+  patches: (key, value) => ({
+    method: "PATCH",
+    type: "application/json-patch+json",
+    body: [{ op: "add", path: `/data/${key}`, value }],
+  }),
+  "merges by strategy": (key, value) => ({
+    method: "PATCH",
+    type: "application/strategic-merge-patch+json",
+    body: { data: { [key]: value } },
+  }),
+  replaces: (key, value, read) => ({
+    method: "PUT",
+    type: "application/json",
+    body: { ...read, data: { ...(read.data as object), [key]: value } },
+  }),
+};

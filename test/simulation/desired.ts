@@ -38,6 +38,8 @@ export interface WantedPod {
   job: WantedJob | undefined;
   restartPolicy: "Always" | "OnFailure" | "Never";
   graceSeconds: number;
+  /** Its containers read the value of a Secret that is written next to it. */
+  hasSecret: boolean;
   init: readonly WantedContainer[];
   containers: readonly WantedContainer[];
   /** Counts the edits that concern no container. */
@@ -88,6 +90,7 @@ export function makePod(app: string, random: SeededRandom, nowMs: number): Wante
     replicas: !endsByItself && random.chance(0.15) ? random.whole(1, 3) : undefined,
     restartPolicy: endsByItself ? random.pick(["Never", "OnFailure"] as const) : "Always",
     graceSeconds: random.pick([1, 5, 30]),
+    hasSecret: random.chance(0.3),
     init,
     job,
     containers: Array.from({ length: job ? 1 : random.pick([1, 1, 2, 3]) }, (_, index) => container(`app${index}`)),
@@ -107,7 +110,20 @@ export function toManifest(pod: WantedPod): string {
 export const toList = (pods: readonly WantedPod[]): string =>
   JSON.stringify({ apiVersion: "v1", kind: "List", items: pods.flatMap(toObjects) }, null, 2);
 
-/** The objects: one, and the Service of a Deployment. */
+/** The values of Secrets begin with it, and with the other in base64. */
+export const SECRET_MARKS: readonly string[] = [
+  "s3cret-value-",
+  Buffer.from("s3cret-value-").toString("base64").slice(0, 16),
+];
+
+const toSecret = ({ app }: WantedPod) => ({
+  apiVersion: "v1",
+  kind: "Secret",
+  metadata: { name: app },
+  stringData: { token: `${SECRET_MARKS[0]}${app}` },
+});
+
+/** The objects: one, and the Secret of its containers, and the Service of a Deployment. */
 export function toObjects(pod: WantedPod): (object & { kind: string })[] {
   const container = ({ name, program, image, version, hasLiveness }: WantedContainer, index: number) => {
     const { handler, port } = probeOf(pod.app, index);
@@ -119,6 +135,7 @@ export function toObjects(pod: WantedPod): (object & { kind: string })[] {
         { name: "APP", value: pod.app },
         { name: "VERSION", value: String(version) },
         { name: "PORT", value: String(port) },
+        ...(pod.hasSecret ? [{ name: "TOKEN", valueFrom: { secretKeyRef: { name: pod.app, key: "token" } } }] : []),
       ],
       ...(hasLiveness && { livenessProbe: { ...handler, periodSeconds: 600, failureThreshold: 2 } }),
     };
@@ -133,7 +150,7 @@ export function toObjects(pod: WantedPod): (object & { kind: string })[] {
   const metadata = { name: pod.app, labels, annotations: { note: String(pod.note) } };
   const template = { metadata: { labels }, spec };
   const object = { ...toObject(pod, template), metadata };
-  return pod.replicas === undefined ? [object] : [object, toService(pod)];
+  return [object, ...(pod.hasSecret ? [toSecret(pod)] : []), ...(pod.replicas === undefined ? [] : [toService(pod)])];
 }
 
 /**

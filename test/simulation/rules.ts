@@ -32,6 +32,8 @@ const EDIT_SETTLES_MS = 60 * 60_000;
 const BACK_OFF = { firstMs: 10_000, longestMs: 300_000, resetMs: 600_000 };
 /** A container that ended is started again this much after its back-off at the latest: its event tells, not the next list. */
 const RESTART_NOTICE_MS = 10_000;
+/** A pod that was restarted or deleted has stopped its containers by then: the longest grace period, and more. */
+const RESTARTED_MS = 2 * 60_000;
 /** `maxUnavailable` of a Deployment that sets none. */
 const MAX_UNAVAILABLE = 0.25;
 /** Lines of the log in the last two hours of a day, for a machine on which nothing happens, and for each container. */
@@ -85,6 +87,7 @@ export class Rules {
       workingPods: (pod) => this.#workingPods(pod),
       fail,
     });
+    world.onSecret = (place) => fail("secret", `the value of a Secret is in ${place}`);
     world.wire.onRefusal = (text, message) => {
       const isChange = /^(POST|DELETE) .containers/.test(text);
       if (isChange && !this.#isDisturbed(EDIT_SETTLES_MS)) fail("refusal", `${text}: ${message}`);
@@ -151,6 +154,43 @@ export class Rules {
     if (!this.api.isLeftBehind(uid)) return;
     const isLast = ![...this.#world.engine.containers.values()].some(({ labels }) => labels[LABEL.podUid] === uid);
     if (isLast) throw new Violation("orphan", `${container.name} is removed with its Deployment`);
+  }
+
+  /** A person restarts a pod: each of its containers that run on is another one soon after. */
+  async restartPod(podName: string): Promise<void> {
+    const { time, engine } = this.#world;
+    const isOf = ({ status, labels }: ModelContainer) =>
+      status === "running" && labels[LABEL.podName] === podName && labels[LABEL.container] !== "POD";
+    const before = [...engine.containers.values()].filter(isOf);
+    const pod = before[0] && this.#podOf(before[0]);
+    if (!pod || this.api.isOrphaned(pod)) return;
+    this.excuse(podName);
+    this.scaledMs.set(pod.app, time.nowMs);
+    if (!(await this.api.restartPod(podName))) return;
+    this.excuse(podName);
+    const { nowMs } = time;
+    time.after(RESTARTED_MS, () => {
+      const wanted = before[0] && this.#podOf(before[0]);
+      if (this.#isDisturbed(EDIT_SETTLES_MS) || !wanted || nowMs - wanted.changedMs < EDIT_SETTLES_MS) return;
+      const left = before.find((container) => container.status === "running" && engine.containers.has(container.id));
+      if (left) this.#fail(new Violation("restart", `${left.name} runs on, although its pod was restarted`));
+    });
+  }
+
+  /** A person deletes a pod of a Deployment, which makes another one. */
+  async deletePod(pod: WantedPod): Promise<void> {
+    const { app } = pod;
+    const { time } = this.#world;
+    const container = this.#world.ownRunning().find((one) => appOf(one) === app);
+    if (!container || this.api.isOrphaned(pod)) return;
+    this.scaledMs.set(app, time.nowMs);
+    if (!(await this.api.deletePod(container.labels[LABEL.podName] ?? ""))) return;
+    time.after(RESTARTED_MS, () => {
+      if (this.#isDisturbed(EDIT_SETTLES_MS)) return;
+      const uid = container.labels[LABEL.podUid];
+      const left = this.#world.ownRunning().find(({ labels }) => labels[LABEL.podUid] === uid);
+      if (left) this.#fail(new Violation("deletion", `${left.name} runs on, although its pod was deleted`));
+    });
   }
 
   /** Deletes the Deployment of a pod but not its pods, and makes it again. Those of an older version may go meanwhile. */

@@ -209,6 +209,8 @@ export class SimulatedDisk {
   readonly #locks = new Map<number, number>();
   #isProgram = true;
   failure: { code: DiskFailure; below: string } | undefined;
+  /** The program has written a file: its path, and what is in it now. */
+  onWrite: (path: string, data: Uint8Array) => void = () => {};
   readonly fs = this.#functions();
 
   constructor(host: DiskHost) {
@@ -545,6 +547,7 @@ export class SimulatedDisk {
       next.set(data, position);
       inode.data = next;
       this.#written(inode);
+      if (this.#isProgram) this.onWrite(this.#pathOf(inode), next);
     };
     const writeFileSync = (path: unknown, data: unknown, options?: { mode?: number; flag?: string } | string) => {
       const how = typeof options === "object" ? options : {};

@@ -1,5 +1,6 @@
 import type { AppLogger } from "../../src/daemon/logging.ts";
 import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import { SECRET_MARKS } from "./desired.ts";
 import { EngineHttp } from "./engine-http.ts";
 import { EngineModel, type ModelContainer } from "./engine-model.ts";
 import { FirewallModel } from "./firewall-model.ts";
@@ -14,6 +15,10 @@ export const MANIFESTS = "/etc/kubernetes/manifests";
 export const ROOT_DIR = "/var/lib/kubelet-ts";
 
 const STEPS_KEPT = 200;
+/** Files that hold values of Secrets: manifests as they were read or submitted. */
+const SECRET_PLACES = /^\/var\/lib\/kubelet-ts\/(checkpoints|manifests)\//;
+
+const hasSecret = (text: string) => SECRET_MARKS.some((mark) => text.includes(mark));
 
 /** One machine: its clock, disk and engine, and kubelet-ts on it, as `kubelet-ts --pod-manifest-path` assembles it. */
 export class World {
@@ -36,6 +41,10 @@ export class World {
   hostName = "node1";
   /** `--hostname-override` of the next process. */
   nodeName = "";
+  /** Options of the next process, in addition to {@link OPTIONS}. */
+  flags: Readonly<Record<string, unknown>> = {};
+  /** The value of a Secret is where it may not be. */
+  onSecret: (place: string) => void = () => {};
   /** The last things that happened. */
   readonly steps: string[] = [];
   /** Called with every step, for `--trace`. */
@@ -74,6 +83,9 @@ export class World {
     this.engine = new EngineModel(this.time, new SeededRandom(seed ^ 0xe1));
     this.wire = new EngineHttp(this.time, this.engine, new SeededRandom(seed ^ 0x317e));
     this.pods = new PodNetwork(this.time, this.engine, new SeededRandom(seed ^ 0x9e7));
+    this.disk.onWrite = (path, data) => {
+      if (!SECRET_PLACES.test(path) && hasSecret(Buffer.from(data).toString())) this.onSecret(path);
+    };
     this.wire.onRequest = (text) => {
       if (!isRead(text)) this.note(`request ${text}`);
     };
@@ -187,6 +199,7 @@ export class World {
         const options = {
           ...structuredClone(this.#defaults),
           ...OPTIONS,
+          ...this.flags,
           enableServer: this.hasApi,
           manifestUrls: this.hasUrl ? [ManifestServer.url] : [],
           hostnameOverride: kept?.name,
@@ -244,6 +257,7 @@ export class World {
       if (!response) return giveUp();
       const { status, body: text = "" } = response;
       const answer = { status, text: typeof text === "string" ? text : new TextDecoder().decode(text) };
+      if (!path.includes("/secrets") && hasSecret(answer.text)) this.onSecret(`the answer to ${method} ${path}`);
       if (this.#clients.delete(giveUp)) this.time.after(1, () => resolve(answer));
     };
     if (this.isRunning && !this.time.isDead) this.time.afterForProcess(1, () => void send());
@@ -254,7 +268,11 @@ export class World {
   /** A client watches the local API. Resolves when the watch ends; never when the process does. */
   async watch(path: string, signal: AbortSignal, onText: (text: string) => void): Promise<void> {
     const response = await this.#send("GET", path, undefined, "", signal);
-    for await (const chunk of response?.chunks ?? []) onText(new TextDecoder().decode(chunk));
+    for await (const chunk of response?.chunks ?? []) {
+      const text = new TextDecoder().decode(chunk);
+      if (hasSecret(text)) this.onSecret(`the watch of ${path}`);
+      onText(text);
+    }
   }
 
   /** @returns undefined: nothing listens */
@@ -366,8 +384,9 @@ export class World {
 
   #logger(): AppLogger {
     const write = (level: string, isKept: boolean) => (message: string, fields?: object) => {
-      if (!isKept) return;
       const more = fields && Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : "";
+      if (hasSecret(message + more)) this.onSecret(`a line of the log: ${message}`);
+      if (!isKept) return;
       this.logLines++;
       this.note(`log ${level}: ${message}${more}`);
       if (level === "error" && /unexpected|TypeError|undefined is not|Cannot read/.test(message + more)) {
