@@ -143,9 +143,10 @@ export async function refuseSecond(api: ApiClient, { resource, namespace, name }
   if (!resource.namespaced || (resource.kind !== "Pod" && !isNew)) return;
   const found = (await api.findObject(resource, namespace, name))?.metadata.name;
   if (found === undefined || (found === name && !isNew)) return;
-  // The server knows where an object comes from, and tells who would change it.
+  // The server knows where an object comes from, and tells who would change it: an empty patch is no change.
   const headers = { "Content-Type": "application/merge-patch+json" };
-  await api.json("PATCH", `${api.pathOf(resource, namespace, found)}?dryRun=All`, {}, headers);
+  const change = { metadata: { labels: { "kubelet-ts.io/submitted": "" } } };
+  await api.json("PATCH", `${api.pathOf(resource, namespace, found)}?dryRun=All`, change, headers);
 }
 
 /** `pod/web`, `deployment.apps/web`, as kubectl prints it. */
