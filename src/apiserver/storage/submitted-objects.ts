@@ -349,7 +349,9 @@ function withoutServerFields(object: ApiObject): object {
     metadata: { managedFields: _fields, resourceVersion: _version, generation: _generation, ...metadata },
     ...rest
   } = withoutEphemeralContainers(object);
-  const { [REVISION_ANNOTATION]: _revision, ...annotations } = metadata.annotations ?? {};
+  const { [REVISION_ANNOTATION]: revision, ...annotations } = metadata.annotations ?? {};
+  // The server numbers a Deployment; a Deployment that adopts a ReplicaSet goes on from its number.
+  if (revision !== undefined && object.kind !== "Deployment") annotations[REVISION_ANNOTATION] = revision;
   const { labels } = metadata;
   return {
     ...rest,

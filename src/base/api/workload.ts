@@ -70,7 +70,11 @@ export const StatefulSetSchema = objectOf(
     ...REPLICA_FIELDS,
     volumeClaimTemplates: v.optional(
       v.array(
-        v.object({ apiVersion: v.optional(text), kind: v.optional(text), ...PersistentVolumeClaimSchema.entries }),
+        v.object({
+          apiVersion: v.optional(text, "v1"),
+          kind: v.optional(text, "PersistentVolumeClaim"),
+          ...PersistentVolumeClaimSchema.entries,
+        }),
       ),
     ),
     serviceName: v.optional(text),
@@ -82,7 +86,7 @@ export const StatefulSetSchema = objectOf(
           v.object({ partition: v.optional(int32Pointer), maxUnavailable: v.optional(intOrString) }),
         ),
       }),
-      { type: "RollingUpdate" },
+      { type: "RollingUpdate", rollingUpdate: {} },
     ),
     revisionHistoryLimit: v.optional(int32Pointer, 10),
     persistentVolumeClaimRetentionPolicy: v.optional(

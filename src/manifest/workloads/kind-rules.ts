@@ -107,7 +107,7 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
   StatefulSet: {
     versions: ["apps/v1", "apps/v1beta2", "apps/v1beta1"],
     schema: StatefulSetSchema,
-    applyDefaults: applyReplicaDefaults,
+    applyDefaults: applyStatefulSetDefaults,
     validate: validateStatefulSet,
     findNotes: findReplicaNotes,
     templatePath: TEMPLATE,
@@ -298,6 +298,12 @@ function applyReplicationControllerDefaults(controller: ReplicationController): 
   if (!labels) return;
   spec.selector ??= { ...labels };
   metadata.labels ??= { ...labels };
+}
+
+function applyStatefulSetDefaults(set: StatefulSet, apiVersion: string): void {
+  applyReplicaDefaults(set, apiVersion);
+  const { rollingUpdate } = set.spec.updateStrategy;
+  if (rollingUpdate) rollingUpdate.partition ??= 0;
 }
 
 function applyDaemonSetDefaults(set: DaemonSet, apiVersion: string): void {

@@ -199,3 +199,19 @@ test.each<{ finalizers: string[]; fed: string[] }>([
   expect(sets[0]?.objects?.map(({ object }) => object.metadata.name ?? "")).toEqual(fed);
   await submitted.stop();
 });
+
+test.each([
+  ["Deployment", undefined],
+  ["ReplicaSet", { "deployment.kubernetes.io/revision": "4" }],
+])("the revision of a submitted %s is %j for the controllers", async (kind, expected) => {
+  const { registry, directory, submitted } = aStart(tempDir());
+  const annotations = { "deployment.kubernetes.io/revision": "4" };
+  const metadata = { name: "web", namespace: "default", uid: "u", annotations };
+  const template = { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "c", image: "i" }] } };
+  const spec = { selector: { matchLabels: { app: "web" } }, template };
+  directory.save(registry.findKind("apps/v1", kind)!, { apiVersion: "apps/v1", kind, metadata, spec } as never);
+  const sets: SourceSet[] = [];
+  submitted.start((set) => void sets.push(set));
+  expect(sets[0]?.objects?.map(({ object }) => object.metadata.annotations)).toEqual([expected as never]);
+  await submitted.stop();
+});

@@ -50,6 +50,19 @@ describe("defaults", () => {
     expect(objects[0]!.object.spec).toMatchObject({ strategy: { rollingUpdate }, revisionHistoryLimit });
   });
 
+  test.each([
+    [undefined, { type: "RollingUpdate", rollingUpdate: { partition: 0 } }],
+    [{ rollingUpdate: { partition: 2 } }, { type: "RollingUpdate", rollingUpdate: { partition: 2 } }],
+    [{ type: "OnDelete" }, { type: "OnDelete" }],
+  ])("a StatefulSet with the update strategy %j", (updateStrategy, expected) => {
+    const claim = { metadata: { name: "d" }, spec: {} };
+    const { objects } = read(workload("StatefulSet", { updateStrategy, volumeClaimTemplates: [claim] }));
+    expect(objects[0]!.object.spec).toMatchObject({
+      updateStrategy: expected,
+      volumeClaimTemplates: [{ apiVersion: "v1", kind: "PersistentVolumeClaim", ...claim }],
+    });
+  });
+
   test("the selector of old groups is that of the template's labels", () => {
     const { objects } = read(workload("Deployment", { selector: undefined }, "extensions/v1beta1"));
     expect((objects[0]!.object.spec as Deployment["spec"]).selector).toEqual({ matchLabels: { app: "web" } });
