@@ -1,5 +1,4 @@
 import type { OwnerReference } from "../base/api/meta.ts";
-import { memoized } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { checkDnsSubdomain } from "../manifest/validate/names.ts";
 import { badRequest, expired, type StatusCause, tooManyValues } from "./api-error.ts";
@@ -58,11 +57,21 @@ export const keyOf = ({ metadata }: ApiObject): NamespacedName => namespacedName
 
 const LONG_CHARACTERS = 32 * 1024;
 
-/** An object's JSON, made once for each version of the object. A long one is bytes, which all its clients share. */
-export const jsonOf = memoized((object: object): string | Uint8Array => {
+const knownJson = new WeakMap<object, string | WeakRef<Uint8Array>>();
+
+/**
+ * An object's JSON, made once for each version of the object. A long one is bytes, which all its clients share, and which are
+ * kept only while there are any.
+ */
+export function jsonOf(object: object): string | Uint8Array {
+  const known = knownJson.get(object);
+  const found = known instanceof WeakRef ? known.deref() : known;
+  if (found !== undefined) return found;
   const text = JSON.stringify(object);
-  return text.length > LONG_CHARACTERS ? Buffer.from(text) : text;
-});
+  const json = text.length > LONG_CHARACTERS ? Buffer.from(text) : text;
+  knownJson.set(object, typeof json === "string" ? json : new WeakRef(json));
+  return json;
+}
 
 /** An object without what a dry run does not set. */
 export function writtenPart({ metadata, ...object }: Readonly<Record<"metadata", object>>): unknown {

@@ -22,9 +22,13 @@ const TURN_LENGTH = 512 * 1024;
 /** Added to each part: a short one, such as a line of a log, takes time rather than memory. */
 const PART_COST = 512;
 
+/** Length of parts after which their garbage is collected: over TLS each leaves a copy, of which the collector sees little. */
+const COLLECTED_LENGTH = 8 * 1024 * 1024;
+
 /** Spreads the parts of all streams over turns of the loop, first come first served. */
 class StreamPace {
   #length = 0;
+  #sinceCollected = 0;
   #isTurnPlanned = false;
   readonly #waiting: (() => void)[] = [];
 
@@ -47,7 +51,13 @@ class StreamPace {
     this.#isTurnPlanned = true;
     setImmediate(() => {
       this.#isTurnPlanned = false;
+      this.#sinceCollected += this.#length;
       this.#length = 0;
+      if (this.#sinceCollected > COLLECTED_LENGTH) {
+        this.#sinceCollected = 0;
+        // In a thread of its own.
+        Bun.gc(false);
+      }
       let begun = 0;
       while (begun < this.#waiting.length && this.#length < TURN_LENGTH) this.#waiting[begun++]!();
       this.#waiting.splice(0, begun);
