@@ -2,9 +2,13 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { readTextIfExists } from "../base/files/bounded-read.ts";
 import { replaceFile } from "../base/files/replace-file.ts";
+import { isRunning } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
+import { DockerHost, dockerEndpoint } from "../docker/docker-host.ts";
+import { computeRootHash } from "../docker/labels.ts";
+import type { Environment } from "./kubelet-run.ts";
 
-/** Settings that place files and containers of pods outside the root directory. */
+/** Settings that place files and containers of pods outside the root directory, and the engine. */
 const RemovalSettingsSchema = v.partial(
   v.object({
     podLogsDir: v.string(),
@@ -16,19 +20,22 @@ const RemovalSettingsSchema = v.partial(
     cniConfDir: v.string(),
     cniBinDirs: v.array(v.string()),
     cniCacheDir: v.string(),
+    dockerEndpoint: v.string(),
   }),
 );
 /** Settings of the last run, as options. */
 type RemovalSettings = Partial<Pick<KubeletOptions, keyof v.InferOutput<typeof RemovalSettingsSchema>>>;
 
 const MAX_BYTES = 64 * 1024;
+const ENGINE_TIMEOUT_MS = 10_000;
 
 const pathOf = (rootDir: string): string => join(rootDir, "state", "removal-settings.json");
 
 /** Saves the settings for a `kubelet-ts delete` without a running kubelet. */
-export function writeRemovalSettings(options: KubeletOptions): void {
+export function writeRemovalSettings(options: KubeletOptions, environment: Environment): void {
   const names = Object.keys(RemovalSettingsSchema.entries) as (keyof RemovalSettings)[];
-  const settings = Object.fromEntries(names.map((name) => [name, options[name]]));
+  const engine = { dockerEndpoint: dockerEndpoint({ endpoint: options.dockerEndpoint, environment }) };
+  const settings = { ...Object.fromEntries(names.map((name) => [name, options[name]])), ...engine };
   try {
     replaceFile(pathOf(options.rootDir), `${JSON.stringify(settings)}\n`, { durable: false });
   } catch {
@@ -44,4 +51,27 @@ export function readRemovalSettings(rootDir: string): RemovalSettings {
   } catch {
     return {};
   }
+}
+
+/**
+ * Pods of the last run that would run a second time: they run on another engine.
+ * @returns what to do; undefined where that engine is the same one, has none of them, or does not answer
+ */
+export async function describeOtherEngine(
+  { rootDir, dockerEndpoint: endpoint }: KubeletOptions,
+  environment: Environment,
+): Promise<string | undefined> {
+  const now = dockerEndpoint({ endpoint, environment });
+  const { dockerEndpoint: before = now } = readRemovalSettings(rootDir);
+  if (before === now) return undefined;
+  const runningAt = async (place: string) => {
+    const host = new DockerHost({ endpoint: place, environment });
+    const pods = await host.listPods(computeRootHash(rootDir), AbortSignal.timeout(ENGINE_TIMEOUT_MS)).catch(() => []);
+    return pods.flatMap(({ snapshot }) => snapshot.containers.filter(isRunning).map(({ id }) => id));
+  };
+  const [there, here] = await Promise.all([runningAt(before), runningAt(now)]);
+  const others = there.filter((id) => !here.includes(id));
+  if (others.length === 0) return undefined;
+  const remove = `kubelet-ts down --all --root-dir=${rootDir} --docker-endpoint=${before}`;
+  return `${others.length} containers of this root directory run on the engine at ${before}, and would run a second time on ${now}: remove them with "${remove}", or start with that engine`;
 }

@@ -73,6 +73,14 @@ describeWithEngine("an engine that is full or away", () => {
     await engine.kill();
     await engine.start();
     await allRun();
+
+    // On another engine all of them would run a second time.
+    await kubelet.stop();
+    const elsewhere = await node.spawn([...node.flags(), "--docker-endpoint="]).finished();
+    expect([elsewhere.exitCode, elsewhere.stderr]).toEqual([1, expect.stringContaining("would run a second time")]);
+    expect((await node.run("get pods")).stdout.match(/Running/g)).toHaveLength(3);
+    expect((await node.run("down --all --now")).exitCode).toBe(0);
+    await node.untilEmpty();
   });
 
   test.concurrent("out of disk: running pods continue, the others say why, and start when there is room", async () => {

@@ -4,6 +4,7 @@ import { nodeNameOfPod } from "../../base/host/node-name.ts";
 import { EngineError } from "../../base/model/engine-error.ts";
 import { byNewest, isRunning } from "../../base/model/pod-snapshot.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
+import { readRemovalSettings } from "../../daemon/removal-settings.ts";
 import { DockerHost, type EnginePod } from "../../docker/docker-host.ts";
 import { ANNOTATION_LABEL_PREFIX, computeRootHash, LABEL } from "../../docker/labels.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
@@ -38,9 +39,9 @@ export class EngineReader {
   /** @param note why only the engine can be asked. @param endpoint as of {@link engineOf}. @throws UsageError */
   constructor(request: CommandRequest, note: string, endpoint?: string) {
     const { rootDir } = findingOptions(request);
-    this.#engine = engineOf(request, endpoint);
-    this.#rootHash = rootDir === undefined ? undefined : computeRootHash(resolve(rootDir));
     this.#rootDir = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
+    this.#engine = engineOf(request, endpoint ?? readRemovalSettings(this.#rootDir).dockerEndpoint);
+    this.#rootHash = rootDir === undefined ? undefined : computeRootHash(this.#rootDir);
     const kept = readKeptPods(this.#rootDir).map(({ pod }): [string, Pod] => [pod.metadata.uid ?? "", pod]);
     this.#kept = new Map(kept.toReversed());
     this.note = note;

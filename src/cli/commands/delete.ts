@@ -133,7 +133,8 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
   const flags = [`--root-dir=${rootDir}`, ...(endpoint === undefined ? [] : [`--docker-endpoint=${endpoint}`])];
   const { options: given, errors } = await resolveOptions(flags);
   if (errors.length > 0) throw new UsageError(errors.join("\n"));
-  const options = { ...given, ...readRemovalSettings(rootDir) };
+  const { dockerEndpoint = "" } = readRemovalSettings(rootDir);
+  const options = { ...given, ...readRemovalSettings(rootDir), dockerEndpoint: given.dockerEndpoint || dockerEndpoint };
   const isAll = request.isOn("all") && request.value("selector") === undefined;
   const { namespace } = scopeOf(request);
   const problems: string[] = [];
