@@ -2,7 +2,7 @@ import { hasCondition } from "../base/api/conditions.ts";
 import { isPipe } from "../base/files/pipe.ts";
 import { followKernelLog } from "../base/host/kmsg.ts";
 import { Logind } from "../base/host/logind.ts";
-import { MemoryReclaimer } from "../base/host/memory-reclaimer.ts";
+import { reclaimMemory } from "../base/host/memory-reclaimer.ts";
 import { readNodeName } from "../base/host/node-info.ts";
 import { ServiceNotifier } from "../base/host/service-notifier.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
@@ -111,7 +111,8 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
     parts.feed.start();
     parts.kubelet.start();
     if (service.isWanted) parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));
-    for (const loop of [parts.imageGc, eviction, new MemoryReclaimer({ clock }), shutdown]) void loop?.run(stop);
+    for (const loop of [parts.imageGc, eviction, shutdown]) void loop?.run(stop);
+    void reclaimMemory(clock, stop);
     await aborted(stop);
     await shutdown?.beforeExit();
   }

@@ -26,49 +26,35 @@ export function shouldReclaim({ minute, anonymousBytes, floorBytes, elapsedMs }:
   return floorBytes !== undefined && elapsedMs >= REST_MS && anonymousBytes - floorBytes >= GROWTH_BYTES;
 }
 
-interface MemoryReclaimerOptions {
-  clock: Clock;
-  /** For tests. */
-  readAnonymousBytes?: () => number | undefined;
-  shrink?: () => void;
+interface ProcessMemory {
+  anonymousBytes: () => number | undefined;
+  shrink: () => void;
 }
 
-/** Returns memory of a burst of work to the machine: the JavaScript runtime would keep a third of it. */
-export class MemoryReclaimer {
-  readonly #clock: Clock;
-  readonly #readAnonymousBytes: () => number | undefined;
-  readonly #shrink: () => void;
+const OWN: ProcessMemory = { anonymousBytes: readOwnAnonymousBytes, shrink: () => Bun.shrink() };
 
-  constructor({
-    clock,
-    readAnonymousBytes = readOwnAnonymousBytes,
-    shrink = () => Bun.shrink(),
-  }: MemoryReclaimerOptions) {
-    this.#clock = clock;
-    this.#readAnonymousBytes = readAnonymousBytes;
-    this.#shrink = shrink;
-  }
-
-  /** Checks once a minute until `signal` aborts. */
-  async run(signal: AbortSignal): Promise<void> {
-    let floorBytes: number | undefined;
-    let isSettling = false;
-    let reclaimedMs = this.#clock.monotonicMs();
-    for (let minute = 1; !signal.aborted; minute++) {
-      try {
-        await this.#clock.sleep(CHECK_PERIOD_MS, signal);
-      } catch {
-        return;
-      }
-      const anonymousBytes = this.#readAnonymousBytes();
-      if (anonymousBytes === undefined) return; // /proc is not available.
-      if (isSettling) floorBytes = anonymousBytes;
-      const nowMs = this.#clock.monotonicMs();
-      isSettling = shouldReclaim({ minute, anonymousBytes, floorBytes, elapsedMs: nowMs - reclaimedMs });
-      if (!isSettling) continue;
-      this.#shrink();
-      reclaimedMs = nowMs;
+/**
+ * Returns memory of a burst of work to the machine: the JavaScript runtime would keep a third of it. Checks once a minute
+ * until `signal` aborts.
+ */
+export async function reclaimMemory(clock: Clock, signal: AbortSignal, memory = OWN): Promise<void> {
+  let floorBytes: number | undefined;
+  let isSettling = false;
+  let reclaimedMs = clock.monotonicMs();
+  for (let minute = 1; !signal.aborted; minute++) {
+    try {
+      await clock.sleep(CHECK_PERIOD_MS, signal);
+    } catch {
+      return;
     }
+    const anonymousBytes = memory.anonymousBytes();
+    if (anonymousBytes === undefined) return; // /proc is not available.
+    if (isSettling) floorBytes = anonymousBytes;
+    const nowMs = clock.monotonicMs();
+    isSettling = shouldReclaim({ minute, anonymousBytes, floorBytes, elapsedMs: nowMs - reclaimedMs });
+    if (!isSettling) continue;
+    memory.shrink();
+    reclaimedMs = nowMs;
   }
 }
 

@@ -1,7 +1,9 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
+import { readBoundedBytesOf, StreamTooLongError } from "../../base/files/bounded-stream.ts";
 import { isPipe, openPipe } from "../../base/files/pipe.ts";
 import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
+import { messageOf } from "../../base/text/error-message.ts";
 import { isManifestUrl, maskUrl } from "../../base/text/url.ts";
 import { readPlainObjects } from "../../manifest/plain-objects.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
@@ -50,32 +52,24 @@ export async function readInputs(
   const inputs: ManifestInput[] = [];
   for (const arg of args) {
     if (arg === "-") {
-      if (!inputs.some(({ file }) => file === "-")) inputs.push(await readStream("-", input()));
+      if (!inputs.some(({ file }) => file === "-")) inputs.push(await readStream("-", input));
     } else if (isManifestUrl(arg)) inputs.push(await fetchInput(arg));
-    else if (isPipe(arg)) inputs.push(await readPipe(arg));
+    else if (isPipe(arg)) inputs.push(await readStream(arg, () => openPipe(arg)));
     else inputs.push(...readPath(arg));
   }
   return inputs;
 }
 
-async function readPipe(file: string): Promise<ManifestInput> {
-  try {
-    return await readStream(file, await openPipe(file));
-  } catch (error) {
-    return { file, problem: (error as Error).message };
-  }
-}
-
 /** Reads up to the size limit. */
-async function readStream(file: string, stream: AsyncIterable<Uint8Array>): Promise<ManifestInput> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of stream) {
-    length += chunk.length;
-    if (length >= MAX_MANIFEST_BYTES) return { file, problem: TOO_LONG };
-    chunks.push(chunk);
+async function readStream(
+  file: string,
+  open: () => AsyncIterable<Uint8Array> | Promise<AsyncIterable<Uint8Array>>,
+): Promise<ManifestInput> {
+  try {
+    return { file, bytes: await readBoundedBytesOf(await open(), MAX_MANIFEST_BYTES - 1) };
+  } catch (error) {
+    return { file, problem: error instanceof StreamTooLongError ? TOO_LONG : messageOf(error) };
   }
-  return { file, bytes: Buffer.concat(chunks) };
 }
 
 /** Fetches a URL as the kubelet does, without headers and certificates. */

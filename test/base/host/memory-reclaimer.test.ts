@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { MemoryReclaimer, parseAnonymousKilobytes, shouldReclaim } from "../../../src/base/host/memory-reclaimer.ts";
+import { parseAnonymousKilobytes, reclaimMemory, shouldReclaim } from "../../../src/base/host/memory-reclaimer.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 const MB = 2 ** 20;
@@ -23,12 +23,8 @@ async function minutes(peaks: readonly number[]): Promise<number[]> {
   const reclaims: number[] = [];
   let minute = 0;
   let megabytes = 0;
-  const reclaimer = new MemoryReclaimer({
-    clock,
-    readAnonymousBytes: () => megabytes * MB,
-    shrink: () => reclaims.push(minute),
-  });
-  const run = reclaimer.run(stop.signal);
+  const memory = { anonymousBytes: () => megabytes * MB, shrink: () => reclaims.push(minute) };
+  const run = reclaimMemory(clock, stop.signal, memory);
   for (const peak of peaks) {
     minute++;
     megabytes = peak;
@@ -53,12 +49,8 @@ test("again after a burst, at most each ten minutes", async () => {
 
 test("without figures of the kernel it ends", async () => {
   const clock = new FakeClock();
-  const reclaimer = new MemoryReclaimer({
-    clock,
-    readAnonymousBytes: () => undefined,
-    shrink: () => expect.unreachable(),
-  });
-  const run = reclaimer.run(new AbortController().signal);
+  const memory = { anonymousBytes: () => undefined, shrink: () => expect.unreachable() };
+  const run = reclaimMemory(clock, new AbortController().signal, memory);
   await clock.advance(MINUTE);
   await run;
   expect(clock.pendingTimers).toBe(0);
