@@ -71,7 +71,7 @@ const compose: FuzzTarget = {
     const environment = parseEnvFile(input.slice(0, 2_000));
     parseVolumeEnvFile(input);
     try {
-      const file = parseCompose(input);
+      const { file } = parseCompose(input);
       importCompose({
         file,
         project: "p",

@@ -129,7 +129,11 @@ function importFile(path: string, project: string | undefined, profiles: string 
       .toLowerCase()
       .replace(/[^a-z0-9_-]/g, "");
   try {
-    const file = parseCompose(Buffer.from(bytes).toString("utf8"));
+    const { file, lineOf } = parseCompose(Buffer.from(bytes).toString("utf8"));
+    const withLine = (note: string) => {
+      const line = lineOf(note.split(": ", 1)[0]!);
+      return line === undefined ? note : `${basename(path)}:${line}: ${note}`;
+    };
     const machine = { readFile: readText, findDevices, hostGateway: hostGateway() };
     const imported = importCompose({ file, project: name, directory, environment, ...machine });
     const overrides = COMPOSE_FILES.map((name) => name.replace(/(?=\.ya?ml$)/, ".override")).filter(
@@ -140,7 +144,7 @@ function importFile(path: string, project: string | undefined, profiles: string 
       ? overrides.map((name) => `${name}: is not read: give the output of \`docker compose config\``)
       : [];
     const isIncomplete = imported.isIncomplete || notes.length > 0;
-    return { ...imported, notes: [...notes, ...imported.notes], isIncomplete };
+    return { ...imported, notes: [...notes, ...imported.notes.map(withLine)], isIncomplete };
   } catch (error) {
     if (error instanceof ComposeError) throw new CommandError(`${path}:${error.position} ${error.message}`);
     throw error;

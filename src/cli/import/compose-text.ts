@@ -91,11 +91,18 @@ export function parseEnvFile(text: string, outer: ReadonlyMap<string, string> = 
 const MAX_DEPTH = 100;
 const MAX_KEY = 256;
 
+/** A Compose file that was read. */
+export interface ComposeText {
+  file: Json;
+  /** The line of a key, e.g. of `services.web.ports[0]`, or of the nearest one above it; undefined for other texts. */
+  lineOf(path: string): number | undefined;
+}
+
 /**
  * A Compose file is YAML 1.2: `yes`, `off` and `N` are texts. Numbers that JavaScript would round stay texts.
  * @throws ComposeError
  */
-export function parseCompose(text: string): Json {
+export function parseCompose(text: string): ComposeText {
   const { documents, lines } = parseStream(Buffer.from(text));
   const fail = ({ message, offset }: { message: string; offset: number }) => {
     const { line, column } = lines.locate(offset);
@@ -103,8 +110,9 @@ export function parseCompose(text: string): Json {
   };
   const [document] = documents;
   if (document?.kind === "error") throw fail(document.error);
-  if (document?.kind !== "value") return null;
-  if (isDeeperThan(document.root, MAX_DEPTH)) throw new ComposeError("it is nested too deeply");
+  if (document?.kind !== "value") return { file: null, lineOf: () => undefined };
+  const { root } = document;
+  if (isDeeperThan(root, MAX_DEPTH)) throw new ComposeError("it is nested too deeply");
   const toJson = (node: SourceNode): Json => {
     if (node.kind === "list") return node.items.map(toJson);
     if (node.kind === "bool") return /^(?:true|false)$/i.test(node.source) ? node.value : node.source;
@@ -118,7 +126,25 @@ export function parseCompose(text: string): Json {
     });
     return Object.fromEntries(entries);
   };
-  return toJson(document.root);
+  const lineOf = (path: string) => {
+    const offset = offsetOf(root, path);
+    return offset === undefined ? undefined : lines.locate(offset).line;
+  };
+  return { file: toJson(root), lineOf };
+}
+
+function offsetOf(node: SourceNode, path: string): number | undefined {
+  if (node.kind === "list") {
+    const [step = "", index] = /^\[(\d+)\]\.?/.exec(path) ?? [];
+    const item = node.items[Number(index ?? -1)];
+    return item && (offsetOf(item, path.slice(step.length)) ?? item.offset);
+  }
+  // Names may have dots: the longest that fits.
+  const [key] = (node.kind === "map" ? [...node.entries.keys()] : [])
+    .filter((it) => path.startsWith(it) && /^(?:$|[.[])/.test(path.slice(it.length)))
+    .sort((one, other) => other.length - one.length);
+  const entry = key !== undefined && node.kind === "map" ? node.entries.get(key) : undefined;
+  return entry && (offsetOf(entry.value, path.slice(key!.length).replace(/^\./, "")) ?? entry.keyOffset);
 }
 
 const isRounded = (json: string): boolean => /^-?\d+$/.test(json) && !Number.isSafeInteger(Number(json));

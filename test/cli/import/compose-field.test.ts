@@ -125,7 +125,7 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
 const NAMES = readdirSync(DIRECTORY).map((file) => file.replace(/\.yaml$/, ""));
 
 test.each(NAMES)("%s loses what it says", (name) => {
-  const file = parseCompose(readFileSync(join(DIRECTORY, `${name}.yaml`), "utf8"));
+  const { file } = parseCompose(readFileSync(join(DIRECTORY, `${name}.yaml`), "utf8"));
   const { manifests, notes } = importCompose({
     file,
     project: name,

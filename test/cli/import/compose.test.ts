@@ -586,7 +586,22 @@ describe("the text", () => {
     ["a: 22:22", { a: "22:22" }],
     ["a: [0440, 0o440, 0x10]", { a: [288, 288, 16] }],
     ["x: &x {a: 1}\nb: {<<: *x, c: 2}", { x: { a: 1 }, b: { a: 1, c: 2 } }],
-  ])("%j is YAML 1.2", (text, want) => expect(parseCompose(text)).toEqual(want as never));
+  ])("%j is YAML 1.2", (text, want) => expect(parseCompose(text).file).toEqual(want as never));
+
+  test.each([
+    ["services.web", 3],
+    ["services.web.ports", 4],
+    ["services.web.ports[1]", 6],
+    ["services.web.ports[1].mode", 7],
+    ["services.a.b.init", 9],
+    ["services.web.tty", 3],
+    ["services.webs", 2],
+    ["no.yaml", undefined],
+  ])("the line of %s is %p", (path, line) => {
+    const text =
+      "# c\nservices:\n  web:\n    ports:\n      - 80\n      - target: 1\n        mode: x\n  a.b: {image: c,\n    init: true}\n";
+    expect(parseCompose(text).lineOf(path)).toBe(line as never);
+  });
 
   test.each([
     ["a: [1", "1:6:"],
