@@ -259,7 +259,7 @@ export class KernelRules {
       for (const name of this.#loopbackBridges) host.setLoopbackRouting(name, false);
       this.#loopbackBridges.clear();
     }
-    if (bridges.some((bridge) => bridge.isFiltered)) this.#reflect(endpointIps(services));
+    if (bridges.some((bridge) => bridge.isFiltered)) this.#reflect(services);
   }
 
   /** A client of UDP that keeps its port would stay with the endpoint that it had, or with none. */
@@ -285,9 +285,12 @@ export class KernelRules {
    * Where bridged packets pass the rules, one that is sent back to its pod does not leave the bridge, whose port must let it
    * out again. Source: the kubelet's `hairpin-veth`.
    */
-  #reflect(ips: ReadonlySet<string>): void {
-    for (const { id, pid, ips: own, hostNetwork } of this.#deps.sandboxes()) {
-      if (hostNetwork || pid === 0 || this.#reflected.has(id) || !own.some((ip) => ips.has(ip))) continue;
+  #reflect(services: readonly RuledService[]): void {
+    const all = [...this.#deps.sandboxes()];
+    const others = all.filter(({ id, pid, hostNetwork }) => !hostNetwork && pid !== 0 && !this.#reflected.has(id));
+    const ips = others.length === 0 ? new Set() : endpointIps(services);
+    for (const { id, pid, ips: own } of others) {
+      if (!own.some((ip) => ips.has(ip))) continue;
       this.#deps.host.reflect(pid);
       this.#reflected.add(id);
     }
