@@ -51,20 +51,14 @@ interface DockerImagesDeps {
 
 /** The images of an engine. */
 export class DockerImages implements ImageEngine {
-  readonly #client: DockerClient;
-  readonly #owner: Owner;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #deps: DockerImagesDeps;
   readonly #pauseKey: string | undefined;
   #lastStore: { store: ImageStore; atMs: number } | undefined;
   #listing: Promise<ImageStore> | undefined;
 
-  constructor({ client, owner, clock, logger, pauseOverride }: DockerImagesDeps) {
-    this.#client = client;
-    this.#owner = owner;
-    this.#clock = clock;
-    this.#logger = logger;
-    this.#pauseKey = pauseOverride === "" ? undefined : toImageKey(pauseOverride);
+  constructor(deps: DockerImagesDeps) {
+    this.#deps = deps;
+    this.#pauseKey = deps.pauseOverride === "" ? undefined : toImageKey(deps.pauseOverride);
   }
 
   async imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined> {
@@ -82,7 +76,7 @@ export class DockerImages implements ImageEngine {
   }
 
   async #inspect(ref: string, signal: AbortSignal | undefined): Promise<ImageInfo> {
-    return toImageInfo(ref, await this.#client.inspectImage(ref, { signal }));
+    return toImageInfo(ref, await this.#deps.client.inspectImage(ref, { signal }));
   }
 
   async pull(
@@ -94,7 +88,7 @@ export class DockerImages implements ImageEngine {
     for (const auth of auths.length > 0 ? auths : [undefined]) {
       const progress = new PullProgress(image);
       try {
-        await this.#client.pullImage(ref, {
+        await this.#deps.client.pullImage(ref, {
           auth,
           signal,
           idleTimeoutMs: progressDeadlineMs,
@@ -108,7 +102,7 @@ export class DockerImages implements ImageEngine {
         signal.throwIfAborted();
         // A stalled pull is `timeout` too, but concerns the image, not the engine.
         if (error instanceof DockerUnreachableError && error.kind !== "timeout") throw error;
-        this.#logger.debug("A pull failed", { image, why: messageOf(error) });
+        this.#deps.logger.debug("A pull failed", { image, why: messageOf(error) });
         errors.push(error);
       }
     }
@@ -117,7 +111,7 @@ export class DockerImages implements ImageEngine {
 
   /** All images, listed on demand, at most once a minute; concurrent callers share one request. @throws what the client throws */
   inventory(): Promise<ImageStore> {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#deps.clock.monotonicMs();
     if (this.#lastStore && nowMs - this.#lastStore.atMs < STORE_AGE_MS) return Promise.resolve(this.#lastStore.store);
     this.#listing ??= this.#readStore(nowMs).finally(() => {
       this.#listing = undefined;
@@ -127,11 +121,11 @@ export class DockerImages implements ImageEngine {
 
   async #readStore(atMs: number): Promise<ImageStore> {
     const options = { timeoutMs: STORE_TIMEOUT_MS };
-    const found = await this.#client.listImages({}, options);
+    const found = await this.#deps.client.listImages({}, options);
     // Each layer once. Older engines cannot be asked for images alone and would measure every container and volume too;
     // there layers that images share count for each of them, which is upstream's figure (ImageStats of its runtime).
-    const bytes = (await this.#client.supports("1.42"))
-      ? await this.#client.imagesBytes(options)
+    const bytes = (await this.#deps.client.supports("1.42"))
+      ? await this.#deps.client.imagesBytes(options)
       : found.reduce((sum, { Size }) => sum + Size, 0);
     const images = found.map(({ Id, RepoDigests, RepoTags, Size, Created }) => ({
       id: Id,
@@ -147,13 +141,13 @@ export class DockerImages implements ImageEngine {
   /** @throws DockerError, DockerUnreachableError */
   async list(signal: AbortSignal): Promise<EngineImage[]> {
     const [images, containers] = await Promise.all([
-      this.#client.listImages({}, { signal }),
-      this.#client.listContainers({ all: true }, { signal }),
+      this.#deps.client.listImages({}, { signal }),
+      this.#deps.client.listContainers({ all: true }, { signal }),
     ]);
     const byImage = Map.groupBy(containers, ({ ImageID }) => ImageID);
     return images.map((image): EngineImage => {
       const users = byImage.get(image.Id) ?? [];
-      const ours = users.filter(({ Labels }) => isOwned(Labels, this.#owner));
+      const ours = users.filter(({ Labels }) => isOwned(Labels, this.#deps.owner));
       const names = ours.map(({ Labels }) => Labels[LABEL.image]).filter((name) => name !== undefined);
       const keys = image.RepoTags.map(toImageKey);
       const known = [image.Id, ...keys, ...image.RepoDigests.map(toImageKey)];
@@ -173,7 +167,7 @@ export class DockerImages implements ImageEngine {
     try {
       // The engine refuses to remove an image with several names by id; removing its last name removes the image.
       for (const name of tags.length > 0 ? tags : [id]) {
-        await this.#client.removeImage(name, {}, { signal });
+        await this.#deps.client.removeImage(name, {}, { signal });
       }
       return true;
     } catch (error) {

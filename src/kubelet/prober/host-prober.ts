@@ -19,20 +19,16 @@ const ENGINE_SLACK_MS = 5000;
 
 /** Probes from the host side, so that images need neither a shell nor curl. Network attempts bypass fetch and proxies. */
 export class HostProber implements Prober {
-  readonly #exec: Pick<ContainerAccess, "run">;
-  readonly #clock: Clock;
-  readonly #userAgent: string;
+  readonly #options: HostProberOptions;
 
-  constructor({ exec, clock, version }: HostProberOptions) {
-    this.#exec = exec;
-    this.#clock = clock;
-    this.#userAgent = `kube-probe/${version}`;
+  constructor(options: HostProberOptions) {
+    this.#options = options;
   }
 
   async attempt(probe: Probe, target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome> {
     const timeoutMs = probe.timeoutSeconds * 1000;
     const deadline = new AbortController();
-    const cancel = this.#clock.schedule(probe.exec ? timeoutMs + ENGINE_SLACK_MS : timeoutMs, () =>
+    const cancel = this.#options.clock.schedule(probe.exec ? timeoutMs + ENGINE_SLACK_MS : timeoutMs, () =>
       deadline.abort(new DeadlineError()),
     );
     try {
@@ -47,13 +43,15 @@ export class HostProber implements Prober {
   }
 
   async #run(probe: Probe, target: ProbeTarget, timeoutMs: number, signal: AbortSignal): Promise<ProbeOutcome> {
-    if (probe.exec) return probeExec(probe.exec, target, timeoutMs, this.#exec, signal);
+    const { exec, version } = this.#options;
+    const userAgent = `kube-probe/${version}`;
+    if (probe.exec) return probeExec(probe.exec, target, timeoutMs, exec, signal);
     if (target.podIp === "" && !probe.httpGet?.host && !probe.tcpSocket?.host) {
       throw new Error("the pod has no IP address");
     }
-    if (probe.httpGet) return probeHttp(probe.httpGet, target, this.#userAgent, signal);
+    if (probe.httpGet) return probeHttp(probe.httpGet, target, userAgent, signal);
     if (probe.tcpSocket) return probeTcp(probe.tcpSocket, target, signal);
-    if (probe.grpc) return probeGrpc(probe.grpc, target, { timeoutMs, userAgent: this.#userAgent, signal });
+    if (probe.grpc) return probeGrpc(probe.grpc, target, { timeoutMs, userAgent, signal });
     throw new Error("missing probe handler");
   }
 }
