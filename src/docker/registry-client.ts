@@ -229,7 +229,7 @@ export class RegistryClient {
         if (cause instanceof RegistryError) throw cause;
         const { name, message, code } = cause as Error & { code?: unknown };
         const why = name === "TimeoutError" ? `no response within ${TIMEOUT_MS / 1000} s` : String(code ?? message);
-        throw new RegistryError(0, `${next.host} cannot be reached: ${why}`, { cause });
+        throw new RegistryError(0, `${next.host || next.protocol} cannot be reached: ${why}`, { cause });
       }
       if (next.protocol !== "https:" && url.protocol === "https:") break;
     }
