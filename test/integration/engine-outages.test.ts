@@ -64,7 +64,8 @@ describeWithEngine("an engine that is full or away", () => {
       (await node.run("explain node")).stdout.includes("Ready is False"),
     );
     const unknown = { exitCode: 1, stdout: "", stderr: expect.stringContaining("No Docker engine at") };
-    for (const command of ["get pods", "get all", "explain"]) expect(await node.run(command)).toMatchObject(unknown);
+    for (const command of ["get pods", "get all", "explain", "delete pod a", "wait pod/a --for=condition=Ready"])
+      expect(await node.run(command)).toMatchObject(unknown);
     // Not the engine that it finds without a flag.
     expect((await node.run("doctor")).stdout).toContain(`No Docker engine at unix://${engine.socketPath}`);
     await engine.start();

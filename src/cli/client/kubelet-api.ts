@@ -40,15 +40,17 @@ export class KubeletApi {
     this.#at = { url, socketPath };
   }
 
-  /** A kubelet that was started while the engine is away knows none: its containers may run. */
   async pods(): Promise<readonly Pod[]> {
     const pods = (await this.#get<{ items: Pod[] | null }>("/pods")).items ?? [];
-    const why = pods.length === 0 && /^\[-\]syncloop failed: (.*)$/m.exec(await this.#health())?.[1];
-    if (why)
-      throw new KubeletApiError(
-        `until the engine answers, no pods and workloads are known, though some may run: ${why}`,
-      );
+    if (pods.length === 0) await this.requireEngine();
     return pods;
+  }
+
+  /** A kubelet that was started while the engine is away knows no pods: their containers may run. */
+  async requireEngine(): Promise<void> {
+    const why = /^\[-\]syncloop failed: (.*)$/m.exec(await this.#health())?.[1];
+    const known = "until the engine answers, no pods and workloads are known, though some may run";
+    if (why !== undefined) throw new KubeletApiError(`${known}: ${why}`);
   }
 
   /** Oldest last occurrence first. */

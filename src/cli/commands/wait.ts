@@ -1,7 +1,7 @@
 import { notLive } from "../../base/api/conditions.ts";
 import type { PodCondition } from "../../base/api/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
-import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
+import { ApiClient, type ApiObject } from "../client/api-client.ts";
 import { type ObjectTarget, referenceOf, selectObjects } from "../client/object-targets.ts";
 import { readJsonPath } from "../print/json-path.ts";
 import { CommandError, type CommandIo, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
@@ -55,7 +55,7 @@ async function waitForOne(
     if (object === undefined && !toBeCreated) {
       // Its error names the nearest name, or the namespace that has one.
       const absent = await api.requireObject(resource, namespace, name).catch((error: unknown) => error);
-      if (absent instanceof ApiStatusError) return { problem: absent.message };
+      if (absent instanceof Error) return { problem: absent.message };
       continue;
     }
     if (Date.now() >= end) {
