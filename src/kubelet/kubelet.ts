@@ -60,6 +60,7 @@ export class Kubelet {
     revisions.changes.add(() => this.refresh());
     this.#edits.changes.add(() => this.#reconcile());
     this.#cache.changes.add((uid) => this.#onObserved(uid));
+    this.#cache.removals.add((container) => worker.services.containerGone(container));
     this.#workers.gone.add((uid) => this.#onGone(uid));
     watcher.resyncs.add(() => {
       for (const one of this.#workers.values()) one.retryNow();

@@ -54,6 +54,8 @@ interface Entry {
 export class PodCache {
   /** Something about this pod changed: its worker plans again. */
   readonly changes = new Listeners<PodUID>();
+  /** This container was there, and is no more. */
+  readonly removals = new Listeners<ContainerSnapshot>();
   readonly #imageNames = new Map<string, ImageNames>();
   readonly #deps: PodCacheDeps;
   readonly #entries = new Map<ContainerId, Entry>();
@@ -241,6 +243,7 @@ export class PodCache {
       const ids = this.#byPod.get(uid);
       ids?.delete(id);
       if (ids?.size === 0) this.#byPod.delete(uid);
+      if (before?.observed.kind === "container") this.removals.emit(before.observed.container);
     }
     this.#snapshots.delete(uid);
     this.changes.emit(uid);

@@ -238,11 +238,14 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void> {
-    const ref = podRefOfLabels(container);
-    await this.#parts.pods.remove(container.id, ref.uid, signal);
-    this.#parts.logLinks.removeContainer(container, ref);
+    const { uid } = podRefOfLabels(container);
+    await this.#parts.pods.remove(container.id, uid, signal);
     // The container is gone either way; the directory goes with the pod.
-    await this.#parts.files.removeTerminationLog(ref.uid, container.name, container.restartCount).catch(() => {});
+    await this.#parts.files.removeTerminationLog(uid, container.name, container.restartCount).catch(() => {});
+  }
+
+  containerGone(container: ContainerSnapshot): void {
+    this.#parts.logLinks.removeContainer(container, podRefOfLabels(container));
   }
 
   async removeSandbox(id: ContainerId, uid: PodUID, signal: AbortSignal): Promise<void> {

@@ -100,6 +100,8 @@ describe("a container", () => {
     await world.clock.advance(100);
     world.engine.destroy(first);
     await world.clock.advance(100);
+    // Its log links go with it.
+    expect(world.engine.gone).toEqual([first]);
     expect(world.engine.idOf("web-node1", "app")).not.toBe(first);
     expect(world.statusOf("web")).toMatchObject({
       phase: "Running",

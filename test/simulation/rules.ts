@@ -34,6 +34,8 @@ const BACK_OFF = { firstMs: 10_000, longestMs: 300_000, resetMs: 600_000 };
 const RESTART_NOTICE_MS = 10_000;
 /** A pod that was restarted or deleted has stopped its containers by then: the longest grace period, and more. */
 const RESTARTED_MS = 2 * 60_000;
+const POD_LOGS = "/var/log/pods";
+const CONTAINER_LOGS = "/var/log/containers";
 /** `maxUnavailable` of a Deployment that sets none. */
 const MAX_UNAVAILABLE = 0.25;
 /** Lines of the log in the last two hours of a day, for a machine on which nothing happens, and for each container. */
@@ -56,6 +58,8 @@ export class Rules {
   /** Apps whose removed file was seen no longer than this ago. */
   readonly removedMs = new Map<string, number>();
   readonly #sandboxes = new Map<string, SandboxHistory>();
+  /** Pods that had a container, with their apps. */
+  readonly #pods = new Map<string, string>();
   readonly #restarts = new Map<string, number>();
   /** Keyed by pod, container, version and sandbox. */
   readonly #backOff = new Map<string, { delayMs: number; startedMs: number; endedMs: number | undefined }>();
@@ -213,6 +217,7 @@ export class Rules {
   #checkCreate(container: ModelContainer): void {
     const wanted = this.#podOf(container);
     if (wanted) this.#graceSeconds.set(wanted.app, wanted.graceSeconds);
+    if (wanted) this.#pods.set(container.labels[LABEL.podUid] ?? "", wanted.app);
     const text = container.labels[LABEL.restarts];
     if (text === undefined || container.labels[LABEL.container] === "POD") return;
     const key = countKey(container);
@@ -533,6 +538,8 @@ export class Rules {
     const directories = new Set([...disk.list(`${ROOT_DIR}/pods`).keys()].map((path) => path.split("/")[5]));
     const ownerless = [...directories].find((uid) => !uids.has(uid));
     if (ownerless !== undefined) return `the directory of pod ${ownerless} is left`;
+    const trace = this.#findTrace(uids);
+    if (trace !== undefined) return trace;
     const files = disk.list(ROOT_DIR).size;
     if (files > 60 + 12 * names) return `${files} files are below the root directory for ${names} containers`;
     const lines = this.#world.logLines - this.#logLinesBefore;
@@ -542,6 +549,28 @@ export class Rules {
     if (wire.openCalls > 10) return `${wire.openCalls} requests are open`;
     if (time.processTimers > 30 + 6 * names) return `${time.processTimers} timers for ${names} containers`;
     return undefined;
+  }
+
+  /** Something of a pod that has gone. @param present uids of pods that have containers */
+  #findTrace(present: ReadonlySet<string | undefined>): string | undefined {
+    const { disk, engine } = this.#world;
+    const gone = [...this.#pods].filter(([uid, app]) => {
+      const wanted = this.wanted.get(app);
+      // A pod of a Job that is over may have no containers.
+      return !wanted || (wanted.replicas !== undefined && !present.has(uid));
+    });
+    // The file of events is written with the next event.
+    const paths = [...disk.list(`${ROOT_DIR}/state`).keys(), ...disk.list(`${ROOT_DIR}/checkpoints`).keys()];
+    const texts = paths.filter((path) => !path.includes("/events-")).map((path) => [path, disk.read(path) ?? ""]);
+    texts.push([POD_LOGS, [...disk.list(POD_LOGS).keys()].join("\n")]);
+    for (const [uid, app] of gone) {
+      const place = texts.find(([, text]) => text?.includes(uid));
+      if (place) return `${place[0]} has pod ${uid} of ${app}, which has gone`;
+    }
+    const link = [...disk.list(CONTAINER_LOGS).keys()].find(
+      (path) => !engine.containers.has(/-([0-9a-f]{64})\.log$/.exec(path)?.[1] ?? ""),
+    );
+    return link && `${link} leads to the log of a container that has gone`;
   }
 }
 

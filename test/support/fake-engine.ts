@@ -28,6 +28,8 @@ const refOf = ({ metadata }: Pod): PodRef => ({
  */
 export class FakeEngine implements PodEngine, PodServices {
   readonly calls: string[] = [];
+  /** Containers that are known to be no more. */
+  readonly gone: string[] = [];
   readonly requests: StartContainerRequest[] = [];
   readonly containers = new Map<string, Observed>();
   /** Step errors to throw, by `pull app`, `start app`, `sandbox`, `postStart app`; removed when used up (count). */
@@ -293,6 +295,10 @@ export class FakeEngine implements PodEngine, PodServices {
     this.calls.push(`remove ${name}`);
     this.#check();
     this.destroy(id);
+  }
+
+  containerGone({ id }: ContainerSnapshot): void {
+    this.gone.push(id);
   }
 
   async removeSandbox(id: string): Promise<void> {

@@ -74,6 +74,8 @@ export interface PodServices {
     signal: AbortSignal,
   ): Promise<void>;
   removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void>;
+  /** After a container was removed by anyone: removes its log links. */
+  containerGone(container: ContainerSnapshot): void;
   removeSandbox(id: ContainerId, uid: PodUID, signal: AbortSignal): Promise<void>;
   /** Brings files made from ConfigMaps, Secrets and the pod's own metadata up to date. @throws PodStepError */
   refreshVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
