@@ -224,6 +224,27 @@ export const apiAttacks: readonly Attack[] = [
     },
   },
   {
+    name: "log-clients",
+    about: "200 clients follow the log of a container that writes 1,000 lines a second",
+    flags: withApi,
+    maxGrowthMegabytes: 64,
+    run: async ({ node }) => {
+      const script = "while :; do seq 100; usleep 100000; done";
+      const containers = [{ name: "app", image: "busybox:test", command: ["sh", "-c", script] }];
+      const spec = { terminationGracePeriodSeconds: 0, containers };
+      node.writeManifest("chatty.json", { apiVersion: "v1", kind: "Pod", metadata: { name: "chatty" }, spec });
+      const pod = await node.until("the chatty one", async () => {
+        const found = (await node.pods()).find(({ metadata }) => metadata.name?.startsWith("chatty"));
+        return found?.status.phase === "Running" && found.metadata.name;
+      });
+      const path = `/api/v1/namespaces/default/pods/${pod}/log?follow=true`;
+      const clients = Array.from({ length: 200 }, () => ask(node, path).resume());
+      await Bun.sleep(15_000);
+      for (const client of clients) client.destroy();
+      return [];
+    },
+  },
+  {
     name: "list-storm",
     about: "20 connections of a viewer that list 20 MB, five times, and 20 that read nothing of it",
     flags: withApi,

@@ -3,6 +3,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { makeDeepTree } from "../../test/support/deep-tree.ts";
 import { canHang, hangingDisk } from "../../test/support/hanging-disk.ts";
+import { freePorts } from "../../test/support/test-node.ts";
 import type { Attack, AttackTarget, Figure } from "./attack.ts";
 
 const SETTLED = "sleep 100000";
@@ -171,6 +172,44 @@ export const podAttacks: readonly Attack[] = [
       symlinkSync("/proc/kmsg", join(node.manifestDir, "kmsg.yaml"));
       return [await slowestHealthz(target, 45)];
     },
+  },
+  {
+    name: "many-files",
+    about: "3,000 manifests come into the directory, of which 2,700 are broken",
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      const { node } = target;
+      for (let i = 0; i < 3_000; i++) {
+        const data = { apiVersion: "v1", kind: i % 10 === 0 ? "ConfigMap" : "Config", metadata: { name: `c${i}` } };
+        node.writeManifest(`c${i}.json`, data);
+      }
+      return [await slowestHealthz(target, 30)];
+    },
+  },
+  {
+    name: "endless-url",
+    about: "a manifest URL that answers without end, and one that answers 9 MB of documents",
+    flags: () => {
+      const documents = Array.from(
+        { length: 9_000 },
+        (_, i) => `apiVersion: v1\nkind: Config\nmetadata: {name: u${i}, x: ${"y".repeat(900)}}\n`,
+      );
+      const large = documents.join("---\n");
+      const server = createServer((socket) => {
+        socket.on("error", () => {});
+        socket.once("data", (first) => {
+          const head = "HTTP/1.1 200 OK\r\nContent-Type: application/yaml\r\nConnection: close\r\n";
+          if (first.toString().includes("/large")) socket.end(`${head}Content-Length: ${large.length}\r\n\r\n${large}`);
+          else answerWithoutEnd(socket, `${head}\r\n`, "# comment\n".repeat(6_000));
+        });
+      }).unref();
+      const [port = 0] = freePorts(1);
+      server.listen(port, "127.0.0.1");
+      const urls = ["endless", "large"].map((path) => `http://127.0.0.1:${port}/${path}`);
+      return [`--manifest-url=${urls.join(",")}`, "--http-check-frequency=2s"];
+    },
+    maxGrowthMegabytes: 64,
+    run: async (target) => [await slowestHealthz(target, 25)],
   },
   {
     name: "deep-tree",
