@@ -59,7 +59,7 @@ describeWithEngine("an engine that is full or away", () => {
     );
     // One that knows no pod yet names the engine.
     await kubelet.stop();
-    node.spawn(node.flags());
+    const again = node.spawn(node.flags());
     await node.until("a kubelet without an engine", async () =>
       (await node.run("explain node")).stdout.includes("Ready is False"),
     );
@@ -76,7 +76,7 @@ describeWithEngine("an engine that is full or away", () => {
     await allRun();
 
     // On another engine all of them would run a second time.
-    await kubelet.stop();
+    await again.stop();
     const elsewhere = await node.spawn([...node.flags(), "--docker-endpoint="]).finished();
     expect([elsewhere.exitCode, elsewhere.stderr]).toEqual([1, expect.stringContaining("would run a second time")]);
     expect((await node.run("get pods")).stdout.match(/Running/g)).toHaveLength(3);
