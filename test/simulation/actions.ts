@@ -482,7 +482,6 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "rename the node": fault(1, (scene, random) => {
     scene.world.nodeName = `node${random.whole(1, 99)}`;
     scene.world.note(`--hostname-override is ${scene.world.nodeName}`);
-    scene.rules.excuseAll();
     scene.stopProcess(random.between(100, 20_000));
   }),
   "start a second kubelet": deed(2, ({ world, rules }) => world.startSecond(() => rules.noteSecondKubelet())),

@@ -57,6 +57,10 @@ export class World {
   onUnexpectedEnd: () => void = () => {};
   /** A process has begun. */
   onStart: () => void = () => {};
+  /** The node has another name than the process before it. */
+  onRename: () => void = () => {};
+  /** Name of the node of the last process. */
+  #keptName: string | undefined;
   #hash = 0n;
   #run: typeof import("../../src/daemon/run-forever.ts").runForever | undefined;
   #keepNodeName: typeof import("../../src/base/host/node-name.ts").keepNodeName | undefined;
@@ -196,6 +200,8 @@ export class World {
         if (!lock) throw new Error("another kubelet-ts uses the root directory");
         const kept = this.#keepNodeName?.(ROOT_DIR, this.nodeName);
         for (const notice of kept?.notices ?? []) this.note(`log warn: ${notice}`);
+        if (kept?.name !== this.#keptName) this.onRename();
+        this.#keptName = kept?.name;
         const options = {
           ...structuredClone(this.#defaults),
           ...OPTIONS,
