@@ -49,6 +49,8 @@ export class FileSource implements FeedSource {
   #isReading = false;
   #stopped = false;
   readonly #reads = new SourceReads();
+  /** The checkpoint while the files are examined: loading it for each broken file takes seconds. */
+  #known: { texts: Checkpoint["texts"] | undefined } | undefined;
   #place: FileSystemId | undefined;
 
   constructor(deps: FileSourceDeps) {
@@ -62,7 +64,10 @@ export class FileSource implements FeedSource {
       logger: deps.logger,
       facts: this.#facts,
       onParsed: () => this.#schedule(0),
-      lastKnownGood: () => deps.lastKnownGood()?.texts,
+      lastKnownGood: () => {
+        this.#known ??= { texts: deps.lastKnownGood()?.texts };
+        return this.#known.texts;
+      },
     });
   }
 
@@ -183,7 +188,9 @@ export class FileSource implements FeedSource {
     }
     if (snapshot.listing.kind === "directory") this.#place = snapshot.listing.place;
     this.#facts.resolve("source", `Manifests: "${this.name}" can be read again`);
-    return this.#records.examine(snapshot);
+    const retryMs = this.#records.examine(snapshot);
+    this.#known = undefined;
+    return retryMs;
   }
 
   #whyNotRead({ listing, contents }: ManifestSnapshot): string | undefined {

@@ -127,6 +127,19 @@ test("at the start, an empty directory on another file system than in the checkp
   expect(emptied.pods).toEqual([]);
 });
 
+test("the checkpoint is loaded once for all files that are broken", () => {
+  let loads = 0;
+  const directory = watched({
+    lastKnownGood: () => {
+      loads++;
+      return undefined;
+    },
+  });
+  for (const name of ["a.yaml", "b.yaml", "c.yaml"]) writeOld(directory.file(name), "kind: [");
+  directory.start();
+  expect(loads).toBe(1);
+});
+
 test("a manifest that is a link whose target is missing keeps its pod", async () => {
   const directory = watched({ checkFrequencyMs: 10 });
   writeSettled(join(directory.root, "web.yaml"), manifest("web"));
