@@ -559,9 +559,11 @@ export class Rules {
       // A pod of a Job that is over may have no containers.
       return !wanted || (wanted.replicas !== undefined && !present.has(uid));
     });
-    // The file of events is written with the next event.
+    // The file of events is written with the next event, and a damaged one is set aside for people.
     const paths = [...disk.list(`${ROOT_DIR}/state`).keys(), ...disk.list(`${ROOT_DIR}/checkpoints`).keys()];
-    const texts = paths.filter((path) => !path.includes("/events-")).map((path) => [path, disk.read(path) ?? ""]);
+    const texts = paths
+      .filter((path) => !/\/events-|\.invalid$/.test(path))
+      .map((path) => [path, disk.read(path) ?? ""]);
     texts.push([POD_LOGS, [...disk.list(POD_LOGS).keys()].join("\n")]);
     for (const [uid, app] of gone) {
       const place = texts.find(([, text]) => text?.includes(uid));
