@@ -238,6 +238,11 @@ describeWithEngine("commands while no kubelet runs", () => {
       stderr: expect.stringContaining('pod "nope" not found'),
     });
 
+    const ids = await node.containerIds();
+    const dry = await run(node, "delete --all --dry-run=client");
+    expect(dry).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`"web-${node.name}" deleted (dry run)`) });
+    expect(await run(node, "delete pods --all --field-selector metadata.name=no")).toMatchObject({ exitCode: 2 });
+    expect(await node.containerIds()).toEqual(ids);
     const deleted = await run(node, "delete pod web");
     expect(deleted).toMatchObject({ exitCode: 0, stdout: `pod "web-${node.name}" deleted\n` });
     expect((await run(node, "get pods -o name")).stdout).toBe(`pod/db-${node.name}\n`);
@@ -289,8 +294,16 @@ describeWithEngine("commands while no kubelet runs", () => {
     writeFileSync(manifest, JSON.stringify(sleeper("db")));
     expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0 });
     await node.untilRunning(3);
+    const submitted = join(node.directory, "api.json");
+    writeFileSync(submitted, JSON.stringify(workload("Deployment", "api", {})));
+    expect(await node.run("apply -f", submitted)).toMatchObject({ exitCode: 0 });
+    await node.untilRunning(4);
     await child.stop();
-    expect((await run(node, "down --all --now")).exitCode).toBe(0);
+    const down = await run(node, "down --all --now");
+    expect(down).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('deployment "api" deleted\n') });
+    expect(down.stderr).toMatch(
+      /^deployment "web" comes from \S*web.json\S*: a kubelet that reads it starts it again$/m,
+    );
     for (const kept of ["manifests/default", "state/api/pods"]) {
       expect(readdirSync(join(node.rootDir, kept))).toEqual([]);
     }

@@ -4,7 +4,7 @@ import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import type { TextFiles } from "../../base/files/text-files.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import { messageOf } from "../../base/text/error-message.ts";
+import { messageOf, unlessFailed } from "../../base/text/error-message.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import type {
   CertificateRequest,
@@ -156,14 +156,8 @@ async function writePair(files: TextFiles, directory: string, name: string, { ce
 }
 
 /** undefined for a text that is no certificate. */
-function readable(pair: KeyPair | undefined): KeyPair | undefined {
-  try {
-    if (pair) periodOf(pair.cert);
-    return pair;
-  } catch {
-    return undefined;
-  }
-}
+const readable = (pair: KeyPair | undefined): KeyPair | undefined =>
+  pair && unlessFailed(() => periodOf(pair.cert)) && pair;
 
 function isValid(pair: KeyPair, now: number): boolean {
   const period = readable(pair) && periodOf(pair.cert);

@@ -38,7 +38,7 @@ export type InstanceInfo = Omit<v.InferOutput<typeof LockFileSchema>, "startTime
   isSilent?: true;
 };
 
-/** Another process works on a root directory. */
+/** Another process works on a root directory, or it is another user's. */
 export class RootDirInUseError extends Error {}
 
 export interface RootLock {
@@ -56,7 +56,7 @@ const MAX_TABLE_BYTES = 64 * 1024 * 1024;
  * Makes sure that only one process uses a root directory, by an flock on `<root-dir>/kubelet-ts.lock`, or on the
  * directory where that is read-only and has no such file.
  * @returns undefined when another process has it
- * @throws RootDirInUseError when it replaced one that is in use; Error when the file cannot be opened, or belongs to another user
+ * @throws RootDirInUseError when it replaced one that is in use, or belongs to another user; Error when it cannot be opened
  */
 export async function lockRootDir(rootDir: string): Promise<RootLock | undefined> {
   const path = join(rootDir, LOCK_FILE);
@@ -65,7 +65,7 @@ export async function lockRootDir(rootDir: string): Promise<RootLock | undefined
   try {
     const { uid } = fstatSync(descriptor);
     if (isWritable && uid !== process.geteuid?.()) {
-      throw new Error(`"${path}" belongs to user ${uid}: remove it, or use another --root-dir`);
+      throw new RootDirInUseError(`"${path}" belongs to user ${uid}: remove it, or use another --root-dir`);
     }
     const isFree = await tryFlock(descriptor);
     const inUse = isFree ? describeRemovedRoot(rootDir) : undefined;

@@ -85,6 +85,8 @@ export type DesiredWorkload = { [K in WorkloadKind]: DesiredObjectOf<K> }[Worklo
 
 export const isWorkload = (desired: DesiredObject): desired is DesiredWorkload => HAS_PODS[desired.kind];
 
+export const WORKLOAD_KINDS = (Object.keys(HAS_PODS) as ObjectKind[]).filter((kind) => HAS_PODS[kind]);
+
 /** The template of the pods of an object, for a CronJob that of its Jobs; undefined for kinds without pods. */
 export function podTemplateOf({ kind, object }: TypedObject): PodTemplateSpec | undefined {
   if (kind === "CronJob") return object.spec.jobTemplate.spec.template;

@@ -1,9 +1,9 @@
 import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
-import { type DesiredObject, objectKey } from "../../base/model/desired-object.ts";
+import { type DesiredObject, objectKey, WORKLOAD_KINDS } from "../../base/model/desired-object.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
@@ -68,6 +68,13 @@ export function locationOfObject(kind: string, metadata: Located, kept: KeptObje
 /** The file of an object that was submitted to the local API. */
 export const submittedPath = (rootDir: string, kind: string, { namespace, name }: Name) =>
   join(rootDir, "manifests", namespace ?? "default", `${kind.toLowerCase()}-${name}.yaml`);
+
+/** Files of workloads that were submitted to the local API. @param namespace absent: of all */
+export function submittedWorkloads(rootDir: string, namespace: string | undefined): string[] {
+  const glob = new Bun.Glob(`manifests/*/{${WORKLOAD_KINDS.join(",").toLowerCase()}}-*.yaml`);
+  const files = unlessFailed(() => [...glob.scanSync({ cwd: rootDir, absolute: true })]) ?? [];
+  return files.filter((file) => [undefined, basename(dirname(file))].includes(namespace));
+}
 
 /** The objects that an object may belong to: a ReplicaSet, or a Job of a CronJob, has no manifest of its own. */
 function ownersOf({ labels, ownerReferences = [] }: Located): { kind: string; name: string }[] {

@@ -1,8 +1,10 @@
 import { existsSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { nodeNameOfPod } from "../../base/host/node-name.ts";
 import { RootDirInUseError } from "../../base/host/root-lock.ts";
+import { type DesiredWorkload, isWorkload } from "../../base/model/desired-object.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { namespaceOf, podFullName } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
@@ -15,7 +17,7 @@ import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
 import { ApiClient, ApiStatusError } from "../client/api-client.ts";
 import { choosePods, POD_WORDS } from "../client/choose-pod.ts";
 import { locateKubelet, removeProxies } from "../client/find-kubelet.ts";
-import { locationOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
+import { locationOf, readKeptObjects, submittedPath, submittedWorkloads } from "../client/kept-pods.ts";
 import { readManifestFiles } from "../client/manifest-inputs.ts";
 import {
   kindNames,
@@ -120,11 +122,11 @@ export function graceOf({ value, isOn }: Pick<CommandRequest, "value" | "isOn">)
 }
 
 /** Says whether a pod that was removed comes back. */
-function describeReturn(desired: DesiredPod): string {
+function describeReturn(desired: DesiredPod | DesiredWorkload): string {
   const location = locationOf(desired);
-  return desired.sourceId === RUN_ONCE_ID
+  return "sourceId" in desired && desired.sourceId === RUN_ONCE_ID
     ? `was started once from ${location}: it stays removed until that file is given to kubelet-ts again`
-    : `comes from ${location}: a kubelet that reads it starts the pod again`;
+    : `comes from ${location}: a kubelet that reads it starts it again`;
 }
 
 async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): Promise<number> {
@@ -135,11 +137,17 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
   if (errors.length > 0) throw new UsageError(errors.join("\n"));
   const { dockerEndpoint = "" } = readRemovalSettings(rootDir);
   const options = { ...given, ...readRemovalSettings(rootDir), dockerEndpoint: given.dockerEndpoint || dockerEndpoint };
-  const isAll = request.isOn("all") && request.value("selector") === undefined;
+  if (request.value("field-selector") !== undefined)
+    throw new UsageError("--field-selector needs a running kubelet: name the pods, or give --selector");
+  const dryRun = dryRunText(request);
+  const isAll = dryRun === "" && request.isOn("all") && request.value("selector") === undefined;
   const { namespace } = scopeOf(request);
   const problems: string[] = [];
   // Read before the removal, which drops the pods from the checkpoints.
-  const kept = readKeptPods(rootDir).filter(({ origin }) => existsSync(origin.replace(/(:\d+| \(.*\))$/, "")));
+  const { pods, objects } = readKeptObjects(rootDir);
+  const isThere = ({ origin }: { origin: string }) => existsSync(origin.replace(/(:\d+| \(.*\))$/, ""));
+  const isMeant = ({ metadata }: { metadata: ObjectMeta }) =>
+    isAll && [undefined, metadata.namespace ?? "default"].includes(namespace);
   const removed = new Set<string>();
   const stop = new AbortController();
   const onSignal = () => stop.abort(new CommandError("interrupted; what was not removed yet stays"));
@@ -153,11 +161,16 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
       choose: (pods) => {
         const { chosen, missing } = chooseEnginePods(pods, rootDir, wanted);
         problems.push(...missing);
-        return chosen;
+        if (dryRun === "") return chosen;
+        for (const { snapshot } of chosen) {
+          removed.add(snapshot.uid);
+          io.stdout(`pod "${snapshot.name}" deleted${dryRun}\n`);
+        }
+        return [];
       },
       ...(wanted.graceSeconds !== undefined && { graceSeconds: wanted.graceSeconds }),
       removeLeftovers: isAll,
-      isForgotten: ({ object }) => isAll && [undefined, object.metadata.namespace ?? "default"].includes(namespace),
+      isForgotten: ({ object }) => isMeant(object),
       onProgress: ({ snapshot }, step) => {
         if (step !== "removed") return;
         removed.add(snapshot.uid);
@@ -169,6 +182,10 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
       signal: stop.signal,
     });
     problems.push(...failures);
+    for (const file of isAll ? submittedWorkloads(rootDir, namespace) : []) {
+      rmSync(file, { force: true });
+      io.stdout(`${basename(file, ".yaml").replace("-", ' "')}" deleted\n`);
+    }
   } catch (error) {
     if (error instanceof RootDirInUseError) throw new CommandError(error.message);
     throw error;
@@ -178,8 +195,12 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
   }
   if (problems.length > 0) throw new CommandError(problems.join("\n"));
   if (removed.size === 0) io.stderr(`No pods found on the root directory "${rootDir}"\n`);
-  for (const desired of kept.filter(({ pod }) => removed.has(pod.metadata.uid ?? ""))) {
+  for (const desired of pods.filter(({ pod }) => removed.has(pod.metadata.uid ?? "")).filter(isThere)) {
     io.stderr(`pod "${desired.pod.metadata.name}" ${describeReturn(desired)}\n`);
+  }
+  for (const desired of objects.filter(isWorkload).filter((it) => isMeant(it.object) && isThere(it))) {
+    const { kind, object } = desired;
+    io.stderr(`${kind.toLowerCase()} "${object.metadata.name}" ${describeReturn(desired)}\n`);
   }
   return 0;
 }

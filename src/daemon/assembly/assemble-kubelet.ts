@@ -19,7 +19,7 @@ import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId, SandboxSnapshot } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
-import { messageOf } from "../../base/text/error-message.ts";
+import { messageOf, unlessFailed } from "../../base/text/error-message.ts";
 import type { IpFamily } from "../../base/text/ip-range.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
@@ -298,12 +298,10 @@ function buildIngressManager(
 
 /** A file of a directory that a container writes: no link leads out of it. undefined while it cannot be read. */
 function readBeneath(directory: string, name: string): string | undefined {
-  try {
+  return unlessFailed(() => {
     using held = openBeneath(directory, name);
     return readTextIfReadable(descriptorPath(held.descriptor), MAX_OUTCOME_BYTES);
-  } catch {
-    return undefined;
-  }
+  });
 }
 
 /** Returns why the node takes no such pod at present, or undefined. Asked for pods that do not run yet. */
