@@ -312,11 +312,13 @@ function collectGarbage(draft: PlanDraft): void {
 function deadToKeep(draft: PlanDraft, name: string, attempts: readonly ContainerSnapshot[], limit: number): number {
   if (limit < 0) return attempts.length;
   const [newest] = attempts;
-  if (!newest || !isTerminated(newest)) return limit;
+  if (!newest || isRunning(newest)) return limit;
   const { spec } = draft.input.pod;
   const isInit = spec.initContainers?.some((container) => container.name === name) ?? false;
   const container = findContainer(spec, name);
-  const isDone = container && decideRestart(spec, container, newest.exitCode, { isInit }) === "leave";
+  // One that was not started is removed as well: its predecessor is the newest then.
+  const isEnded = isTerminated(newest) && container !== undefined;
+  const isDone = isEnded && decideRestart(spec, container, newest.exitCode, { isInit }) === "leave";
   return isDone ? limit + 1 : Math.max(1, limit);
 }
 

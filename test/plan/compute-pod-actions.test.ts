@@ -135,6 +135,12 @@ describe("main containers", () => {
     ["dropped from the spec: stopped", "app gone", "kill gone-0 SpecChanged"],
     ["dropped from the spec and dead: removed", "app gone!0", "remove gone-0"],
     ["created but never started: replaced", [MADE], "remove app-0"],
+    [
+      "created but never started: its predecessor has the restart count, and stays",
+      [{ ...MADE, id: "app-1", restartCount: 1, createdAt: at(2) }, ended("app", 1)],
+      "remove app-1",
+      { options: KEEP_NONE },
+    ],
     ["of a Never pod, created in a sandbox that died: a new sandbox", [MADE], "sandbox#1", GONE_UNDER_NEVER],
     [
       "of a Never pod, created in the sandbox before: replaced",
