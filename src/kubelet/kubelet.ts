@@ -309,9 +309,12 @@ export class Kubelet {
       (!own || own.revision?.isTentative) &&
       this.#cache.refOf(uid) !== undefined &&
       mayLackObjects(desired, this.#desired, this.#mayRemoveOrphans);
+    // An edit that waited before this process started waits on until it can be judged.
+    const before = isTentative ? this.#earlierOf(desired) : undefined;
     let revision: PodRevision;
     try {
-      revision = this.#deps.rules.toPodRevision(pending ? { ...desired, pod: pending.pod } : desired, this.#desired);
+      const manifest = before ?? (pending ? { ...desired, pod: pending.pod } : desired);
+      revision = this.#deps.rules.toPodRevision(manifest, this.#desired);
       if (pending) revision = withPendingResize(revision, pending);
     } catch (error) {
       const why = { reason: "Unsupported", message: (error as Error).message };

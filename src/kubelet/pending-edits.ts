@@ -62,8 +62,8 @@ export class PendingEdits {
    */
   select(worker: PodWorker, next: PodRevision, toRevision: (kept: DesiredPod) => PodRevision): PodRevision {
     const { uid } = worker.ref;
-    const earlier =
-      mayWait(next.desired) && !next.isTentative ? this.#earlierRevisionOf(worker, next, toRevision) : undefined;
+    if (next.isTentative) return next;
+    const earlier = mayWait(next.desired) ? this.#earlierRevisionOf(worker, next, toRevision) : undefined;
     const containers = earlier ? findReplaced(earlier, next) : [];
     if (!earlier || containers.length === 0) {
       this.forget(uid);
@@ -132,7 +132,7 @@ export class PendingEdits {
     const known = this.#edits.get(worker.ref.uid)?.earlier;
     if (known || worker.isRemoving) return known;
     const stored = this.#deps.records.earlierManifests.get(worker.ref.uid);
-    if (stored && !revision) return toRunningRevision(toRevision(stored), snapshot);
+    if (stored && (!revision || revision.isTentative)) return toRunningRevision(toRevision(stored), snapshot);
     if (revision) return hasRun(worker, snapshot) ? revision : undefined;
     return snapshot.containers.some(isRunning) ? toRunningRevision(next, snapshot) : undefined;
   }

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
-import { KubeletWorld, named, toPodRevision } from "../support/kubelet-world.ts";
+import { KubeletWorld, named, stateOf, toPodRevision } from "../support/kubelet-world.ts";
 
 let world: KubeletWorld;
 
@@ -253,6 +253,31 @@ describe("an edit that cannot start costs no running pod", () => {
     world.submit(web("2"));
     await world.clock.advance(30_000);
     runs("1");
+    expect(pendingEdit()).toStartWith("the edit waits");
+  });
+
+  test("in a new process that has not read every source, it waits on", async () => {
+    const pod = (image: string, secret: object) =>
+      named("web", { initContainers: [aContainer({ name: "init", ...secret })], containers: [aContainer({ image })] });
+    await world.started(pod("1", {}));
+    await world.exit("web", "init", 0, 1_000);
+    const id = world.engine.idOf("web-node1", "app");
+    fails(99);
+    const edited = pod("2", { envFrom: [{ secretRef: { name: "missing" } }] });
+    world.submit(edited);
+    await world.clock.advance(1_000);
+    world.kubelet.stop();
+    world.renew();
+    world.kubelet.start();
+    world.kubelet.setDesired(
+      stateOf([edited], { completeSources: new Set() }, { source: "file", revision: "2" }),
+      false,
+    );
+    await world.clock.advance(1_000);
+    world.submit(edited);
+    await world.clock.advance(60_000);
+    expect(world.engine.idOf("web-node1", "app")).toBe(id);
+    expect(world.engine.calls.filter((call) => call.startsWith("kill"))).toEqual([]);
     expect(pendingEdit()).toStartWith("the edit waits");
   });
 
