@@ -546,6 +546,8 @@ export class PodActions {
   async #recordAndDelay(attempt: string, error: unknown): Promise<void> {
     this.record("Warning", "FailedKillPod", `error killing pod: ${attempt}: ${messageOf(error)}`);
     await this.#delay(RETRY_MS);
+    // The program may not have heard of it: its grace period begins again.
+    if (this.#state.stoppingSinceMs !== undefined) this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
   }
 }
 

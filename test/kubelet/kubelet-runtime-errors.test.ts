@@ -39,6 +39,8 @@ describe("errors of the runtime", () => {
     await world.clock.advance(60_000);
     const told = world.recorder.events.filter((line) => line.includes("FailedKillPod"));
     expect(told).toHaveLength(3);
+    // Each try has the whole grace period: nothing shows that the program heard of the one before.
+    expect(world.engine.calls.filter((call) => call.startsWith("kill"))).toEqual(Array(4).fill("kill app 30s"));
     expect(told[0]).toContain('error killing pod: cannot stop container "app": device or resource busy');
     expect(world.engine.containers.size).toBe(0);
   });
