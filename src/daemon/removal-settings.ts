@@ -55,7 +55,7 @@ export function readRemovalSettings(rootDir: string): RemovalSettings {
 
 /**
  * Pods of the last run that would run a second time: they run on another engine.
- * @returns what to do; undefined where that engine is the same one, has none of them, or does not answer
+ * @returns what to do; undefined where that engine is the same one, has none of them, or one of both does not answer
  */
 export async function describeOtherEngine(
   { rootDir, dockerEndpoint: endpoint }: KubeletOptions,
@@ -66,10 +66,13 @@ export async function describeOtherEngine(
   if (before === now) return undefined;
   const runningAt = async (place: string) => {
     const host = new DockerHost({ endpoint: place, environment });
-    const pods = await host.listPods(computeRootHash(rootDir), AbortSignal.timeout(ENGINE_TIMEOUT_MS)).catch(() => []);
+    const pods = await host.listPods(computeRootHash(rootDir), AbortSignal.timeout(ENGINE_TIMEOUT_MS));
     return pods.flatMap(({ snapshot }) => snapshot.containers.filter(isRunning).map(({ id }) => id));
   };
-  const [there, here] = await Promise.all([runningAt(before), runningAt(now)]);
+  const [there, here] = await Promise.all([runningAt(before), runningAt(now)]).catch((): [string[], string[]] => [
+    [],
+    [],
+  ]);
   const others = there.filter((id) => !here.includes(id));
   if (others.length === 0) return undefined;
   const remove = `kubelet-ts down --all --root-dir=${rootDir} --docker-endpoint=${before}`;
