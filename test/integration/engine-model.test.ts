@@ -4,6 +4,7 @@ import { SeededRandom } from "../simulation/seeded-random.ts";
 import { VirtualTime } from "../simulation/virtual-time.ts";
 import { describeWithEngine } from "../support/engine.ts";
 import { engineSocketPath } from "../support/test-node.ts";
+import { until } from "../support/until.ts";
 
 interface Call {
   method: string;
@@ -20,6 +21,8 @@ interface Engine {
   image: string;
   program: (word: keyof typeof PROGRAMS) => readonly string[];
   call: (call: Call) => Promise<Outcome>;
+  /** The program `run` of a container hears signals. */
+  untilListening: (id: string) => Promise<unknown>;
   /** Time passes until a container has ended. */
   untilEnded: (id: string) => Promise<void>;
   /** `name action` of all containers so far. */
@@ -57,6 +60,13 @@ class RealEngine implements Engine {
     return { status: response.status, json: text.startsWith("{") ? JSON.parse(text) : undefined };
   }
 
+  /** A shell that has not set its trap yet would be killed: it has, once it sleeps in its loop. */
+  untilListening = (id: string) =>
+    until("the trap of a program", async () => {
+      const { json } = await this.call({ method: "GET", path: `/containers/${id}/top` });
+      return ((json?.Processes ?? []) as unknown[]).length > 1;
+    });
+
   async untilEnded(id: string): Promise<void> {
     await this.call({ method: "POST", path: `/containers/${id}/wait?condition=not-running` });
   }
@@ -86,6 +96,8 @@ class ModelEngine implements Engine {
   }
 
   program = (word: keyof typeof PROGRAMS) => word.split(" ");
+
+  untilListening = async () => {};
 
   async call({ method, path, body }: Call): Promise<Outcome> {
     const { pathname, searchParams } = new URL(path, "http://docker");
@@ -136,7 +148,7 @@ function toActions(text: string): string[] {
           `${Attributes.name?.slice(RUN.length + 1)} ${Action}${Attributes.exitCode ? ` ${Attributes.exitCode}` : ""}`,
       )
       // The kubelet does not listen to these.
-      .filter((action) => !/ (exec_|kill|stop|attach)/.test(action))
+      .filter((action) => !/ (exec_|kill|stop|attach|top)/.test(action))
   );
 }
 
@@ -186,6 +198,7 @@ async function runCalls(engine: Engine): Promise<string[]> {
   await create(app, "run", { NetworkMode: `container:${pause}` });
   await create(late, "run", { NetworkMode: `container:${pause}` });
   await post("start", app);
+  await engine.untilListening(app);
   await post("stop", app, "?t=5");
   await state(app);
   await post("stop", app, "?t=5");
