@@ -322,7 +322,7 @@ export class KernelRules {
     if (this.#isStopped) return;
     if (saved && this.#kernel?.tables === tables) {
       const isThere = isInKernel(prefix, tables, saved);
-      if (!isThere) logger.info("Another program has removed the rules of Services: they are written again");
+      if (!isThere) logger.info("Rules of Services were removed or put behind others: they are written again");
       this.#kernel = { ...this.#kernel, saved, tables: isThere ? tables : undefined };
       this.#generation = isThere ? generation : undefined;
     }

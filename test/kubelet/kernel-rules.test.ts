@@ -240,7 +240,7 @@ test("rules that another program removed are back within five seconds; otherwise
   iptables.tables.set("nat", new Map(["PREROUTING", "OUTPUT", "POSTROUTING"].map((chain) => [chain, []])));
   await clock.advance(5_000);
   expect(iptables.text()).toBe(whole);
-  const told = "info Another program has removed the rules of Services: they are written again";
+  const told = "info Rules of Services were removed or put behind others: they are written again";
   expect(logger.lines).toEqual([told]);
   const nat = iptables.tables.get("nat")!;
   nat.set([...nat.keys()].find((chain) => chain.includes("-SEP-"))!, []);
