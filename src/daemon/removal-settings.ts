@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { readTextIfExists } from "../base/files/bounded-read.ts";
 import { replaceFile } from "../base/files/replace-file.ts";
 import { isRunning } from "../base/model/pod-snapshot.ts";
+import { unlessFailed } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { DockerHost, dockerEndpoint } from "../docker/docker-host.ts";
 import { computeRootHash } from "../docker/labels.ts";
@@ -45,12 +46,8 @@ export function writeRemovalSettings(options: KubeletOptions, environment: Envir
 
 /** The settings of the last run on a root directory; none where they cannot be read. */
 export function readRemovalSettings(rootDir: string): RemovalSettings {
-  try {
-    const text = readTextIfExists(pathOf(rootDir), MAX_BYTES);
-    return text === undefined ? {} : (v.parse(RemovalSettingsSchema, JSON.parse(text)) as RemovalSettings);
-  } catch {
-    return {};
-  }
+  const text = unlessFailed(() => readTextIfExists(pathOf(rootDir), MAX_BYTES)) ?? "";
+  return unlessFailed(() => v.parse(RemovalSettingsSchema, JSON.parse(text)) as RemovalSettings) ?? {};
 }
 
 /**

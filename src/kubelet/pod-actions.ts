@@ -544,7 +544,9 @@ export class PodActions {
 
   /** Records a failure that the next sync retries, and delays that sync: the work counts as under way until then. */
   async #recordAndDelay(attempt: string, error: unknown): Promise<void> {
-    this.record("Warning", "FailedKillPod", `error killing pod: ${attempt}: ${messageOf(error)}`);
+    // A pod that runs on loses a container too: by an edit, a probe, or one that is dead.
+    const isStopping = this.#state.stoppingSinceMs !== undefined;
+    this.record("Warning", isStopping ? "FailedKillPod" : "Failed", `Error: ${attempt}: ${messageOf(error)}`);
     await this.#delay(RETRY_MS);
     // The program may not have heard of it: its grace period begins again.
     if (this.#state.stoppingSinceMs !== undefined) this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();

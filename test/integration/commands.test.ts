@@ -299,6 +299,9 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect(await node.run("apply -f", submitted)).toMatchObject({ exitCode: 0 });
     await node.untilRunning(4);
     await child.stop();
+    const pods = await run(node, "delete pods --all --now");
+    expect(pods).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('deployment "api" stays: ') });
+    expect(existsSync(join(node.rootDir, "manifests/default/deployment-api.yaml"))).toBe(true);
     const down = await run(node, "down --all --now");
     expect(down).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('deployment "api" deleted\n') });
     expect(down.stderr).toMatch(

@@ -34,6 +34,13 @@ describe("errors of the runtime", () => {
 
   test("an engine that refuses to end a container is told by an event, and asked again", async () => {
     await world.started(named("web"));
+    failAt("kill", new Error("device or resource busy"), 1);
+    world.want(named("web", { containers: [aContainer({ image: "other" })] }));
+    await world.clock.advance(60_000);
+    // The pod runs on: it is not killed.
+    const failure = 'web-node1 Failed Error: cannot stop container "app": device or resource busy';
+    expect(world.recorder.events).toContain(failure);
+    world.engine.calls.length = 0;
     failAt("kill", new Error("device or resource busy"), 3);
     world.want();
     await world.clock.advance(60_000);
@@ -41,7 +48,7 @@ describe("errors of the runtime", () => {
     expect(told).toHaveLength(3);
     // Each try has the whole grace period: nothing shows that the program heard of the one before.
     expect(world.engine.calls.filter((call) => call.startsWith("kill"))).toEqual(Array(4).fill("kill app 30s"));
-    expect(told[0]).toContain('error killing pod: cannot stop container "app": device or resource busy');
+    expect(told[0]).toContain('Error: cannot stop container "app": device or resource busy');
     expect(world.engine.containers.size).toBe(0);
   });
 

@@ -141,6 +141,8 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
     throw new UsageError("--field-selector needs a running kubelet: name the pods, or give --selector");
   const dryRun = dryRunText(request);
   const isAll = dryRun === "" && request.isOn("all") && request.value("selector") === undefined;
+  // With a kind, as in `delete pods --all`, workloads stay, as with kubectl.
+  const takesWorkloads = isAll && request.positionals.length === 0;
   const { namespace } = scopeOf(request);
   const problems: string[] = [];
   // Read before the removal, which drops the pods from the checkpoints.
@@ -170,7 +172,7 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
       },
       ...(wanted.graceSeconds !== undefined && { graceSeconds: wanted.graceSeconds }),
       removeLeftovers: isAll,
-      isForgotten: ({ object }) => isMeant(object),
+      isForgotten: ({ object }) => takesWorkloads && isMeant(object),
       onProgress: ({ snapshot }, step) => {
         if (step !== "removed") return;
         removed.add(snapshot.uid);
@@ -183,8 +185,10 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
     });
     problems.push(...failures);
     for (const file of isAll ? submittedWorkloads(rootDir, namespace) : []) {
-      rmSync(file, { force: true });
-      io.stdout(`${basename(file, ".yaml").replace("-", ' "')}" deleted\n`);
+      const workload = `${basename(file, ".yaml").replace("-", ' "')}"`;
+      if (takesWorkloads) rmSync(file, { force: true });
+      if (takesWorkloads) io.stdout(`${workload} deleted\n`);
+      else io.stderr(`${workload} stays: the next kubelet starts its pods again\n`);
     }
   } catch (error) {
     if (error instanceof RootDirInUseError) throw new CommandError(error.message);

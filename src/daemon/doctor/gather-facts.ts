@@ -10,6 +10,7 @@ import { listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { EngineError } from "../../base/model/engine-error.ts";
 import { isTimeZone } from "../../base/text/cron-schedule.ts";
+import { unlessFailed } from "../../base/text/error-message.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { DockerHost, type HostFacts } from "../../docker/docker-host.ts";
 import { parseSavedRules } from "../../plan/service-rules.ts";
@@ -298,11 +299,7 @@ function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions
   const files = [tlsCertFile, clientCaFile, ...(certDir ? [join(certDir, "kubelet.crt")] : [])];
   return files.flatMap((path) => {
     if (!path) return [];
-    try {
-      return [{ path, expiresMs: Date.parse(new X509Certificate(read(path)).validTo) }];
-    } catch {
-      return [];
-    }
+    return unlessFailed(() => [{ path, expiresMs: Date.parse(new X509Certificate(read(path)).validTo) }]) ?? [];
   });
 }
 

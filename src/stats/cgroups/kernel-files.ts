@@ -58,11 +58,6 @@ export class KeptFiles {
 
 /** Names of the directories in a directory, empty when it cannot be read. */
 export function readSubdirectories(path: string): string[] {
-  try {
-    return readdirSync(path, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => entry.name);
-  } catch {
-    return [];
-  }
+  const entries = unlessFailed(() => readdirSync(path, { withFileTypes: true })) ?? [];
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
 }

@@ -110,7 +110,7 @@ test("a pod that is being removed says what it waits for, and nothing else", () 
 });
 
 test("a pod whose container the engine does not remove says why", () => {
-  const refusal = "error killing pod: cannot remove a container: device or resource busy";
+  const refusal = "Error: cannot remove a container: device or resource busy";
   const pod = shown({ mains: [has("app", ended("Completed", 0))], metadata: { deletionTimestamp: ago(20) } });
   const [cause] = explain(pod, [{ ...event("FailedKillPod", "app", refusal), involvedObject: {} as never }]).causes;
   expect(cause?.facts).toEqual([refusal]);
