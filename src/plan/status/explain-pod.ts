@@ -246,7 +246,7 @@ function explainRemoval({ pod, events }: ExplainInput): Cause | undefined {
     fix:
       refusal === undefined
         ? ""
-        : "the kubelet retries automatically; if the engine refuses again and again, restart it",
+        : "the kubelet retries automatically; if the engine keeps refusing, restart it (without live-restore that stops every container)",
   };
 }
 
