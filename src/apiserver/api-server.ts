@@ -324,9 +324,8 @@ function inOwnVersion(body: unknown, { target, presentation: { kind } }: Call): 
 }
 
 /** An object, as it is kept, in the version of the request. */
-function inVersionOf({ target, presentation: { kind } }: Call, object: ApiObject): ApiObject {
-  if (kind.version === target.definition.version || object.kind !== kind.kind) return object;
-  return { ...(kind.conversion?.fromPreferred(object) ?? object), apiVersion: apiVersionOf(kind) };
+function inVersionOf({ presentation: { kind, show } }: Call, object: ApiObject): ApiObject {
+  return object.kind === kind.kind ? show(object) : object;
 }
 
 /** The `scale` of a workload. Source: autoscaling/v1 `Scale`. */

@@ -27,10 +27,11 @@ export function parseSelection({ definition, namespace, name }: Target, query: U
   if ("problem" in labels) throw badRequest(`unable to parse requirement: ${labels.problem}`);
   const fields = parseFieldSelector(query.get("fieldSelector") ?? "", { ...COMMON_FIELDS, ...definition.fields });
   if ("problem" in fields) throw badRequest(fields.problem);
+  const { complete = (object: ApiObject) => object } = definition;
   const matches = (object: ApiObject) =>
     (namespace === undefined || object.metadata.namespace === namespace) &&
     (name === "" || object.metadata.name === name) &&
-    labels(object.metadata.labels ?? {}) &&
+    labels(complete(object).metadata.labels ?? {}) &&
     fields(object);
   return { namespace, matches };
 }

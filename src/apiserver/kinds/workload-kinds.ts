@@ -152,8 +152,9 @@ export const DAEMON_SET = workloadKind({
 });
 
 /**
- * A Job with the selector and the labels of its pods, which its uid determines. The kept object does not have them: its
- * file is a manifest, where they must be absent. Source: batch/v1's `generateSelector`.
+ * A Job with the selector and the labels of its pods, which its uid determines, and which are its own labels when it has
+ * none. The kept object does not have them: its file is a manifest, where they must be absent. Source: batch/v1's
+ * `generateSelector` and `SetDefaults_Job`.
  */
 const showJobSelector = memoized((job: ApiObject): ApiObject => {
   const spec = (job.spec ?? {}) as Fields;
@@ -162,7 +163,9 @@ const showJobSelector = memoized((job: ApiObject): ApiObject => {
   const metadata = fieldsOf(template.metadata);
   const labels = { ...fieldsOf(metadata.labels), ...generatedLabels(job) };
   const selector = { matchLabels: { [CONTROLLER_UID]: job.metadata.uid } };
-  return { ...job, spec: { ...spec, selector, template: { ...template, metadata: { ...metadata, labels } } } };
+  const shown = Object.keys(job.metadata.labels ?? {}).length > 0 ? job.metadata : { ...job.metadata, labels };
+  const pods = { ...template, metadata: { ...metadata, labels } };
+  return { ...job, metadata: shown as ApiObject["metadata"], spec: { ...spec, selector, template: pods } };
 });
 
 export const JOB = workloadKind({
@@ -224,7 +227,9 @@ function withoutJobSelector(job: ApiObject): ApiObject {
   const generated: Fields = generatedLabels(job);
   const own = Object.entries(fieldsOf(labels)).filter(([name, value]) => generated[name] !== value);
   const rest = { ...metadata, ...(own.length > 0 && { labels: Object.fromEntries(own) }) };
-  return { ...job, spec: { ...spec, template: { ...template, metadata: rest } } };
+  const { labels: shown, ...unlabeled } = job.metadata;
+  const kept = Bun.deepEquals(shown, labels) ? unlabeled : job.metadata;
+  return { ...job, metadata: kept, spec: { ...spec, template: { ...template, metadata: rest } } };
 }
 
 const CONTROLLER_UID = "batch.kubernetes.io/controller-uid";

@@ -318,11 +318,10 @@ function applyDaemonSetDefaults(set: DaemonSet, apiVersion: string): void {
 }
 
 /** Source: `pkg/apis/batch/v1/defaults.go`. */
-function applyJobDefaults({ metadata, spec }: Job): void {
+/** The labels of its pods are shown as its own by the API, which knows those that its uid determines. */
+function applyJobDefaults({ spec }: Job): void {
   applyTemplateDefaults(spec.template);
   fillJobDefaults(spec);
-  const { labels } = spec.template.metadata;
-  if (labels) metadata.labels ??= { ...labels };
 }
 
 function applyCronJobDefaults({ spec }: CronJob): void {

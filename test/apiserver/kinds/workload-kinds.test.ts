@@ -45,6 +45,20 @@ test("a Job that a client reads and writes back is as it was", async () => {
   expect((await put(`${JOBS}/once`, body)).json.spec.suspend).toBe(true);
 });
 
+test("a Job without labels has those of its pods, for selectors and patches too, which the kept object does not have", async () => {
+  const { get, post, put, patch, files } = anApiServer({ alsoServed: "jobs" });
+  const { json } = await post(JOBS, aJob({ app: "x" }));
+  const { labels } = json.spec.template.metadata;
+  expect(json.metadata.labels).toEqual(labels);
+  const selected = async () => (await get(`${JOBS}?labelSelector=job-name%3Donce`)).json.items.length;
+  expect([await selected(), files.get("jobs:default/once")?.metadata.labels]).toEqual([1, undefined]);
+  await put(`${JOBS}/once`, { ...json, spec: { ...json.spec, suspend: true } });
+  expect(files.get("jobs:default/once")?.metadata.labels).toBeUndefined();
+  await patch(`${JOBS}/once`, { metadata: { labels: { more: "y" } } });
+  expect((await get(`${JOBS}/once`)).json.metadata.labels).toEqual({ ...labels, more: "y" });
+  expect(await selected()).toBe(1);
+});
+
 test("the selector of another Job is refused", async () => {
   const { post } = anApiServer({ alsoServed: "jobs" });
   const job = aJob();
