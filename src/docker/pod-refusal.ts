@@ -1,6 +1,6 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import type { EngineInfo } from "../base/model/node.ts";
-import { containersOf } from "../base/model/pod-containers.ts";
+import { containersOf, hasImageGroups } from "../base/model/pod-containers.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { PodRefusal } from "../plan/pod-end-reasons.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
@@ -30,8 +30,8 @@ export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefu
   const sysctl = findForbiddenSysctl(pod, settings.allowedUnsafeSysctls);
   if (sysctl) return { reason: "SysctlForbidden", message: `Pod ${sysctl}` };
 
-  if (spec.securityContext.supplementalGroupsPolicy === "Strict") {
-    const why = "Strict: Docker always adds the groups of the image's /etc/group; only Merge is possible";
+  if (spec.securityContext.supplementalGroupsPolicy === "Strict" && hasImageGroups(spec)) {
+    const why = "Strict: Docker adds the groups of the image's /etc/group where it is told no group: set runAsGroup";
     return unsupported("spec.securityContext.supplementalGroupsPolicy", why);
   }
   if (spec.hostUsers === false && !hasSecurityOption(engine, "userns")) {

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { IMAGE_UPDATE_ANNOTATION } from "../base/api/annotations.ts";
+import type { Container, ContainerPort } from "../base/api/container.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
-import type { Container, Pod, PodSpec } from "../base/api/pod.ts";
+import type { Pod, PodSpec } from "../base/api/pod.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { Field, SupportNote } from "./field.ts";
 import { FOREIGN_ANNOTATION } from "./support/pod-notes.ts";
@@ -27,7 +28,6 @@ export function adaptPodmanPod(pod: Field<Pod>): SupportNote[] {
     ...renamePorts(spec),
     ...renameHost(spec),
     ...correctCase(spec),
-    ...correctPullPolicies(spec),
     ...addContainerPorts(spec),
     ...publishOnce(spec),
   ];
@@ -87,15 +87,22 @@ const containerFields = (spec: Field<PodSpec>): Field<Container>[] => [
   ...spec.field("containers").items(),
 ];
 
-/** `protocol: tcp`, `restartPolicy: always`, `imagePullPolicy: ifnotpresent`. */
+/** Words of podman for a pull policy; two ask for newer images. */
+const PULL_POLICIES = ["missing", "ifmissing", "newer", "ifnewer"];
+const NEWER_IMAGES = `for newer images set the annotation ${IMAGE_UPDATE_ANNOTATION}: digest`;
+
+/** `protocol: tcp`, `restartPolicy: always`, `imagePullPolicy: ifnotpresent` or `missing`. */
 function correctCase(spec: Field<PodSpec>): SupportNote[] {
   const notes: SupportNote[] = [];
   const correct = <T extends object>(object: Field<T>, name: keyof T & string, values: readonly string[]) => {
     const written = object.value[name] as string | undefined;
-    const value = values.find((known) => known.toLowerCase() === written?.toLowerCase());
+    const word = written?.toLowerCase() ?? "";
+    const isOfPodman = name === "imagePullPolicy" && PULL_POLICIES.includes(word);
+    const value = isOfPodman ? "IfNotPresent" : values.find((known) => known.toLowerCase() === word);
     if (value === undefined || value === written) return;
     Object.assign(object.value, { [name]: value });
-    notes.push(object.field(name).note(`is read as ${value}, as Kubernetes writes it`));
+    const advice = isOfPodman && word.includes("new") ? `; ${NEWER_IMAGES}` : "";
+    notes.push(object.field(name).note(`${written} is read as ${value}, as Kubernetes writes it${advice}`));
   };
   correct(spec, "restartPolicy", ["Always", "OnFailure", "Never"]);
   for (const container of containerFields(spec)) {
@@ -105,33 +112,20 @@ function correctCase(spec: Field<PodSpec>): SupportNote[] {
   return notes;
 }
 
-/** Words of podman, and what to write in a note on them. */
-const PULL_POLICIES: Readonly<Record<string, string>> = {
-  missing: "",
-  ifmissing: "",
-  newer: `; for newer images set the annotation ${IMAGE_UPDATE_ANNOTATION}: digest`,
-  ifnewer: `; for newer images set the annotation ${IMAGE_UPDATE_ANNOTATION}: digest`,
-};
-
-function correctPullPolicies(spec: Field<PodSpec>): SupportNote[] {
-  return containerFields(spec).flatMap((container) => {
-    const written: string = container.value.imagePullPolicy ?? "";
-    const advice = PULL_POLICIES[written.toLowerCase()];
-    if (advice === undefined) return [];
-    container.value.imagePullPolicy = "IfNotPresent";
-    const message = `${written} is of podman: it is read as IfNotPresent, as Kubernetes writes it${advice}`;
-    return container.field("imagePullPolicy").note(message);
-  });
-}
-
-/** `ports: [{hostPort: 80}]` is port 80 of the container for podman. */
+/** `ports: [{hostPort: 80}]` is port 80 of the container for podman, and a port that has neither is none. */
 function addContainerPorts(spec: Field<PodSpec>): SupportNote[] {
-  const ports = containerFields(spec).flatMap((container) => container.field("ports").items());
-  return ports.flatMap((port) => {
-    const { containerPort, hostPort } = port.value;
-    if (containerPort !== 0 || !hostPort) return [];
-    port.value.containerPort = hostPort;
-    return port.note(`has no containerPort, which Kubernetes requires: it is read as ${hostPort}, the hostPort`);
+  return containerFields(spec).flatMap((container) => {
+    const ports = container.field("ports").items();
+    const notes = ports.flatMap((port) => {
+      const { containerPort, hostPort, name } = port.value;
+      if (containerPort !== 0 || (!hostPort && name !== undefined)) return [];
+      if (!hostPort) return port.note("has no containerPort, which Kubernetes requires: it is left out");
+      port.value.containerPort = hostPort;
+      return port.note(`has no containerPort, which Kubernetes requires: it is read as ${hostPort}, the hostPort`);
+    });
+    const isPort = ({ containerPort, name }: ContainerPort) => containerPort !== 0 || name !== undefined;
+    if (notes.length > 0) container.value.ports = container.value.ports?.filter(isPort);
+    return notes;
   });
 }
 
@@ -146,11 +140,10 @@ export function restartAlways(template: Field<Pod>): SupportNote[] {
 }
 
 /** Names of containers, pods and volumes of an engine. */
-const ENGINE_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
-const MAX_CHARACTERS = 253;
+const ENGINE_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,252}$/;
 
 /** Whether only the rules of Kubernetes refuse a name: upper case letters, `_`, `.`, or more than 63 characters. */
-export const isEngineName = (name: string): boolean => name.length <= MAX_CHARACTERS && ENGINE_NAME.test(name);
+export const isEngineName = (name: string): boolean => ENGINE_NAME.test(name);
 
 /**
  * Renames an object whose name Kubernetes refuses and podman accepts: `pod_A` becomes `pod-a`.

@@ -63,7 +63,7 @@ export function readObject(
   reading.namespace = stringAt(node, "metadata", "namespace") ?? "default";
   const itemKind = type && listedKind(type.kind);
   if (itemKind !== undefined) {
-    if (readItems(root, node, path, context, itemKind, reading)) return;
+    if (readItems(node, itemKind, reading)) return;
   } else if (type?.kind === "Pod") readPod(node, reading);
   else if (type?.kind === "ConfigMap" || type?.kind === "Secret") readConfigObject(type.kind, node, reading);
   else if (type && isObjectKind(type.kind)) readDesiredObject(type.kind, type.apiVersion, node, reading);
@@ -96,7 +96,11 @@ function readType(
     reading.valid = false;
     return undefined;
   }
-  if (kind === "") reading.refuse(path.child("kind"), "is required, e.g. kind: Pod");
+  if (kind === "") {
+    const meant = nearestName("kind", node.entries.keys());
+    const hint = meant === undefined ? ", e.g. kind: Pod" : `; did you mean "kind" by "${meant}"?`;
+    reading.refuse(path.child("kind"), `is required${hint}`);
+  }
   if (apiVersion === "") {
     // A list of a kind needs its apiVersion: only the kind itself has a version without it.
     const served = kind.endsWith("List") && !CORE_KINDS.includes(kind) ? [] : servedVersionsOf(kind);
@@ -143,14 +147,8 @@ function typeField(node: MapNode, name: string, reading: ObjectReading): string 
 }
 
 /** @returns whether the items represent the list, which then has no result of its own. */
-function readItems(
-  root: SourceNode,
-  node: MapNode,
-  path: FieldPath,
-  context: ReadContext,
-  itemKind: string,
-  reading: ObjectReading,
-): boolean {
+function readItems(node: MapNode, itemKind: string, reading: ObjectReading): boolean {
+  const { root, path, context } = reading;
   const items = node.entries.get("items")?.value;
   const issues: DecodeIssue[] = [];
   decodeObject({ ...node, entries: withoutItems(node) }, typedShapeOf(listSchema), path, issues);
@@ -225,7 +223,7 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";
   validatePod(object, options);
-  reading.addFieldErrors(errors());
+  addErrors(errors(), pod, reading);
   reading.addNotes(notes);
   reading.pod = pod;
   if (!reading.ok) return;
@@ -262,8 +260,7 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
   rules.validate(field, { allowPrivileged: options.allowPrivileged });
   reading.desired = { kind, object } as TypedObject;
   reading.namespace = metadata.namespace ?? "default";
-  if (rules.keepsName) addObjectErrors(errors(), metadata, reading);
-  else reading.addFieldErrors(errors());
+  addErrors(errors(), object, reading, rules.keepsName);
   reading.addNotes(notes);
   if (apiVersion !== current) {
     const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;
@@ -287,19 +284,14 @@ function addSelector(kind: ObjectKind, object: Field<DesiredObject["object"]>, t
   return [object.field("spec").note(`has no selector, which Kubernetes requires: ${missing}`)];
 }
 
-/** Where an object begins, and whether its author asks for the DNS of a cluster. */
-function originOf(node: MapNode, reading: ObjectReading): Pick<DesiredPod, "location" | "asksForClusterDns"> {
-  const location = reading.locationOf(node);
-  return { ...(location && { location }), ...clusterDnsOf(node, reading) };
-}
-
 const POD_SPECS = [["spec"], ["spec", "template", "spec"], ["spec", "jobTemplate", "spec", "template", "spec"]];
 
-/** Whether the author wrote `dnsPolicy: ClusterFirst`. Unknown for objects of an API, which have every default. */
-function clusterDnsOf(node: MapNode, { context }: ObjectReading): { asksForClusterDns?: true } {
-  if (context.options.source === "api") return {};
+/** Where an object begins, and whether its author wrote `dnsPolicy: ClusterFirst`: an API has every default, and no place. */
+function originOf(node: MapNode, reading: ObjectReading): Pick<DesiredPod, "location" | "asksForClusterDns"> {
+  const location = reading.locationOf(node);
+  if (!location) return {};
   const isWritten = POD_SPECS.some((path) => stringAt(node, ...path, "dnsPolicy") === "ClusterFirst");
-  return isWritten ? { asksForClusterDns: true } : {};
+  return { location, ...(isWritten && { asksForClusterDns: true }) };
 }
 
 /**
@@ -335,22 +327,16 @@ function sectionOf(path: FieldPath): string {
   return match?.[0] ?? "";
 }
 
-const LIST_KINDS: Readonly<Record<string, string>> = {
-  List: "",
-  PodList: "Pod",
-  ConfigMapList: "ConfigMap",
-  SecretList: "Secret",
-};
-
-/** Kind of the items of a typed list such as DeploymentList; undefined when it is no such list. */
-function listedKind(kind: string): string | undefined {
-  if (Object.hasOwn(LIST_KINDS, kind)) return LIST_KINDS[kind]!;
-  const item = itemKindOf(kind);
-  return item !== kind && isObjectKind(item) ? item : undefined;
-}
+const PARTS_OF_PODS = ["Pod", "ConfigMap", "Secret"];
 
 /** Kinds of the group `""` that are read. */
-const CORE_KINDS = ["Pod", "ConfigMap", "Secret", ...Object.keys(LIST_KINDS)];
+const CORE_KINDS = [...PARTS_OF_PODS, "List", ...PARTS_OF_PODS.map((kind) => `${kind}List`)];
+
+/** Kind of the items of a typed list such as DeploymentList; "" of a List; undefined when it is no list. */
+function listedKind(kind: string): string | undefined {
+  const item = itemKindOf(kind);
+  return item !== kind && (item === "" || PARTS_OF_PODS.includes(item) || isObjectKind(item)) ? item : undefined;
+}
 
 /** Adds why an object of this type is not read, and what to write instead. */
 function refuseType(kind: string, version: string, reading: ObjectReading): void {
@@ -387,7 +373,7 @@ function readConfigObject(kind: "ConfigMap" | "Secret", node: MapNode, reading: 
   const field = new Field(object, reading.path);
   if (kind === "Secret") validateSecret(field as Field<Secret>);
   else validateConfigMap(field as Field<ConfigMap>);
-  addObjectErrors(field.errors, object.metadata, reading);
+  addErrors(field.errors, object, reading, true);
   if (!reading.ok) return;
   reading.noteLocation(kind, object.metadata, node);
   if (kind === "Secret") result.secrets.push(object as Secret);
@@ -404,31 +390,39 @@ function mergeStringData(secret: Secret): void {
   delete secret.stringData;
 }
 
+const REFERENCE = /\.(configMap|secret)(Key)?Ref\.name$/;
+
 /**
- * Objects that are only referred to by name keep names that Kubernetes refuses and podman accepts. A claim of podman has
- * neither a size nor access modes.
+ * Objects that are only referred to by name keep names that Kubernetes refuses and podman accepts, and references to them
+ * do. A claim of podman has neither a size nor access modes.
  */
-function addObjectErrors(errors: readonly FieldError[], metadata: ObjectMeta, reading: ObjectReading): void {
+function addErrors(errors: readonly FieldError[], object: object, reading: ObjectReading, keepsName?: boolean): void {
   const { path, kind } = reading;
+  const depth = path.steps().length;
   const namePath = path.child("metadata").child("name").toString();
   const claimFields = [path.child("spec").child("accessModes"), path.child("spec").child("resources").key("storage")];
   const missing = kind === "PersistentVolumeClaim" ? claimFields.map(String) : [];
   const acceptanceOf = ({ path, type }: FieldError): string | undefined => {
     const field = path.toString();
-    if (field === namePath && isEngineName(metadata.name ?? ""))
+    const isName = (keepsName && field === namePath) || REFERENCE.test(field);
+    if (isName && isEngineName(String(valueAt(object, path.steps().slice(depth)))))
       return "is not a DNS subdomain, which Kubernetes requires";
     if (type === "FieldValueRequired" && missing.includes(field)) return "is missing, which Kubernetes requires";
     return undefined;
   };
+  const others: FieldError[] = [];
   const messages = new Map<string, { path: FieldPath; message: string }>();
-  const others = errors.filter((error) => {
+  for (const error of errors) {
     const message = reading.acceptsPodman ? acceptanceOf(error) : undefined;
-    if (message !== undefined) messages.set(`${error.path}`, { path: error.path, message });
-    return message === undefined;
-  });
+    if (message === undefined) others.push(error);
+    else messages.set(`${error.path}`, { path: error.path, message });
+  }
   reading.addFieldErrors(others);
   for (const { path, message } of messages.values()) reading.addDeviation(path, message);
 }
+
+const valueAt = (object: unknown, steps: readonly (string | number)[]): unknown =>
+  steps.reduce((value: unknown, step) => (value as Record<string, unknown> | undefined)?.[step], object);
 
 /** Two objects without a line `---` between them are one that has each key twice: one issue names that. Changes the issues in place. */
 function mergeRepetitions(issues: DecodeIssue[], path: FieldPath): void {

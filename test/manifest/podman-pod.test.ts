@@ -103,6 +103,11 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n`;
     expect(errorsOf(text, "api").map(({ field }) => field)).toEqual(fields);
   });
 
+  test.each(["ports: [{name: http}]", "envFrom: [{secretRef: {name: my secret}}]"])("%s stays an error", (field) => {
+    const text = `apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: "b:1", ${field}}]}\n`;
+    expect(errorsOf(text)).toHaveLength(1);
+  });
+
   test("a size that is none stays an error", () => {
     const spec = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 0}}}";
     expect(errorsOf(`apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: d}\n${spec}\n`)).toHaveLength(1);
@@ -112,6 +117,9 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n`;
     ["imagePullPolicy: Missing", { imagePullPolicy: "IfNotPresent" }],
     ["imagePullPolicy: newer", { imagePullPolicy: "IfNotPresent" }],
     ["ports: [{hostPort: 8080}]", { ports: [{ containerPort: 8080, hostPort: 8080 }] }],
+    ["ports: [{containerPort: , hostIP: , hostPort: , protocol: TCP}]", { ports: [] }],
+    ["envFrom: [{secretRef: {name: my_Secret}}]", { envFrom: [{ secretRef: { name: "my_Secret" } }] }],
+    ["env: [{name: A, valueFrom: {configMapKeyRef: {name: my_map, key: a}}}]", { env: [{ name: "A" }] }],
   ])("a container with %s", (field, want) => {
     const text = `apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: "b:1", ${field}}]}\n`;
     const { pods, findings } = read(text);

@@ -39,6 +39,9 @@ test.each([
   app("", "dnsConfig: {searches: [_tcp.example.com, .]}"),
   app("", SYSCTL("net/ipv4/ip_forward")),
   app("", "hostnameOverride: a.b"),
+  app("", "volumes: [{name: v, emptyDir: {mode: 01777}}]"),
+  app("", 'tolerations: [{key: a, operator: Gt, value: "900", effect: NoSchedule}]'),
+  app("", "securityContext: {supplementalGroupsPolicy: Strict, runAsGroup: 3000}"),
 ])("accepted: %s", (spec) => {
   expect(errorsOf(spec)).toEqual([]);
   expect(read(spec).ok).toBe(true);
@@ -65,6 +68,8 @@ test.each([
     "containers[0].restartPolicyRules[0].exitCodes.operator FieldValueNotSupported",
   ],
   [app("", "hostUsers: false\n  hostNetwork: true"), "hostNetwork FieldValueForbidden"],
+  [app("", "volumes: [{name: v, emptyDir: {mode: 02777}}]"), "volumes[0].emptyDir.mode FieldValueInvalid"],
+  [app("", "tolerations: [{key: a, operator: Lt, value: b}]"), "tolerations[0].operator FieldValueInvalid"],
   [NOT_READ_ONLY, "containers[0].volumeMounts.recursiveReadOnly FieldValueForbidden"],
   [OTHER_VOLUME, "containers[0].env[0].valueFrom.fileKeyRef.volumeName FieldValueInvalid"],
   [app("", 'dnsConfig: {nameservers: ["::ffff:1.2.3.4"]}'), "dnsConfig.nameservers[0] FieldValueInvalid"],

@@ -114,7 +114,7 @@ export const PodDNSConfigSchema = v.object({
 /** Source: core/v1 `Toleration`. */
 export const TolerationSchema = v.object({
   key: v.optional(text),
-  operator: v.optional(oneOf(["Exists", "Equal"])),
+  operator: v.optional(oneOf(["Exists", "Equal", "Gt", "Lt"])),
   value: v.optional(text),
   effect: v.optional(oneOf(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
   tolerationSeconds: v.optional(int64Pointer),

@@ -133,6 +133,8 @@ export const EmptyDirVolumeSourceSchema = v.object({
   medium: v.optional(text),
   /** Canonical quantity of bytes. */
   sizeLimit: v.optional(quantityPointer),
+  /** Permission bits of the directory as a number, e.g. 1023 = 01777. Since Kubernetes 1.36. */
+  mode: v.optional(int32Pointer),
 });
 export type EmptyDirVolumeSource = v.InferOutput<typeof EmptyDirVolumeSourceSchema>;
 

@@ -10,6 +10,12 @@ export const containersOf = ({ initContainers = [], containers }: Containers): C
   ...containers,
 ];
 
+/** Whether Docker adds groups of the image: it does to a user whose group it is not told. */
+export const hasImageGroups = (spec: PodSpec): boolean =>
+  containersOf(spec).some(
+    ({ securityContext }) => (securityContext?.runAsGroup ?? spec.securityContext.runAsGroup) === undefined,
+  );
+
 /** Containers of a manifest, then those that were added to the running pod. */
 export const allContainersOf = (spec: AllContainers): (Container | EphemeralContainer)[] => [
   ...containersOf(spec),

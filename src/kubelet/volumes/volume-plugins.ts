@@ -137,13 +137,14 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
     directory: "empty-dir",
     async setUp(source, { pod, name, directories }, { hostFiles, mounter }) {
       const paths = directories.paths("empty-dir", name);
-      const options = emptyDirOptionsOf(pod.metadata, name);
+      const annotated = emptyDirOptionsOf(pod.metadata, name);
+      const options = source.mode === undefined ? annotated : { mode: source.mode, flags: [], ...annotated };
       const state = emptyDirState(pod, options);
       const wanted = { flags: options?.flags ?? [], state };
       if (await hostFiles.prepareEmptyDir(source, pod, paths, wanted, mounter !== undefined)) return;
       const { fsGroup } = pod.spec.securityContext;
       if (fsGroup !== undefined) await hostFiles.applyFsGroup(paths.directory, { fsGroup, readOnly: false });
-      // Mode and owner of the annotation win over those of the group.
+      // Mode and owner that were asked for win over those of the group.
       if (options) await hostFiles.applyEmptyDirOptions(paths.directory, options);
       await hostFiles.writeVolumeState(paths.stateDirectory, state);
     },

@@ -1,5 +1,6 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume.ts";
+import { hasImageGroups } from "../../base/model/pod-containers.ts";
 
 /** Level of support of a field. `partly`: some values or effects; the note says which. */
 type SupportLevel = "supported" | "partly" | "ignored" | "refused";
@@ -94,8 +95,8 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
   partly("spec.resources", "cpu and memory, through the cgroup of the pod"),
   refused(
     "spec.securityContext.supplementalGroupsPolicy",
-    "Docker always adds the groups of the image's /etc/group: only Merge is possible",
-    { when: (policy) => policy === "Strict" },
+    "for Strict set runAsGroup: Docker adds the groups of the image's /etc/group where it is told no group",
+    { when: (policy, { spec }) => policy === "Strict" && hasImageGroups(spec) },
   ),
   ignored(
     "spec.securityContext.seLinuxChangePolicy",

@@ -105,7 +105,10 @@ export function validateTolerations(tolerations: Field<readonly Toleration[] | u
     if (operator.value === undefined || operator.value === "Equal") {
       const messages = checkLabelValue(value);
       if (messages.length > 0) ofValue.invalid(`value ${messages.join("; ")}`);
-    } else if (operator.value !== "Exists") operator.notSupported(["Equal", "Exists"]);
+    } else if (operator.value === "Gt" || operator.value === "Lt") {
+      if (!/^(?:0|-?[1-9]\d*)$/.test(value))
+        ofValue.invalid(`value must be an integer when operator is ${operator.value}`);
+    } else if (operator.value !== "Exists") operator.notSupported(["Equal", "Exists", "Gt", "Lt"]);
     else if (value !== "") ofValue.invalid("value must be empty when operator is Exists");
     toleration.field("effect").oneOf(["NoSchedule", "PreferNoSchedule", "NoExecute"]);
   }

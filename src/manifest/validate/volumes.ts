@@ -66,6 +66,7 @@ function requireSecretName(source: Field<{ secretRef?: { name?: string | undefin
  */
 const SOURCE_CHECKS: SourceChecks = {
   emptyDir(source) {
+    source.field("mode").format((mode) => checkMode(mode, 0o1777));
     const { sizeLimit } = source.value;
     const quantity = parseQuantity(sizeLimit ?? "0");
     if (quantity && isNegativeQuantity(quantity))
@@ -269,10 +270,10 @@ const MIN_TOKEN_SECONDS = 600;
 const MAX_TOKEN_SECONDS = 2 ** 32;
 
 /** Modes are written in octal in YAML (0644), in decimal in JSON (420). */
-function checkMode(mode: number): string[] {
-  if (mode >= 0 && mode <= 0o777) return [];
+function checkMode(mode: number, max = 0o777): string[] {
+  if (mode >= 0 && mode <= max) return [];
   const meant = /^[0-7]{3}$/.test(String(mode)) ? `: write 0${mode}` : "";
-  return [`must be between 0 and 0777 (octal; this is 0${mode.toString(8)})${meant}`];
+  return [`must be between 0 and 0${max.toString(8)} (octal; this is 0${mode.toString(8)})${meant}`];
 }
 
 /** Validates files made from keys of a ConfigMap or Secret. */
