@@ -53,6 +53,11 @@ export interface ExtraRoute extends ExtraResource {
 
 interface ApiServerDeps {
   objects: ObjectAccess;
+  /**
+   * Why pods may not be as they are shown; undefined while the engine is followed.
+   * @param gone a pod that is not there: only if it may run all the same
+   */
+  podDoubt: (gone?: Pick<RequestInfo, "namespace" | "name">) => string | undefined;
   clock: Clock;
   logger: Logger;
   /** In [0, 1). */
@@ -99,7 +104,7 @@ export class ApiServer {
       if (warnings.length === 0 || !("headers" in response)) return response;
       return { ...response, headers: { ...response.headers, Warning: warnings.map(toWarning).join(", ") } };
     } catch (error) {
-      if (error instanceof ApiError) return json(error.code, error.status);
+      if (error instanceof ApiError) return this.#toResponse(error, unknown.path);
       const { path } = unknown;
       this.#deps.logger.error("A request of the local API failed", { path, error: messageOf(error) });
       return json(500, internalError("the request could not be answered; the log has the reason").status);
@@ -149,19 +154,18 @@ export class ApiServer {
 
   async #serve(verb: Verb, call: Call): Promise<ApiResponse> {
     const { request, target, presentation, repeated } = call;
-    const { store, writer } = this.#deps.objects;
+    const { objects, podDoubt } = this.#deps;
+    const { store, writer } = objects;
     const onRepeated = (path: string) => void repeated.push(`duplicate field "${path}"`);
     switch (verb) {
       case "list":
+        if (target.definition.fate === "pods" && podDoubt() !== undefined)
+          call.warn(`pods may not be as shown: ${podDoubt()}`);
         return listResponse(store, parseSelection(target, request.query), request.query, presentation);
       case "watch": {
         const { clock, random } = this.#deps;
-        const selection = parseSelection(target, request.query);
-        const response = watchResponse(
-          { store, clock, random, selection, presentation },
-          request.query,
-          request.signal,
-        );
+        const deps = { store, clock, random, selection: parseSelection(target, request.query), presentation };
+        const response = watchResponse(deps, request.query, request.signal);
         this.#enterWatch(request);
         return response;
       }
@@ -177,11 +181,7 @@ export class ApiServer {
       }
       case "update": {
         const body = inOwnVersion(await readObjectBody(request, onRepeated), call);
-        return this.#object(
-          call,
-          200,
-          this.#update(call, () => body),
-        );
+        return this.#update(call, () => body);
       }
       case "patch":
         return this.#patch(call, await readPatchBody(request, onRepeated));
@@ -190,6 +190,17 @@ export class ApiServer {
       case "deletecollection":
         return this.#deleteCollection(call, await readOptionalBody(request));
     }
+  }
+
+  /** A pod that is not there counts as deleted: of one that may run that would be a guess. Clients ask again. */
+  #toResponse({ code, status }: ApiError, path: string): HttpResponse {
+    const { details } = status;
+    const pod = code === 404 && details?.kind === "pods" ? parseRequestInfo(path) : undefined;
+    const doubt = pod && this.#deps.podDoubt(pod);
+    if (doubt === undefined) return json(code, status);
+    const message = `pod "${pod?.name}" has no manifest, and whether it still runs is not known: ${doubt}`;
+    const unknown = new ApiError(503, "ServiceUnavailable", message, { ...details, retryAfterSeconds: 1 });
+    return json(503, unknown.status, { "Retry-After": "1" });
   }
 
   /**
@@ -226,22 +237,17 @@ export class ApiServer {
   }
 
   /** @param change gets the object as the path shows it: of `scale` as a Scale */
-  #update(call: Call, change: (before: ApiObject) => unknown): ApiObject {
-    const { target } = call;
-    const { writer } = this.#deps.objects;
-    const write = this.#write(call);
-    if (target.subresource !== "scale") return writer.update(target, change, write);
-    return writer.update({ ...target, subresource: "" }, (live) => fromScale(live, change(toScale(live))), write);
+  #update(call: Call, change: (before: ApiObject) => unknown): HttpResponse {
+    const isScale = call.target.subresource === "scale";
+    const target = isScale ? { ...call.target, subresource: "" } : call.target;
+    const changed = isScale ? (live: ApiObject) => fromScale(live, change(toScale(live))) : change;
+    return this.#object(call, 200, this.#deps.objects.writer.update(target, changed, this.#write(call)));
   }
 
   #patch(call: Call, { type, patch }: PatchBody): HttpResponse {
     const { target, request } = call;
     if (type !== PATCH_TYPES.applyYaml) {
-      return this.#object(
-        call,
-        200,
-        this.#update(call, (before) => inOwnVersion(patchObject(inVersionOf(call, before), type, patch), call)),
-      );
+      return this.#update(call, (before) => inOwnVersion(patchObject(inVersionOf(call, before), type, patch), call));
     }
     const write = this.#write(call);
     if (target.subresource === "scale")

@@ -96,19 +96,18 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   if (shutdown) parts.admission.addHandler(() => shutdown.refusal());
   parts.admission.addHandler((pod) => eviction.refusalOf(pod));
   const endOomWatch = watchOomKills(parts, view, stats);
-  if (parts.localApi && options.enableServer) {
-    await startLocalApi(parts.localApi, parts, view, servers);
-  }
+  if (parts.localApi && options.enableServer) await startLocalApi(parts.localApi, parts, view, servers);
   if (parts.cluster) startCluster(parts.cluster, parts, servers);
+  // Desired pods are shown before the engine answers, too; the kubelet does nothing for them until then.
+  parts.feed.onChange((state, info) => parts.workloads.setDesired(state, info.isComplete, info.isRead));
+  isSupervising = true;
+  parts.feed.start();
   await connectWithRetries(parts.connect, clock, logger, stop).catch((error) => {
     trial?.failed();
     throw error;
   });
   if (!stop.aborted) {
     await parts.preload(stop);
-    parts.feed.onChange((state, info) => parts.workloads.setDesired(state, info.isComplete, info.isRead));
-    isSupervising = true;
-    parts.feed.start();
     parts.kubelet.start();
     if (service.isWanted) parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));
     for (const loop of [parts.imageGc, eviction, shutdown]) void loop?.run(stop);

@@ -1,4 +1,4 @@
-import type { Pod } from "../base/api/pod.ts";
+import type { Pod, PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import type { PodFullName, PodUID } from "../base/model/identity.ts";
@@ -12,7 +12,9 @@ import type { PodWorker } from "./pod-worker.ts";
 /** A desired pod without a worker of its own: refused, waiting for a terminating pod, or not assigned to the node. */
 export type BlockedPod =
   /** Since: the start of the pod, as its status shows it. */
-  { rejection: Rejection; since: Date } | { waitsFor: PodFullName } | { unschedulable: string; since: Date };
+  | { rejection: Rejection; since: Date }
+  | { waits: Pick<PodStatus, "reason" | "message"> }
+  | { unschedulable: string; since: Date };
 
 interface BlockedPodsDeps {
   clock: Pick<Clock, "now">;
@@ -51,7 +53,7 @@ export class BlockedPods {
   }
 
   wait(uid: PodUID, waitsFor: PodFullName): void {
-    this.#current.set(uid, { waitsFor });
+    this.#current.set(uid, { waits: { message: `waits until pod "${waitsFor}" is gone` } });
   }
 
   /** @param why message of the condition PodScheduled */

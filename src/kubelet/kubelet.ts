@@ -32,6 +32,11 @@ interface KubeletDeps {
   deadContainers?: DeadContainerPolicy;
 }
 
+/** The state of every pod until all containers were inspected: it may run since before this process. */
+const reason = "EngineUnavailable";
+const message = "waits for the Docker engine: whether it runs is not known before that has answered";
+const ENGINE_AWAITED = { waits: { reason, message } };
+
 /**
  * The sync loop: turns the desired state and what the engine reports into orders for pod workers, one worker per pod. A
  * pod whose name or host port is still held by a terminating pod waits for it.
@@ -199,7 +204,8 @@ export class Kubelet {
    * the same object as before.
    */
   pods(): readonly Pod[] {
-    return this.#statusStore.list(this.desiredPods, (uid) => this.#blocked.get(uid), this.#workers.byUid);
+    const blockedOf = (uid: PodUID) => (this.isSynced ? this.#blocked.get(uid) : ENGINE_AWAITED);
+    return this.#statusStore.list(this.desiredPods, blockedOf, this.#workers.byUid);
   }
 
   worker(uid: PodUID): PodWorker | undefined {
@@ -213,6 +219,12 @@ export class Kubelet {
   /** All containers were inspected, and nothing is left of this pod: no container, volume or cgroup. */
   isGone(uid: PodUID): boolean {
     return this.isSynced && !this.#workers.has(uid) && !this.#workers.hasLeftovers(uid) && !this.#cache.refOf(uid);
+  }
+
+  /** It ran, or was about to, and no list of containers has shown that it is gone. */
+  mayRun({ namespace, name }: { namespace?: string | undefined; name: string }): boolean {
+    const left = [...this.#deps.records.cleanup.values()].filter(({ isRemoved }) => !isRemoved);
+    return !this.isSynced && left.some((pod) => pod.namespace === namespace && pod.name === name);
   }
 
   /** The status of this pod tells what the engine has of it: that of a pod which runs since before is not yet Pending. */
@@ -255,7 +267,8 @@ export class Kubelet {
 
   /** Brings the set of workers in line with the desired state. */
   #reconcile(): void {
-    if (!this.isSynced || this.#isStopped) return;
+    if (this.#isStopped) return;
+    if (!this.isSynced) return this.#statusStore.changed();
     const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
     const undesired = [...this.#workers.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
     for (const worker of this.#workers.dependencies.removable(undesired)) this.#workers.remove(worker, this.#desired);

@@ -177,17 +177,11 @@ export class PodStatusStore {
 
 /** The status of a pod for which nothing was done yet. */
 function pendingStatus(blocked: Exclude<BlockedPod, { rejection: unknown }> | undefined, now: Date): PodStatus {
-  if (blocked && "unschedulable" in blocked) {
-    const { unschedulable: message, since } = blocked;
-    const lastTransitionTime = formatTime(since);
-    const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message, lastTransitionTime };
-    return { phase: "Pending", conditions: [condition as NonNullable<PodStatus["conditions"]>[number]] };
-  }
-  return {
-    phase: "Pending",
-    conditions: [{ type: "PodScheduled", status: "True", lastTransitionTime: formatTime(now) }],
-    ...(blocked && { message: `waits until pod "${blocked.waitsFor}" is gone` }),
-  };
+  const isHeld = blocked !== undefined && "unschedulable" in blocked;
+  const held = isHeld && { status: "False", reason: "Unschedulable", message: blocked.unschedulable };
+  const lastTransitionTime = formatTime(isHeld ? blocked.since : now);
+  const conditions = [{ type: "PodScheduled", status: "True", ...held, lastTransitionTime }] as PodStatus["conditions"];
+  return { phase: "Pending", conditions, ...(blocked && !isHeld && blocked.waits) };
 }
 
 /** Whether two such statuses differ in nothing but the times of their conditions. */

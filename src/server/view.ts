@@ -14,6 +14,8 @@ export interface KubeletView {
   events(): { revision: number; items: readonly CoreEvent[] };
   /** Pods with a live sandbox and what is needed to measure them. */
   podFacts(): readonly PodFacts[];
+  /** Why the engine cannot be followed; undefined while it can. */
+  engineError(): string | undefined;
   /** Cheap; in the order they are listed by `?verbose`. */
   healthChecks(): readonly HealthCheck[];
   /** Effective KubeletConfiguration, with the values of URL headers and other credentials masked. */

@@ -742,6 +742,19 @@ describe("get and list", () => {
   });
 });
 
+test("without an engine a pod that may run is not called gone, and a list says that it may be wrong", async () => {
+  const { node, get, remove } = anApiServer();
+  node.doubt = "No Docker engine at unix:///x.sock";
+  for (const { status, headers, json } of [await get(`${PODS}/left`), await remove(`${PODS}/left`)]) {
+    expect([status, headers["Retry-After"], json.reason]).toEqual([503, "1", "ServiceUnavailable"]);
+    expect(json.message).toContain(node.doubt);
+  }
+  expect([await get(`${PODS}/never`), await get(`${CONFIG_MAPS}/left`)].map(({ status }) => status)).toEqual([
+    404, 404,
+  ]);
+  expect((await get(PODS)).headers.Warning).toBe(`299 - "pods may not be as shown: ${node.doubt}"`);
+});
+
 describe("a user with read access only", () => {
   test("sees the keys of Secrets without their values, in every form", async () => {
     const { call, post, get } = anApiServer();

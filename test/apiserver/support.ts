@@ -95,7 +95,7 @@ export function anApiServer(
   const deletedMade: string[] = [];
   /** Claims and PersistentVolumes, as `namespace/name`. */
   const inUse = new Set<string>();
-  const node = { isMadeKnown: true };
+  const node: { isMadeKnown: boolean; doubt?: string } = { isMadeKnown: true };
   const rules: ObjectRules = {
     assign: options.assign ?? ((_, object) => object),
     refusalOf: (_, object) => foreign.get(keyOf(object)),
@@ -117,6 +117,7 @@ export function anApiServer(
   const version = { major: "1", minor: "34", gitVersion: "v1.34.0" } as VersionInfo;
   const server = new ApiServer({
     objects: { registry, store, writer, deleter, refresh: async () => {}, prepareWrite: async () => {} },
+    podDoubt: (gone) => (gone === undefined || gone.name === "left" ? node.doubt : undefined),
     clock,
     logger: new RecordingLogger(),
     random: () => 0,

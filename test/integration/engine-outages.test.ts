@@ -57,15 +57,22 @@ describeWithEngine("an engine that is full or away", () => {
     expect(stdout).toMatch(
       /^node "\S+" is not ready: pods may not run\n\nReady is False: [^\n]*\n {2}Fix: kubelet-ts doctor/,
     );
-    // One that knows no pod yet names the engine.
+    // One that no engine has answered shows what is wanted, and calls no pod gone that may run.
     await kubelet.stop();
     const again = node.spawn(node.flags());
     await node.until("a kubelet without an engine", async () =>
       (await node.run("explain node")).stdout.includes("Ready is False"),
     );
-    const unknown = { exitCode: 1, stdout: "", stderr: expect.stringContaining("No Docker engine at") };
-    for (const command of ["get pods", "get all", "explain", "delete pod a", "wait pod/a --for=condition=Ready"])
-      expect(await node.run(command)).toMatchObject(unknown);
+    const stderr = expect.stringContaining("No Docker engine at");
+    const shown = await node.run("get pods");
+    expect(shown).toMatchObject({ exitCode: 0, stderr });
+    expect(shown.stdout.match(/EngineUnavailable/g)).toHaveLength(3);
+    expect((await node.run("explain")).stdout).toContain("Fix: kubelet-ts doctor");
+    node.removeManifest("a.json");
+    await node.until("a pod without a manifest", async () => (await node.pods()).length === 2);
+    for (const command of [`delete pod a-${node.name}`, `wait pod/a-${node.name} --for=delete`])
+      expect(await node.run(command)).toMatchObject({ exitCode: 1, stdout: "", stderr });
+    node.writeManifest("a.json", sleeper("a"));
     // Not the engine that it finds without a flag.
     expect((await node.run("doctor")).stdout).toContain(`No Docker engine at unix://${engine.socketPath}`);
     await engine.start();

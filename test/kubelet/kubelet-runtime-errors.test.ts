@@ -32,6 +32,23 @@ describe("errors of the runtime", () => {
     expect(world.engine.calls).toEqual([]);
   });
 
+  test("before the engine has answered, pods are shown as not known; one without a manifest may run", async () => {
+    const left = { namespace: "default", name: "left-node1" };
+    world.podCleanup = [{ uid: "u9", ...left }];
+    world.renew();
+    world.want(named("web"));
+    const unknown = { phase: "Pending", reason: "EngineUnavailable", message: expect.stringContaining("not known") };
+    expect([world.statusOf("web"), world.kubelet.mayRun(left)]).toMatchObject([unknown, true]);
+    expect(world.kubelet.mayRun({ ...left, name: "never" })).toBe(false);
+    const before = world.kubelet.podsRevision;
+    world.want();
+    expect([world.kubelet.podsRevision > before, world.kubelet.pods()]).toEqual([true, []]);
+    await world.started(named("web"));
+    expect(world.statusOf("web")).toMatchObject({ phase: "Running" });
+    expect(world.statusOf("web")?.reason).toBeUndefined();
+    expect(world.kubelet.mayRun(left)).toBe(false);
+  });
+
   test("an engine that refuses to end a container is told by an event, and asked again", async () => {
     await world.started(named("web"));
     failAt("kill", new Error("device or resource busy"), 1);

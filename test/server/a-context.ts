@@ -66,6 +66,7 @@ class FakeView implements KubeletView {
   happened: CoreEvent[] = [];
   events = () => ({ revision: this.happened.length, items: this.happened });
   podFacts = () => this.facts;
+  engineError = () => undefined;
   healthChecks = () => this.checks;
   config = () => this.shownConfig;
 }

@@ -21,7 +21,7 @@ import type { ReadOptions } from "../resource-definition.ts";
 import type { LocalApi } from "./local-api.ts";
 
 interface EphemeralContainersDeps {
-  api: Pick<LocalApi, "findPod">;
+  api: Pick<LocalApi, "find">;
   readOptions: ReadOptions;
   kubelet: Pick<Kubelet, "setEphemeralContainers">;
 }
@@ -44,7 +44,7 @@ export const ephemeralContainersRoute = (deps: EphemeralContainersDeps): ExtraRo
 });
 
 async function handle(request: ApiRequest, info: RequestInfo, deps: EphemeralContainersDeps): Promise<ApiResponse> {
-  const live = await deps.api.findPod(info);
+  const live = await deps.api.find("pods", info);
   let next: unknown = live;
   let isOld = isOldClient(request);
   if (request.method === "PUT") {
@@ -78,7 +78,7 @@ async function change(
     return { ...live, spec: { ...(live.spec as object), ephemeralContainers: containers } };
   }
   deps.kubelet.setEphemeralContainers(uid, containers);
-  return deps.api.findPod({ namespace, name });
+  return deps.api.find("pods", { namespace, name });
 }
 
 /** @throws ApiError 422 */

@@ -210,12 +210,12 @@ export class LocalApi implements ObjectAccess {
     this.deleter.delete({ definition, namespace: metadata.namespace, name: metadata.name }, BACKGROUND);
   }
 
-  /** A pod as it is now. @throws ApiError 404 */
-  async findPod({ namespace, name }: Pick<RequestInfo, "namespace" | "name">): Promise<ApiObject> {
-    const pods = this.registry.get("pods")!;
-    await this.refresh(pods);
-    const found = this.store.get("pods", namespace, name);
-    if (!found) throw notFound(pods, name);
+  /** An object as it is now. @throws ApiError 404 */
+  async find(plural: string, { namespace, name }: Pick<RequestInfo, "namespace" | "name">): Promise<ApiObject> {
+    const definition = this.registry.get(plural)!;
+    await this.refresh(definition);
+    const found = this.store.get(resourceId(definition), namespace, name);
+    if (!found) throw notFound(definition, name);
     return found;
   }
 
@@ -242,6 +242,10 @@ export class LocalApi implements ObjectAccess {
     this.#garbage.start();
     const server = new ApiServer({
       objects: this,
+      podDoubt: (gone) => {
+        if (gone && !node.kubelet.mayRun(gone)) return undefined;
+        return node.view.engineError() ?? (node.kubelet.isSynced ? undefined : "the engine has not answered yet");
+      },
       clock,
       logger,
       random: Math.random,

@@ -22,7 +22,7 @@ import { parseDeleteOptions } from "../object-deleter.ts";
 import type { LocalApi } from "./local-api.ts";
 
 interface NodeRoutesDeps {
-  api: Pick<LocalApi, "store" | "registry" | "deleter" | "findPod" | "refresh">;
+  api: Pick<LocalApi, "store" | "registry" | "deleter" | "find" | "refresh">;
   nodeName: string;
   servers: Pick<Servers, "respond">;
 }
@@ -73,7 +73,7 @@ export const nodeRoutes = (deps: NodeRoutesDeps): ExtraRoute[] => [
 ];
 
 async function evict(request: ApiRequest, { namespace, name }: RequestInfo, { api }: NodeRoutesDeps) {
-  await api.findPod({ namespace, name });
+  await api.find("pods", { namespace, name });
   const body = await readOptionalBody(request);
   const dryRun = request.query.getAll("dryRun").includes("All");
   const options = parseDeleteOptions(isRecord(body) ? body.deleteOptions : {}, new URLSearchParams(), { dryRun }, {});
@@ -248,7 +248,7 @@ export const updateRoutes = (updates: ImageUpdates): ExtraRoute[] => [
 ];
 
 interface RestartDeps {
-  api: Pick<LocalApi, "findPod">;
+  api: Pick<LocalApi, "find">;
   kubelet: Pick<Kubelet, "restartPod">;
 }
 
@@ -261,7 +261,7 @@ export const restartRoute = ({ api, kubelet }: RestartDeps): ExtraRoute => ({
   namespaced: true,
   verbs: ["create"],
   handle: async (_, info) => {
-    const { metadata } = await api.findPod(info);
+    const { metadata } = await api.find("pods", info);
     const refusal = kubelet.restartPod(metadata.uid ?? "");
     if (refusal !== undefined) throw badRequest(`pod "${metadata.name}" ${refusal}`);
     return json(200, SUCCESS);

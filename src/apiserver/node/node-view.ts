@@ -272,7 +272,8 @@ export class NodeObjects implements ObjectRules {
       const isOwn = submitted.isOwn(definition, live);
       // A pod that was submitted a moment ago is not known to the kubelet yet.
       if (isOwn && !deletionTimestamp) continue;
-      if (isOwn && (live.metadata.finalizers ?? []).length > 0) continue;
+      // Before the engine has answered it is not known whether it runs.
+      if (isOwn && ((live.metadata.finalizers ?? []).length > 0 || !node.kubelet.isGone(uid))) continue;
       if (isOwn) onGone(definition, live);
       else store.remove("pods", live.metadata.namespace, live.metadata.name);
     }

@@ -10,7 +10,7 @@ import type { LocalApi } from "./local-api.ts";
 const CONTAINER_ANNOTATION = "kubectl.kubernetes.io/default-container";
 
 /** `log`, `exec`, `attach` and `portforward` of pods. */
-export function podRoutes(api: Pick<LocalApi, "findPod">, streams: PodStreams): ExtraRoute[] {
+export function podRoutes(api: Pick<LocalApi, "find">, streams: PodStreams): ExtraRoute[] {
   const route = (
     subresource: string,
     kind: string,
@@ -23,13 +23,14 @@ export function podRoutes(api: Pick<LocalApi, "findPod">, streams: PodStreams): 
     kind,
     namespaced: true,
     verbs,
-    handle: async (request, info) => handle(request, (await api.findPod(info)) as unknown as Pod),
+    handle: async (request, info) => handle(request, (await api.find("pods", info)) as unknown as Pod),
   });
   const command = (what: "exec" | "attach") => (request: ApiRequest, pod: Pod) => {
     const container = containerOf(pod, request.query);
     if (what === "exec" && !request.query.has("command")) throw badRequest("you must specify at least one command");
     if (!findRunningContainer(pod, container)) {
-      throw badRequest(`container ${container} of pod ${pod.metadata.name} is not running`);
+      const why = pod.status?.message ? `: the pod ${pod.status.message}` : "";
+      throw badRequest(`container ${container} of pod ${pod.metadata.name} is not running${why}`);
     }
     return orRefuse(streams.command(what, pod, container, request, request.user));
   };

@@ -2,14 +2,14 @@ import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
-import { ApiError, badRequest, notFound } from "../api-error.ts";
+import { ApiError, badRequest } from "../api-error.ts";
 import type { ApiRequest, ApiResponse, RequestInfo } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import type { ApiObject } from "../object-store.ts";
 import type { LocalApi } from "./local-api.ts";
 
 interface ProxyRoutesDeps {
-  api: Pick<LocalApi, "findPod" | "refresh" | "registry" | "store">;
+  api: Pick<LocalApi, "find">;
   /** In [0, 1). */
   random: () => number;
 }
@@ -50,17 +50,17 @@ export function proxyRoutes({ api, random }: ProxyRoutesDeps): ExtraRoute[] {
   });
   return [
     route("pods", "PodProxyOptions", async (info, port) => {
-      const { spec, status } = (await api.findPod(info)) as unknown as Pod;
+      const { spec, status } = (await api.find("pods", info)) as unknown as Pod;
       const first = spec.containers.flatMap(({ ports = [] }) => ports)[0]?.containerPort ?? 80;
       if (!status?.podIP) throw unavailable(`pod "${info.name}" has no address yet`);
       return { host: status.podIP, port: port === "" ? first : toPort(port) };
     }),
     route("services", "ServiceProxyOptions", async (info, port) => {
-      const { ports = [] } = (await findObject(api, "services", info)).spec as Service["spec"];
+      const { ports = [] } = (await api.find("services", info)).spec as Service["spec"];
       const wanted =
         port === "" && ports.length === 1 ? ports[0] : ports.find((it) => it.name === port || String(it.port) === port);
       if (!wanted) throw unavailable(`no service port "${port}" found for service "${info.name}"`);
-      const { subsets = [] } = (await findObject(api, "endpoints", info)) as ApiObject & { subsets?: Subset[] };
+      const { subsets = [] } = (await api.find("endpoints", info)) as ApiObject & { subsets?: Subset[] };
       const targets = subsets.flatMap(({ addresses = [], ports: open = [] }) =>
         open
           .filter((it) => (it.name ?? "") === (wanted.name ?? ""))
@@ -86,19 +86,6 @@ function toPort(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
   if (port < 1 || port > 65535) throw badRequest(`the port "${text}" of a pod must be a number from 1 to 65535`);
   return port;
-}
-
-/** @throws ApiError 404 */
-async function findObject(
-  api: ProxyRoutesDeps["api"],
-  plural: string,
-  { namespace, name }: RequestInfo,
-): Promise<ApiObject> {
-  const definition = api.registry.get(plural)!;
-  await api.refresh(definition);
-  const found = api.store.get(plural, namespace, name);
-  if (!found) throw notFound(definition, name);
-  return found;
 }
 
 /** @throws ApiError 503 when the pod does not answer */

@@ -8,7 +8,7 @@ import { apiSocketOf } from "../../base/host/root-directory.ts";
 import { didYouMean, nearestByBeginning, nearestName } from "../../base/text/nearest-name.ts";
 import { CommandError, type CommandRequest, terminalIo, UsageError } from "../sub-command.ts";
 import { locateKubelet, removeProxies } from "./find-kubelet.ts";
-import { askKubelet, KubeletApi } from "./kubelet-api.ts";
+import { askKubelet } from "./kubelet-api.ts";
 
 /** Any Kubernetes object. */
 export interface ApiObject {
@@ -205,7 +205,6 @@ export class ApiClient {
     const found = await this.findObject(resource, namespace, name);
     if (found) return found;
     const all = await this.list(resource, undefined);
-    if (all.length === 0) await new KubeletApi({ url: "http://kubelet", socketPath: this.#socketPath }).requireEngine();
     const elsewhere = all.find((object) => isNamed(object, name))?.metadata.namespace;
     const here = all.filter(({ metadata }) => !resource.namespaced || metadata.namespace === namespace);
     const fullNames = here.map(({ metadata }) => metadata.name ?? "");

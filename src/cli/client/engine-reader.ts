@@ -70,8 +70,8 @@ export class EngineReader {
     throw new KubeletApiError(this.note);
   }
 
-  async refusedManifests(): Promise<[]> {
-    return [];
+  async health() {
+    return { engine: undefined, refused: [] };
   }
 }
 

@@ -41,16 +41,7 @@ export class KubeletApi {
   }
 
   async pods(): Promise<readonly Pod[]> {
-    const pods = (await this.#get<{ items: Pod[] | null }>("/pods")).items ?? [];
-    if (pods.length === 0) await this.requireEngine();
-    return pods;
-  }
-
-  /** A kubelet that was started while the engine is away knows no pods: their containers may run. */
-  async requireEngine(): Promise<void> {
-    const why = /^\[-\]syncloop failed: (.*)$/m.exec(await this.#health())?.[1];
-    const known = "until the engine answers, no pods and workloads are known, though some may run";
-    if (why !== undefined) throw new KubeletApiError(`${known}: ${why}`);
+    return (await this.#get<{ items: Pod[] | null }>("/pods")).items ?? [];
   }
 
   /** Oldest last occurrence first. */
@@ -58,14 +49,10 @@ export class KubeletApi {
     return (await this.#get<CoreEventList>("/api/v1/events")).items;
   }
 
-  /** Errors in manifests that are refused at present. */
-  async refusedManifests(): Promise<RefusedText[]> {
-    return parseRefusedManifests(await this.#health());
-  }
-
-  async #health(): Promise<string> {
-    const response = await this.#fetch("/healthz?verbose");
-    return await readBoundedStream(response.body, MAX_RESPONSE_BYTES);
+  /** Faults that pods do not show; none where it cannot be asked. */
+  async health(): Promise<ReturnType<typeof parseHealth>> {
+    const response = await this.#fetch("/healthz?verbose").catch(() => undefined);
+    return parseHealth(response ? await readBoundedStream(response.body, MAX_RESPONSE_BYTES).catch(() => "") : "");
   }
 
   node(): Promise<NodeObject> {
@@ -130,12 +117,14 @@ export async function askKubelet(
   }
 }
 
-/** Reads the checks of refused manifests from `/healthz?verbose`. */
-export const parseRefusedManifests = (text: string): RefusedText[] =>
-  Array.from(text.matchAll(/^\[[+-]\]manifest (.*?) refused \((.*)\)(?: ok| failed.*)?$/gm), ([, file, message]) => ({
-    file: file!,
-    message: message!,
-  }));
+/** Reads the checks of `/healthz?verbose`: why the engine cannot be followed, if so, and errors in refused manifests. */
+export function parseHealth(text: string): { engine: string | undefined; refused: RefusedText[] } {
+  const refused = text.matchAll(/^\[[+-]\]manifest (.*?) refused \((.*)\)(?: ok| failed.*)?$/gm);
+  return {
+    engine: /^\[-\]syncloop failed: (.*)$/m.exec(text)?.[1],
+    refused: Array.from(refused, ([, file, message]) => ({ file: file!, message: message! })),
+  };
+}
 
 /** One error in a manifest. */
 export interface RefusedText {

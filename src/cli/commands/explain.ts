@@ -56,7 +56,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   // The node says more than its pods while no engine answers.
   const pods = isNode ? await api.pods().catch(() => []) : await api.pods();
   const scope = scopeOf(request);
-  const refused = await api.refusedManifests().catch(() => []);
+  const { refused } = await api.health();
   const objects = await findObjects(request, names, pods, events);
   const podNames = objects.length > 0 ? names.filter((name) => POD_KIND.test(name)) : names;
   const chosen = [

@@ -235,9 +235,9 @@ async function failedEditNotes(reader: PodReader, pods: readonly Pod[]): Promise
 async function podNotes(reader: PodReader, items: readonly ResourceItem[], isNamed: boolean): Promise<string[]> {
   const pods = items.map(({ object }) => object as Pod);
   const notes = [...items.flatMap(notLiveNote), ...(await failedEditNotes(reader, pods))];
-  if (isNamed) return notes;
-  const refused = await reader.refusedManifests().catch(() => []);
-  if (refused.length === 0) return notes;
+  const { engine, refused } = await reader.health();
+  if (engine !== undefined) notes.push(`pods may not be as shown: ${engine}`);
+  if (isNamed || refused.length === 0) return notes;
   const files = new Set(refused.map(({ file }) => file)).size;
   const head = `${files} ${files === 1 ? "manifest" : "manifests"} refused:`;
   return [...notes, head, ...refused.map(({ message }) => `  ${message}`)];

@@ -15,16 +15,18 @@ export function buildView({ context, kubelet, feed, volumes, engine }: Assembled
   const { node, options, recorder } = context;
   const usagePaths = ({ revision }: PodWorker) =>
     revision ? volumes.usagePaths(revision.pod, revision.desired.claims, engine.infoIfKnown?.dockerRootDir) : [];
+  const engineError = () => engine.connectError ?? kubelet.runtimeError;
   return {
     nodeName: () => node.name,
     podsRevision: () => kubelet.podsRevision,
     pods: () => kubelet.pods(),
     events: () => ({ revision: recorder.revision, items: recorder.list() }),
     podFacts: () => [...kubelet.workers()].flatMap((worker) => toPodFacts(worker, usagePaths(worker)) ?? []),
+    engineError,
     healthChecks: () => [
       ok("ping"),
       ok("log"),
-      toEngineCheck(engine.connectError ?? kubelet.runtimeError),
+      toEngineCheck(engineError()),
       ...feed.status().map(toSourceCheck),
       ...feed.rejections().map(toRejectionCheck),
     ],

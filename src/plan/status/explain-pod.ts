@@ -213,7 +213,8 @@ function explainNotBegun({ status = {} }: Pod): Cause | undefined {
     const facts = unscheduled.message ? [unscheduled.message] : [];
     return { ...cause, problem: "it is not assigned to the node", facts };
   }
-  return { ...cause, problem: status.message ? `it ${status.message}` : "the kubelet has not started it yet" };
+  const fix = status.reason === "EngineUnavailable" ? "kubelet-ts doctor shows why the engine does not answer" : "";
+  return { ...cause, problem: status.message ? `it ${status.message}` : "the kubelet has not started it yet", fix };
 }
 
 /** Its containers wait for nothing but the volumes and the network of the pod. */

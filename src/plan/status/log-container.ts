@@ -10,7 +10,7 @@ export function findLogContainer(
 ): { id: string } | { problem: string } {
   const found = allStatusesOf(status).find((it) => it.name === name);
   const who = `container ${JSON.stringify(name)} in pod ${JSON.stringify(metadata.name)}`;
-  if (!found) return { problem: `${who} is not available` };
+  if (!found) return { problem: `${who} is not available${status?.message ? `: the pod ${status.message}` : ""}` };
   const id = findLogContainerId(found, previous);
   if (id !== undefined) return { id };
   if (previous) {

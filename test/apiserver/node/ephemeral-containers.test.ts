@@ -13,7 +13,7 @@ async function aDebuggable() {
   const parts: { store?: ObjectStore } = {};
   const route = ephemeralContainersRoute({
     api: {
-      findPod: async ({ namespace, name }) => parts.store!.get("pods", namespace, name)!,
+      find: async (_, { namespace, name }) => parts.store!.get("pods", namespace, name)!,
     },
     readOptions: READ_OPTIONS,
     kubelet: {

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { NodeObjects, NodeView } from "../../../src/apiserver/node/node-view.ts";
+import type { ApiObject } from "../../../src/apiserver/object-store.ts";
 import type { ResourceDefinition } from "../../../src/apiserver/resource-definition.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { DesiredState } from "../../../src/base/model/desired-pod.ts";
@@ -12,19 +13,26 @@ import { anApiServer, memoryMark } from "../support.ts";
 /** A store with a mirror of these pods, and what brings it up to date. */
 function aMirror(
   pods: readonly Pod[],
-  { isOfWorkload = false, isOwn = false, found = {}, firstSeen = (): string | undefined => undefined } = {},
+  {
+    isOfWorkload = false,
+    isOwn = false,
+    found = {},
+    isGone = (): boolean => true,
+    firstSeen = (): string | undefined => undefined,
+  } = {},
 ) {
   const { store } = anApiServer();
   const node = {
     firstSeen,
-    kubelet: { pods: () => pods, worker: () => undefined, desiredPods: pods.map((pod) => ({ pod, ...found })) },
+    kubelet: { pods: () => pods, worker: () => undefined, isGone, desiredPods: pods.map((pod) => ({ pod, ...found })) },
     desired: { configMaps: new Map(), secrets: new Map() },
     workloads: { hasPod: () => isOfWorkload, reader: { derivedObjects: () => [] } },
   } as unknown as NodeView;
   const definition = { group: "", plural: "pods", kind: "Pod", fate: "pods", namespaced: true } as ResourceDefinition;
   const registry = { all: () => [definition] } as never;
   const submitted = { isOwn: () => isOwn, release: () => {} };
-  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone: () => {} });
+  const onGone = (_: ResourceDefinition, { metadata }: ApiObject) => store.remove("pods", "default", metadata.name);
+  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone });
   objects.node = node;
   objects.sync();
   const refusalOf = (name: string) => objects.refusalOf(definition, store.get("pods", "default", name)!);
@@ -73,6 +81,19 @@ test("a pod of a file was created when it was first seen; while it terminates, a
   pods[0] = { ...aStatic, status: { phase: "Running", startTime: "2026-01-03T00:00:00Z" } };
   sync();
   expect(created()).toBe("2026-01-02T00:00:00Z");
+});
+
+test("a deleted pod is there until the engine has shown that it is gone", () => {
+  let isGone = false;
+  const pods: Pod[] = [];
+  const { store, sync } = aMirror(pods, { isOwn: true, isGone: () => isGone });
+  const metadata = { name: "web", namespace: "default", uid: "u1", deletionTimestamp: "2026-01-02T00:00:00Z" };
+  store.put("pods", { apiVersion: "v1", kind: "Pod", metadata });
+  sync();
+  expect(store.get("pods", "default", "web")).toBeDefined();
+  isGone = true;
+  sync();
+  expect(store.get("pods", "default", "web")).toBeUndefined();
 });
 
 test("the pod of a workload is no mirror pod", () => {

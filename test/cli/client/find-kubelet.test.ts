@@ -9,7 +9,7 @@ import {
   toServerUrl,
   writeDefaultContext,
 } from "../../../src/cli/client/find-kubelet.ts";
-import { parseRefusedManifests } from "../../../src/cli/client/kubelet-api.ts";
+import { parseHealth } from "../../../src/cli/client/kubelet-api.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const anInstance = (over: Partial<InstanceInfo> = {}): InstanceInfo => ({
@@ -142,9 +142,9 @@ test("refused manifests are read from the health checks", () => {
 [+]manifest /pods/b.yaml refused (/pods/b.yaml:1:1: no such field) ok
 healthz check passed
 `;
-  expect(parseRefusedManifests(text)).toEqual([
+  expect(parseHealth(text).refused).toEqual([
     { file: "/pods/bad.yaml", message: "/pods/bad.yaml:4:38: spec.containers[0].image: must be a string (found y)" },
     { file: "/pods/b.yaml", message: "/pods/b.yaml:1:1: no such field" },
   ]);
-  expect(parseRefusedManifests("[+]ping ok\n")).toEqual([]);
+  expect(parseHealth("[+]ping ok\n")).toEqual({ engine: undefined, refused: [] });
 });
