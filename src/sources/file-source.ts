@@ -173,12 +173,12 @@ export class FileSource implements FeedSource {
 
   /** Brings the records up to date. @returns after how many milliseconds something unsettled must be read again */
   #take(snapshot: ManifestSnapshot, purpose: "supervise" | "once"): number | undefined {
-    const { logger } = this.#deps;
     const failure = this.#whyNotRead(snapshot);
     this.#reads.end(failure);
     if (failure !== undefined) {
       if (this.#records.isEmpty && purpose === "supervise" && this.#records.restoreAll()) {
-        logger.warn(`Manifests: the last good ones of "${this.name}", from before this start, are used`);
+        this.#place = this.#deps.lastKnownGood()?.place;
+        this.#deps.logger.warn(`Manifests: the last good ones of "${this.name}", from before this start, are used`);
       }
       const effect = this.#records.wantsAnything
         ? "its pods stay as they are until it can be read"

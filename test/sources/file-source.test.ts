@@ -121,6 +121,8 @@ test("at the start, an empty directory on another file system than in the checkp
   const directory = watched({ lastKnownGood: () => new Map([["web.yaml", good]]), lastPlace: elsewhere }).start();
   expect(directory.pods).toEqual(["web=busybox:1"]);
   expect(directory.source.status().state).toBe("restored");
+  // The checkpoint is written again meanwhile: the next read, or start, has the same evidence.
+  expect(directory.source.checkpoint().place).toEqual(elsewhere);
   const same = findFileSystem(directory.path);
   // On the same one its manifest was removed: it is not brought back.
   const emptied = watched({ lastKnownGood: () => new Map([["web.yaml", good]]), lastPlace: same }).start();
