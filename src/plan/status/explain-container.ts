@@ -99,10 +99,10 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
     (isWaitingToRestart || status.restartCount > 0 ? status.lastState.terminated : undefined);
   if (!end) return undefined;
   const stop = findStop(end, events);
-  const isKilledByProbe = /failed (?:liveness|startup) probe/.test(stop ?? "");
+  const killer = /failed (liveness|startup) probe/.exec(stop ?? "")?.[1] as "liveness" | "startup" | undefined;
   // A container that runs again is not ready because of its probe, if it has one; an end by an edit explains nothing.
   const isUpAgain = status.state.running && !status.ready;
-  if (isUpAgain && !isKilledByProbe && (spec.readinessProbe || stop !== undefined)) return undefined;
+  if (isUpAgain && killer === undefined && (spec.readinessProbe || stop !== undefined)) return undefined;
   const facts = [describeEnd(end), ...nextRestart(input)];
   if (end.reason === "ContainerCannotRun" || end.reason === "StartError") {
     const failure = explainStartFailure(spec, end.message ?? "");
@@ -120,12 +120,15 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
     };
   }
   // Many programs exit with 0 on their stop signal: the exit code does not tell why the container ended.
-  if (isKilledByProbe) {
-    const probes = [lastProbe(events, /^(Liveness|Startup)/), isUpAgain ? lastProbe(events, /^Readiness/) : undefined];
+  if (killer !== undefined) {
+    const kinds = [killer, ...(isUpAgain ? ["readiness"] : [])];
+    const probes = kinds.map((kind) => lastProbe(events, new RegExp(`^${kind} `, "i")));
+    const longer =
+      killer === "startup" ? "raise its failureThreshold" : "add a startupProbe or raise initialDelaySeconds";
     return {
-      problem: "a liveness or startup probe failed, so it was restarted",
+      problem: `its ${killer} probe failed, so it was restarted`,
       facts: [...probes.filter((probe) => probe !== undefined), ...facts],
-      fix: `correct the probe's ${whatIsProbed(spec.livenessProbe ?? spec.startupProbe)}; if the start takes long, add a startupProbe or raise initialDelaySeconds`,
+      fix: `${fixOfProbe(probes[0] ?? "", spec[`${killer}Probe`])}; if the start takes long, ${longer}`,
     };
   }
   const hook = events.findLast(({ reason }) => reason === "FailedPostStartHook");
@@ -282,13 +285,8 @@ function fixOfProbe(failure: string, probe: Probe | undefined): string {
   if (probe?.exec && failure !== "") {
     return "its command ends with an error: correct the command, or what it checks; kubelet-ts exec POD -- COMMAND shows it";
   }
-  return `check the probe's ${whatIsProbed(probe)} and timeoutSeconds`;
-}
-
-/** Fields of a probe that may be wrong. */
-function whatIsProbed(probe: Probe | undefined): string {
-  if (probe?.exec) return "command";
-  return probe?.httpGet ? "path and port" : "port";
+  const fields = probe?.exec ? "command" : probe?.httpGet ? "path and port" : "port";
+  return `check the probe's ${fields} and timeoutSeconds`;
 }
 
 /** The message with which the kubelet stopped this run of the container, if it did. */

@@ -401,9 +401,17 @@ test("a ready pod is explained with why it was restarted a short time ago", () =
   expect([explanation.isReady, explanation.causes]).toEqual([true, []]);
   const text = renderExplanation(explanation);
   expect(text).toContain("is Ready, but:");
-  expect(text).toContain("a liveness or startup probe failed");
+  expect(text).toContain("its liveness probe failed, so it was restarted");
   expect(text).toContain("statuscode: 500");
   expect(explainOf(pod, { events, now: new Date(NOW.getTime() + 3_600_000) }).recent).toEqual([]);
+  const started = [
+    unhealthy("Startup probe failed: cat: can't open"),
+    killed(PROBE_FAILED.replace("liveness", "startup")),
+  ];
+  const fix = says("if the start takes long, raise its failureThreshold");
+  expect(explainOf(pod, { events: started }).recent).toMatchObject([
+    { problem: says("its startup probe failed"), fix },
+  ]);
 });
 
 test("a ready pod is explained with what keeps it from its work: a paused container, a liveness probe that cannot run", () => {
