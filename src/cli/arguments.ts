@@ -117,26 +117,19 @@ function valueProblem(flag: Flag, value: string): string | undefined {
 const oneOf = (words: readonly string[]) =>
   words.length === 1 ? words[0] : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 
-const KUSTOMIZE = "kustomize is not built in: kubectl kustomize DIR | kubelet-ts apply -f -";
-const LABELS = "kubectl get shows labels in columns, after: kubelet-ts kubeconfig --merge";
-const ONE_NODE = "choose a kubelet of this machine with --root-dir, or with kubelet-ts use";
-
 /** Flags of kubectl that have no meaning here, and what does the job. */
 const FIXES: Readonly<Record<string, string>> = {
-  "-L": LABELS,
-  "--label-columns": LABELS,
-  "--show-labels": LABELS,
-  "-k": KUSTOMIZE,
-  "--kustomize": KUSTOMIZE,
-  "--context": ONE_NODE,
-  "--cluster": ONE_NODE,
-  "--kubeconfig": ONE_NODE,
+  "-L --label-columns --show-labels": "kubectl get shows labels in columns, after: kubelet-ts kubeconfig --merge",
+  "-k --kustomize": "kustomize is not built in: kubectl kustomize DIR | kubelet-ts apply -f -",
+  "--context --cluster --kubeconfig": "choose a kubelet of this machine with --root-dir, or with kubelet-ts use",
   "--prune": "kubelet-ts delete -f FILE removes the objects of a manifest",
+  "--image --schedule --from-literal --from-file --tcp":
+    "give a manifest with -f, or use kubectl create after: kubelet-ts kubeconfig --merge",
 };
 
 function unknownFlag(written: string, name: string, flags: readonly Flag[]): string {
-  const fix = FIXES[written];
-  if (fix !== undefined) return `${written}: no such flag of ${name}; ${fix}`;
+  const fix = Object.entries(FIXES).find(([known]) => known.split(" ").includes(written));
+  if (fix !== undefined) return `${written}: no such flag of ${name}; ${fix[1]}`;
   const long = written.replace(/^-+/, "");
   const near = long.length > 1 ? nearestByBeginning(long, flags.map(writtenName)) : undefined;
   return `${written}: no such flag of ${name}${near ? `; did you mean --${near}?` : ""}`;

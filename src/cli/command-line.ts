@@ -1,4 +1,6 @@
-import { nearestName } from "../base/text/nearest-name.ts";
+import { basename, dirname } from "node:path";
+import { namesIfReadable } from "../base/files/bounded-read.ts";
+import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import { parseCommandLine, readWords, flagTakesValue as takesValue } from "../config/flags.ts";
 import { flagsOf, isNamed } from "./arguments.ts";
@@ -81,11 +83,12 @@ export function readCommandLine(argv: readonly string[], exists: (path: string) 
     .map(({ text }) => text)
     .find((name) => name !== "" && name !== "-" && !isManifestUrl(name) && isMissing(name, exists));
   if (missing === undefined) return { kind: "kubelet", argv };
+  const hint = didYouMean(basename(missing), namesIfReadable(dirname(missing)));
   const problem = isPlainWord(missing)
     ? unknownWord(missing)
     : isImage(missing)
       ? imageInsteadOfManifest(missing)
-      : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later`;
+      : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later${hint}`;
   // A misspelled flag may be the reason why the word is taken for a manifest or a command. Flags after a word that was meant
   // as a command are those of the command.
   const { errors } = parseCommandLine(isPlainWord(missing) ? argv.slice(0, argv.indexOf(missing)) : argv);

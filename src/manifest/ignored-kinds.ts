@@ -39,8 +39,8 @@ const IGNORED_KINDS: Readonly<Record<string, string>> = {
   "cert-manager.io: Certificate Issuer ClusterIssuer": "mount a Secret with the certificate",
 };
 
-/** API groups of Kubernetes: other kinds in them are not custom resources. */
-const KUBERNETES_GROUP = /^(?:|apps|batch|autoscaling|policy|extensions|[a-z.-]*\.k8s\.io)$/;
+/** API groups of Kubernetes, and what is none: groups of custom resources are domains. Other kinds are mistakes. */
+const KUBERNETES_GROUP = /^(?:[^.]*|[a-z.-]*\.k8s\.io)$/;
 
 /**
  * Why an object of this kind has no effect on one node; undefined for kinds that are not known to be without effect.
@@ -55,6 +55,6 @@ export function describeIgnoredKind(kind: string, apiVersion: string): string | 
     return groups.split(" ").includes(group || "core") && kinds.split(" ").includes(singular);
   });
   if (known) return `${kind} has no effect on one node: ${known[1]}`;
-  if (group === "" || KUBERNETES_GROUP.test(group)) return undefined;
+  if (KUBERNETES_GROUP.test(group)) return undefined;
   return `${kind} of ${group} is a custom resource, which has no effect here, because no operator reads it: write the Deployments or Pods that its operator would make`;
 }

@@ -198,9 +198,10 @@ export class ObjectReading {
     return this.acceptsPodman ? directoryOf(this.context.options) : undefined;
   }
 
-  /** Warns of something that Kubernetes refuses and that is accepted here. */
+  /** Warns of something that Kubernetes refuses and that is accepted here, unless the place has an error. */
   addDeviation(path: FieldPath, message: string): void {
-    this.add("ignored", "warning", path, message);
+    if (!this.findings.some(({ field, severity }) => severity === "error" && field === path.toString()))
+      this.add("ignored", "warning", path, message);
     this.valid = false;
   }
 

@@ -6,7 +6,7 @@ import { raw } from "../base/api/scalar.ts";
 import { type Secret, SecretSchema } from "../base/api/secret.ts";
 import type { DesiredObject, ObjectKind, TypedObject } from "../base/model/desired-object.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
-import { nearestByWords, nearestName } from "../base/text/nearest-name.ts";
+import { didYouMean, nearestByWords, nearestName } from "../base/text/nearest-name.ts";
 import { type DecodeIssue, decodeAnyCase, decodeObject, isTypeIssue } from "./decode/decode.ts";
 import { type ObjectShape, type Shape, typedShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
@@ -351,11 +351,10 @@ function refuseType(kind: string, version: string, reading: ObjectReading): void
   const supported = `Pod, ConfigMap, Secret and List (of v1), ${OBJECT_KINDS.join(", ")} can be used here`;
   const say = (at: string, found: string, hint = "") =>
     reading.add("unsupported", "error", reading.path.child(at), `${found} is not supported: ${supported}${hint}`);
-  const nearest = nearestName(kind, [...CORE_KINDS, ...OBJECT_KINDS]);
+  const hint = didYouMean(kind, [...CORE_KINDS, ...OBJECT_KINDS]);
   const [current] = servedVersionsOf(kind);
   if (current !== undefined) say("apiVersion", `${kind} of ${version}`, `; write ${current}`);
-  else if (version !== "v1") say("kind", `${kind} of ${version}`);
-  else say("kind", `"${kind}"`, nearest === undefined ? "" : `; did you mean "${nearest}"?`);
+  else say("kind", version === "v1" ? `"${kind}"` : `${kind} of ${version}`, hint);
   // The kubelet accepts Pods only.
   reading.valid = false;
 }

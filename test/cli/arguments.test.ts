@@ -41,6 +41,10 @@ describe("arguments", () => {
     ["pods --watch=maybe", '--watch must be true or false (found "maybe")'],
     ["pods --ouptut=json", "--ouptut: no such flag of get; did you mean --output?"],
     ["pods -z", "-z: no such flag of get"],
+    [
+      "pods --show-labels",
+      "--show-labels: no such flag of get; kubectl get shows labels in columns, after: kubelet-ts kubeconfig --merge",
+    ],
     ["pods -namespace x", "-namespace: no such flag of get; did you mean --namespace?"],
     ["pods -sort-by=name", "-sort-by: no such flag of get; did you mean --sort-by?"],
     ["pods -zelector x", "-zelector: no such flag of get; did you mean --selector?"],

@@ -107,6 +107,9 @@ const OF_TEXT: readonly Mistake[] = [
   [TYPE_IN_JSON, "spec.containers[0].name", "must be a string (found the number 5): put it in quotes"],
   ["apiVersion: example.com/v1\nkind: ⟦Widget\n", "kind", "Widget of example.com is a custom resource"],
   ["apiVersion: ⟦v1\nkind: Deployment\n", "apiVersion", "Deployment of v1 is not supported"],
+  ["apiVersion: ⟦v1/apps\nkind: Deployment\n", "apiVersion", "write apps/v1"],
+  ["apiVersion: apps/v1\nkind: ⟦Deploymnet\n", "kind", "did you mean Deployment?"],
+  [`⟦ind: Pod\n${NAMELESS.replace("kind: Pod\n", "")}  name: web\n`, "kind", 'did you mean "kind" by "ind"?'],
   [
     `${DEPLOYMENT}  template: {spec: {containers: [{image: ⟦5}]}}\n`,
     "spec.template.spec.containers[0].image",
@@ -145,7 +148,7 @@ const OF_TEXT: readonly Mistake[] = [
   ],
   [pod("⟦<<<<<<< HEAD\n  containers: []\n"), "", "a mark of a merge conflict: keep one side"],
   [pod("  containers: [{name: a, image: b}]\n⟦=======\n"), "", "a mark of a merge conflict: keep one side"],
-  ["apiVersion: v1\nkind: ⟦pod\n", "kind", 'did you mean "Pod"?'],
+  ["apiVersion: v1\nkind: ⟦pod\n", "kind", "did you mean Pod?"],
   [`${container("")}---\n${container("    tty: ⟦maybe\n")}`, "spec.containers[0].tty", "must be true or false"],
 ];
 

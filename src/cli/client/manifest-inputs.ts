@@ -1,9 +1,11 @@
 import { readdirSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { readBoundedBytesOf, StreamTooLongError } from "../../base/files/bounded-stream.ts";
 import { isPipe, openPipe } from "../../base/files/pipe.ts";
 import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
 import { messageOf } from "../../base/text/error-message.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import { isManifestUrl, maskUrl } from "../../base/text/url.ts";
 import { readPlainObjects } from "../../manifest/plain-objects.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
@@ -86,7 +88,8 @@ async function fetchInput(url: string): Promise<ManifestInput> {
 
 function readPath(path: string): ManifestInput[] {
   const listing = listManifests(path);
-  if (listing.kind === "missing") return [{ file: path, problem: "there is no such file or directory" }];
+  const hint = listing.kind === "missing" ? didYouMean(basename(path), namesIfReadable(dirname(path))) : "";
+  if (listing.kind === "missing") return [{ file: path, problem: `there is no such file or directory${hint}` }];
   if (listing.kind === "unreadable") return [{ file: path, problem: `cannot be read: ${listing.reason}` }];
   const isDirectory = listing.kind === "directory";
   const skipped = (listing.kind === "directory" ? listing.skipped : []).map(

@@ -53,7 +53,7 @@ export function parsePortPair(text: string): { local: number; remote: string } {
   const local = Number(match?.[3] ?? (match?.[1] || 0));
   const number = /^\d+$/.test(remote) ? Number(remote) : 1;
   if (!match || number < 1 || number > 65535 || local > 65535) {
-    throw new UsageError(`ports are written LOCAL:REMOTE, as in 8080:80 (found "${text}")`);
+    throw new UsageError(`ports are 1 to 65535 and written LOCAL:REMOTE, as in 8080:80 (found "${text}")`);
   }
   return { local, remote };
 }

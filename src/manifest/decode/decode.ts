@@ -277,6 +277,7 @@ function adviceForQuantity(text: string): string {
   if (perCent !== undefined) return `: per cents are no amounts; ${perCent} % of a CPU is ${Number(perCent) * 10}m`;
   const [, whole, part] = /^(\d+),(\d+)$/.exec(text.trim()) ?? [];
   if (whole !== undefined) return `: write ${whole}.${part}`;
+  if (/^\d+ +m$/.test(text.trim())) return `: write ${text.replaceAll(" ", "")}`;
   const [, amount, unit, binary] = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?$/i.exec(text.trim()) ?? [];
   if (amount === undefined || unit === undefined) return "";
   const letter = unit.toLowerCase() === "k" && binary === "" ? "k" : unit.toUpperCase();
