@@ -15,7 +15,6 @@ import { openJournal } from "../daemon/journal.ts";
 import { type Environment, EXIT, type KubeletRun } from "../daemon/kubelet-run.ts";
 import { type AppLogger, createLogger, wantsColor } from "../daemon/logging.ts";
 import { replaceProcess } from "../daemon/private-arguments.ts";
-import { describeOtherEngine, writeRemovalSettings } from "../daemon/removal-settings.ts";
 import { runForever } from "../daemon/run-forever.ts";
 import { runOnce } from "../daemon/run-once.ts";
 import { logUnexpectedErrors } from "../daemon/unexpected-errors.ts";
@@ -133,9 +132,6 @@ async function runLocked(
     };
     options.hostnameOverride = kept.name;
     publish(instanceInfo(options, environment, undefined));
-    const otherEngine = await describeOtherEngine(options, environment);
-    if (otherEngine !== undefined) throw new Error(otherEngine);
-    writeRemovalSettings(options, environment);
     const run: KubeletRun = {
       options,
       manifests: positionals,

@@ -84,6 +84,9 @@ describeWithEngine("an engine that is full or away", () => {
 
     // On another engine all of them would run a second time.
     await again.stop();
+    const late = node.spawn([...node.flags(), `--docker-endpoint=unix://${node.directory}/none.sock`]);
+    await node.untilLogged(late, "No Docker engine");
+    await late.stop();
     const elsewhere = await node.spawn([...node.flags(), "--docker-endpoint="]).finished();
     expect([elsewhere.exitCode, elsewhere.stderr]).toEqual([1, expect.stringContaining("would run a second time")]);
     expect((await node.run("get pods")).stdout.match(/Running/g)).toHaveLength(3);

@@ -11,7 +11,7 @@ import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { computeClaimBytes } from "../../controllers/claims.ts";
 import type { ServiceManager } from "../../controllers/service-manager.ts";
 import { CredentialProviders } from "../../docker/credential-provider.ts";
-import { DockerEngine } from "../../docker/docker-engine.ts";
+import { DockerEngine, MisconfigurationError } from "../../docker/docker-engine.ts";
 import { ImageCredentials } from "../../docker/image-credentials.ts";
 import { CniNetworks } from "../../kubelet/cni/cni-networks.ts";
 import { ImageManager } from "../../kubelet/images/image-manager.ts";
@@ -27,6 +27,7 @@ import type { VolumeHost } from "../../kubelet/volumes/volume-plugins.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
 import { parseCgroupMounts } from "../../stats/cgroups/cgroup-layout.ts";
 import { countOperation } from "../../stats/metrics/kubelet-metrics.ts";
+import { describeOtherEngine, writeRemovalSettings } from "../removal-settings.ts";
 import { probeVersion } from "../version.ts";
 import type { NodeContext } from "./node-context.ts";
 
@@ -53,7 +54,7 @@ interface PodServicesInput {
  * and writes below the root directory, tests whether this process may mount, and does not talk to the engine.
  */
 export async function buildPodServices(context: NodeContext, input: PodServicesInput) {
-  const { options, node, allocatable, clock, logger, recorder, background } = context;
+  const { options, environment, node, allocatable, clock, logger, recorder, background } = context;
   const { cluster, serviceManager } = input;
   const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
   const networks = buildNetworks(context);
@@ -113,7 +114,11 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   );
   /** One attempt to reach the engine. @throws EngineError, MisconfigurationError */
   const connect = async (signal: AbortSignal) => {
+    const other = await describeOtherEngine(options, environment);
+    if (other !== undefined) throw new MisconfigurationError(other);
     await engine.connect(signal);
+    // Until then the settings stay those of the last run: its pods may be on another engine.
+    writeRemovalSettings(options, environment);
     await engine.volumes.removeLeftovers(signal);
     logLinks.sweep();
     await adoptNetworks(context, engine, networks, signal);
