@@ -125,10 +125,8 @@ function mergeList(
     if (item.$patch === "delete") {
       if (place === undefined) continue;
       result[place] = undefined;
-      places.set(
-        key,
-        places.get(key)!.filter((index) => index !== place),
-      );
+      const others = places.get(key)!.filter((index) => index !== place);
+      places.set(key, others);
     } else if (place !== undefined) result[place] = mergeMap(result[place]!, item, path);
     else {
       places.set(key, [...(places.get(key) ?? []), result.length]);

@@ -37,10 +37,8 @@ export function bindClaims(
   for (const claim of claims) {
     const name = podFullName(claim.metadata);
     if (bindings[name] !== undefined) continue;
-    const volume = findVolume(
-      claim,
-      volumes.filter(({ metadata }) => !taken.has(metadata.name ?? "")),
-    );
+    const free = volumes.filter(({ metadata }) => !taken.has(metadata.name ?? ""));
+    const volume = findVolume(claim, free);
     if (!volume && namesVolume(claim)) continue;
     bindings[name] = volume?.metadata.name ?? "";
     if (volume) taken.add(bindings[name]);

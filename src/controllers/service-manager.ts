@@ -121,7 +121,7 @@ export class ServiceManager {
     const { hosts, proxy } = this.#deps;
     hosts.onChange(listener);
     proxy?.onChange(() => {
-      this.#reportRange(this.#services, proxy);
+      if (this.#addresses.range !== "") this.#reportRange(this.#services, proxy);
       // A port that is held may be free by now, or a free one held.
       const isLost = Object.keys(this.#addresses.ports).some((key) => {
         const [protocol = "", port] = key.split("/");
@@ -315,7 +315,8 @@ export class ServiceManager {
 
   #rangeFor(services: readonly Service[], proxy: ServiceProxy): string {
     const known = this.#deps.range || this.#addresses.range;
-    if (known !== "" || !services.some(hasClusterIp)) return known;
+    // As long as the rules cannot be read, networks of others are not known.
+    if (known !== "" || proxy.problem !== undefined || !services.some(hasClusterIp)) return known;
     // Kept before a client is given an address of it: another one may be free at the next start.
     const range = chooseRange(proxy.networks()) ?? "";
     this.#keep({ ...this.#addresses, range });
@@ -333,7 +334,7 @@ export class ServiceManager {
     const { range } = this.#addresses;
     const nowMs = this.#context.clock.monotonicMs();
     const isSeen = range === this.#seenRange && nowMs < this.#listNetworksMs;
-    if (isSeen || !services.some(hasClusterIp)) return;
+    if (isSeen || proxy.problem !== undefined || !services.some(hasClusterIp)) return;
     this.#seenRange = range;
     this.#listNetworksMs = nowMs + LIST_NETWORKS_MS;
     if (range === "") {
@@ -350,11 +351,8 @@ export class ServiceManager {
   #reportProblems(services: readonly Service[]): void {
     const { recorder, node } = this.#context;
     for (const service of services) {
-      const {
-        name = "",
-        namespace = "default",
-        uid = objectUid(node.name, "Service", namespace, name),
-      } = service.metadata;
+      const { name = "", namespace = "default" } = service.metadata;
+      const { uid = objectUid(node.name, "Service", namespace, name) } = service.metadata;
       const key = `service ${namespace}/${name}`;
       const problem = this.#problems.get(serviceName(service));
       if (!problem) this.#log.resolve(key, `Service "${namespace}/${name}" has all that it asks for`);

@@ -48,6 +48,8 @@ const READ_SHARE = 1 / 100;
 const LONGEST_PAUSE_MS = 20_000;
 const LIMITS: RunProgramOptions = { timeoutMs: 30_000, maxBytes: 32 * 1024 * 1024 };
 
+/** Time for which iptables-legacy waits for its lock; the other one needs none and takes the flag. Unit: seconds. */
+const LOCK_WAIT_SECONDS = 5;
 /** Pauses between attempts to find out whether the kernel takes rules. */
 const PREPARE_PAUSES_MS = [100, 400];
 
@@ -115,26 +117,43 @@ export class KernelRules {
 
   /**
    * Tries whether the kernel takes rules, and reads what is there. A firewall that starts as well may be in the way.
-   * @returns whether iptables is installed
+   * @returns "locked": another program has the lock of iptables; it is tried again until that is free
    */
-  async prepare(): Promise<boolean> {
-    const text = `*nat\n:${this.#deps.prefix}-PROBE - [0:0]\n-X ${this.#deps.prefix}-PROBE\nCOMMIT\n`;
+  async prepare(): Promise<"ready" | "refused" | "locked" | "missing"> {
+    const { clock, family } = this.#deps;
+    let isLocked = false;
     for (const pauseMs of [...PREPARE_PAUSES_MS, undefined]) {
+      const startMs = clock.monotonicMs();
       try {
-        const version = await this.#program([OF_FAMILY[this.#deps.family].restore, "--version"]);
+        const version = await this.#program([OF_FAMILY[family].restore, "--version"]);
         this.#hasGenerations = version.includes("nf_tables");
-        await this.#restore(text);
+        await this.#probe();
         await this.#read();
         this.#problem = undefined;
-        return true;
+        return "ready";
       } catch (error) {
         this.#problem = messageOf(error);
         // The program is not installed.
-        if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
-        if (pauseMs !== undefined) await this.#deps.clock.sleep(pauseMs);
+        if ((error as NodeJS.ErrnoException).code === "ENOENT") return "missing";
+        // A refusal comes at once.
+        isLocked = clock.monotonicMs() - startMs >= LOCK_WAIT_SECONDS * 1_000;
+        if (pauseMs !== undefined) await clock.sleep(pauseMs);
       }
     }
-    return true;
+    if (!isLocked) return "refused";
+    this.#reportProblem();
+    this.#planCheck();
+    return "locked";
+  }
+
+  /** @throws Error when the kernel takes no rules now */
+  async #probe(): Promise<void> {
+    const chain = `${this.#deps.prefix}-PROBE`;
+    await this.#restore(`*nat\n:${chain} - [0:0]\n-X ${chain}\nCOMMIT\n`);
+  }
+
+  #reportProblem(): void {
+    this.#log.log("rules", "warn", `Services have no addresses, their names lead to pods: ${this.#problem}`);
   }
 
   /** Networks that the machine has an address in or a route to, and cluster IPs of others whose root directory is there. */
@@ -200,8 +219,7 @@ export class KernelRules {
       } catch (error) {
         this.#kernel = undefined;
         this.#problem = messageOf(error);
-        const text = `Services have no addresses, their names lead to pods: ${this.#problem}`;
-        this.#log.log("rules", "warn", text);
+        this.#reportProblem();
       }
       this.#planCheck();
       if (this.#problem !== before) this.#onChange();
@@ -212,6 +230,7 @@ export class KernelRules {
     const { prefix, rootDir, nodePortAddresses, host, family } = this.#deps;
     const { range } = this.#wanted;
     if (this.#wanted.services.length === 0) {
+      if (this.#problem !== undefined) await this.#probe();
       const { jumps } = this.#kernel?.saved ?? (await this.#read());
       if (jumps.length > 0 || this.#kernel?.tables) await this.remove();
       this.#loopbackBridges.clear();
@@ -223,10 +242,8 @@ export class KernelRules {
     const isOpening = [...ports].some((port) => !this.#published.has(port));
     const saved = (known && !isOpening && this.#kernel?.saved) || (await this.#read());
     this.#published = ports;
-    const services = withoutPorts(
-      this.#wanted.services,
-      (protocol, port) => this.holderOf(protocol, port) !== undefined,
-    );
+    const isHeld = (protocol: string, port: number) => this.holderOf(protocol, port) !== undefined;
+    const services = withoutPorts(this.#wanted.services, isHeld);
     const bridges = host.bridges(family);
     const isPublished = services.some(({ ports }) => ports.some(({ published }) => published.length > 0));
     const closed = isPublished && family === "IPv4" ? bridges.filter(({ name }) => !host.routesLoopback(name)) : [];
@@ -343,8 +360,7 @@ export class KernelRules {
 
   /** @throws Error with what iptables-restore said */
   async #restore(text: string): Promise<void> {
-    // iptables-legacy waits for its lock; the other one needs none and takes the flag.
-    await this.#program([OF_FAMILY[this.#deps.family].restore, "--noflush", "--wait", "5"], text);
+    await this.#program([OF_FAMILY[this.#deps.family].restore, "--noflush", "--wait", `${LOCK_WAIT_SECONDS}`], text);
   }
 
   async #save(): Promise<SavedRules> {
@@ -391,9 +407,9 @@ export class DualStackRules {
    * @returns whether Services have addresses
    */
   async prepare(hadRules: boolean): Promise<boolean> {
-    let isInstalled = true;
-    for (const rules of this.#all) isInstalled = (await rules.prepare()) && isInstalled;
-    return this.problem === undefined || (isInstalled && hadRules);
+    const found = new Set<string>();
+    for (const rules of this.#all) found.add(await rules.prepare());
+    return !found.has("missing") && (hadRules || !found.has("refused"));
   }
 
   networks(): IpRange[] {

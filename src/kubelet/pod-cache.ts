@@ -128,10 +128,8 @@ export class PodCache {
       if (full || !isAsListed) this.#unsure.add(id);
     }
     for (const id of this.#entries.keys()) if (!seen.has(id)) this.#unsure.add(id);
-    this.#judge(
-      [...this.#oomVerdicts].filter((id) => !seen.has(id)),
-      false,
-    );
+    const gone = [...this.#oomVerdicts].filter((id) => !seen.has(id));
+    this.#judge(gone, false);
     await inParallel([...this.#unsure], 16, (id) => this.observe(id, signal));
   }
 

@@ -40,10 +40,8 @@ export async function servePortForward(socket: WebSocketConnection, options: Por
     }
     const forwards = ports.map((port, index) => {
       const dialled = options.dial(port, socket.gone);
-      connections.set(
-        2 * index,
-        dialled.catch(() => undefined),
-      );
+      const settled = dialled.catch(() => undefined);
+      connections.set(2 * index, settled);
       const client = {
         gone: socket.gone,
         write: (chunk: Uint8Array) => send(2 * index, chunk),

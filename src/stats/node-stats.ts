@@ -138,10 +138,8 @@ export class NodeStats {
 
   resourceMetrics(format: TextFormat): string {
     const metrics = resourceMetrics(this.sampler.sample("basics"));
-    return metricsText(
-      metrics.filter(({ name }) => !this.settings.disabledMetrics.includes(name)),
-      format,
-    );
+    const enabled = metrics.filter(({ name }) => !this.settings.disabledMetrics.includes(name));
+    return metricsText(enabled, format);
   }
 
   /** Brings the capacities of the root directory and of the engine's up to date. Resolves within a second. */
@@ -242,10 +240,8 @@ export class NodeStats {
 
   /** Usage of the directories of these pods (default: all), of the last scan; starts one when it is due. */
   diskUsage(pods = this.#deps.view.podFacts()): ReadonlyMap<string, DirectoryUsage> {
-    return this.disk.ask(
-      podDirectories(pods, ({ isFileSystem }) => !isFileSystem),
-      podFileSystems(pods),
-    );
+    const directories = podDirectories(pods, ({ isFileSystem }) => !isFileSystem);
+    return this.disk.ask(directories, podFileSystems(pods));
   }
 
   async #warm(detail: "basics" | "all"): Promise<void> {

@@ -68,6 +68,17 @@ test("a name leads to the cluster IP, which stays while the pods change", () => 
   ]);
 });
 
+test("no range is chosen before the rules of others can be read", () => {
+  const { update, proxy, kept, logger, manager } = aManager();
+  proxy.problem = "iptables-restore: Can't lock /run/xtables.lock";
+  manager.onChange(() => update([aService("web")], []));
+  update([aService("web")], []);
+  expect(kept.addresses?.range ?? "").toBe("");
+  proxy.problem = undefined;
+  proxy.check();
+  expect([kept.addresses?.range, logger.lines]).toEqual(["10.96.0.0/16", []]);
+});
+
 test("a Service of both families is ruled in both, and its name leads to both addresses", () => {
   const { manager, update, namesOf, applied, kept } = aManager({}, [], "10.96.0.0/16,fd00:96::/112");
   const web = aService("web", {

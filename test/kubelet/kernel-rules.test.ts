@@ -19,6 +19,7 @@ class FakeIptables {
   generation = 0;
   version = "iptables-restore v1.8.9 (nf_tables)\n";
   onSave = async () => {};
+  onFailure = async () => {};
 
   constructor() {
     this.tables.set("nat", new Map(["PREROUTING", "OUTPUT", "POSTROUTING"].map((chain) => [chain, []])));
@@ -30,6 +31,7 @@ class FakeIptables {
   readonly run = async (argv: readonly string[], { input = "" }: { input?: string | undefined }) => {
     const done = (exitCode: number, stdout = "", stderr = "") => ({ exitCode, stdout, stderr });
     if (this.isMissing) throw Object.assign(new Error("no such program"), { code: "ENOENT" });
+    if (this.failure !== undefined) await this.onFailure();
     if (this.failure !== undefined) return done(4, "", `${argv[0]}: v1.8.9 (nf_tables):\n${this.failure}\n`);
     if (argv[0]!.endsWith("tables-save")) {
       this.saves++;
@@ -363,6 +365,23 @@ test.each([
   await apply(web());
   iptables.failure = undefined;
   await clock.advance(5_000);
+  expect(iptables.text()).toContain("172.17.0.2:8000");
+});
+
+test("the lock of iptables, held for the whole start, is waited for, and told once", async () => {
+  const { iptables, clock, rules, apply, logger } = aKernel();
+  iptables.failure = "Another app is currently holding the xtables lock.";
+  iptables.onFailure = () => clock.sleep(5_000);
+  const ready = new DualStackRules([rules]).prepare(false);
+  await clock.advance(20_000);
+  expect(await ready).toBe(true);
+  await clock.advance(30_000);
+  expect(logger.lines).toEqual([expect.stringContaining("warn Services have no addresses")]);
+  iptables.failure = undefined;
+  await clock.advance(20_000);
+  expect(rules.problem).toBeUndefined();
+  expect(logger.lines).toHaveLength(2);
+  await apply(web());
   expect(iptables.text()).toContain("172.17.0.2:8000");
 });
 

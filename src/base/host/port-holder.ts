@@ -39,10 +39,8 @@ const boundTo = (port: number, protocol: string, proc: string): SocketEntry[] =>
 
 /** The process that listens on a TCP port: `nginx (pid 812)`; undefined when it is not visible (root sees all). */
 export function findPortHolder(port: number, proc = "/proc"): string | undefined {
-  const holder = findSocketHolder(
-    boundTo(port, "tcp", proc).map(({ inode }) => inode),
-    proc,
-  );
+  const inodes = boundTo(port, "tcp", proc).map(({ inode }) => inode);
+  const holder = findSocketHolder(inodes, proc);
   return holder && `${holder.name} (pid ${holder.pid})`;
 }
 

@@ -101,10 +101,8 @@ export class Description {
   /** Rows below the names of their columns, underlined. */
   table(columns: readonly string[], rows: readonly (readonly string[])[]): void {
     this.cells(1, columns);
-    this.cells(
-      1,
-      columns.map((name) => "-".repeat(name.length)),
-    );
+    const rules = columns.map((name) => "-".repeat(name.length));
+    this.cells(1, rules);
     for (const row of rows) this.cells(1, row);
   }
 

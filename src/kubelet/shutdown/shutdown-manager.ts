@@ -123,10 +123,8 @@ export class ShutdownManager {
   async #endInOrder(over: AbortSignal): Promise<void> {
     const { clock, logger, kubelet, periods } = this.#deps;
     const isOver = ({ status }: Pod) => status?.phase === "Succeeded" || status?.phase === "Failed";
-    const groups = computeShutdownGroups(
-      periods,
-      kubelet.pods().filter((pod) => !isOver(pod)),
-    );
+    const active = kubelet.pods().filter((pod) => !isOver(pod));
+    const groups = computeShutdownGroups(periods, active);
     const count = groups.reduce((total, { pods }) => total + pods.length, 0);
     logger.info(`The machine is going down: ${count} ${count === 1 ? "pod is" : "pods are"} being stopped`);
     for (const { pods, waitSeconds } of groups) {
