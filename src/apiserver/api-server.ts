@@ -245,9 +245,10 @@ export class ApiServer {
   }
 
   #patch(call: Call, { type, patch }: PatchBody): HttpResponse {
-    const { target, request } = call;
+    const { target, request, presentation } = call;
     if (type !== PATCH_TYPES.applyYaml) {
-      return this.#update(call, (before) => inOwnVersion(patchObject(inVersionOf(call, before), type, patch), call));
+      const shown = target.subresource === "scale" ? (scale: ApiObject) => scale : presentation.show;
+      return this.#update(call, (before) => inOwnVersion(patchObject(shown(before), type, patch), call));
     }
     const write = this.#write(call);
     if (target.subresource === "scale")
@@ -327,11 +328,6 @@ function inOwnVersion(body: unknown, { target, presentation: { kind } }: Call): 
   if (!isRecord(body) || (body.apiVersion ?? apiVersionOf(kind)) !== apiVersionOf(kind)) return body;
   const object = kind.conversion?.toPreferred(body as ApiObject) ?? body;
   return { ...object, apiVersion: apiVersionOf(target.definition) };
-}
-
-/** An object, as it is kept, in the version of the request. */
-function inVersionOf({ presentation: { kind, show } }: Call, object: ApiObject): ApiObject {
-  return object.kind === kind.kind ? show(object) : object;
 }
 
 /** The `scale` of a workload. Source: autoscaling/v1 `Scale`. */

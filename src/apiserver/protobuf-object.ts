@@ -1,4 +1,5 @@
-import { define } from "../base/text/json.ts";
+import { toApiTime } from "../base/text/api-time.ts";
+import { define, jsonIfValid } from "../base/text/json.ts";
 import { ProtobufError, protobufFields } from "../base/text/protobuf.ts";
 import descriptor from "./kubernetes.proto.txt" with { type: "text" };
 
@@ -7,7 +8,7 @@ interface Field {
   /** Scalar, or name of a message. */
   type: string;
   label: "optional" | "repeated" | "map";
-  /** `inline`: its fields are members of the message around it. `presence`: it counts even when it is empty. */
+  /** `inline`: members of the message around it. `presence`: counts when empty. `nonzero`: its zero is left out. */
   option: string | undefined;
 }
 
@@ -27,11 +28,14 @@ for (const [, message = "", body = ""] of descriptor.matchAll(/^message (\w+) \{
   MESSAGES.set(message, new Map(entries));
 }
 
+/** The last second of the year 9999, beyond which a time has no form in JSON. */
+const MAX_TIME_MS = 253_402_300_799_000;
+
 const MAGIC = Buffer.from("k8s\0");
 
 /**
- * An object of `application/vnd.kubernetes.protobuf` as JSON would have it. Only what kubectl itself writes is known: a
- * field that is not is an error, never left out. Source: apimachinery's `runtime.Unknown`.
+ * An object of `application/vnd.kubernetes.protobuf` as JSON would have it. A field that is not known is an error, never left
+ * out. Source: apimachinery's `runtime.Unknown`.
  * @throws ProtobufError
  */
 export function decodeProtobufObject(bytes: Uint8Array): Record<string, unknown> {
@@ -72,12 +76,13 @@ function put(result: Record<string, unknown>, field: Field, value: bigint | Buff
     return;
   }
   const decoded = toJson(value, type, ownPath);
+  const keepsZero = option === "presence" || (option === undefined && (type === "int64" || type === "bool"));
   if (label === "repeated") {
     const list = (result[name] ?? []) as unknown[];
     list.push(decoded);
     result[name] = list;
   } else if (option === "inline") Object.assign(result, decoded);
-  else if (option === "presence" || !isZero(value) || type === "int64" || type === "bool") result[name] = decoded;
+  else if (!isZero(value) || keepsZero) result[name] = decoded;
 }
 
 const mapEntry = (type: string): Message =>
@@ -94,8 +99,11 @@ function toJson(value: bigint | Buffer, type: string, path: string): unknown {
   const bytes = requireBytes(value, path);
   const message = MESSAGES.get(type);
   if (!message) return bytes.toString(type === "bytes" ? "base64" : "utf8");
-  const decoded = decode(bytes, message, path, false);
+  const decoded = decode(bytes, message, path, type === "Time");
   if (type === "Quantity") return decoded.string ?? "0";
+  if (type === "Time")
+    return toApiTime(new Date(Math.min(Math.max(Number(decoded.seconds ?? 0) * 1000, -MAX_TIME_MS), MAX_TIME_MS)));
+  if (type === "FieldsV1") return jsonIfValid(Buffer.from(String(decoded.raw), "base64").toString());
   return type === "IntOrString" ? (decoded.type ? (decoded.strVal ?? "") : (decoded.intVal ?? 0)) : decoded;
 }
 

@@ -82,6 +82,43 @@ test("a pod as kubectl 1.32 copies it: quantities, ports by name or number, memb
   });
 });
 
+test("a pod as client-go writes it back: with what the server wrote, without zeros that JSON omits", () => {
+  const int = (number: number, value: number) => join(varint(number << 3), varint(value));
+  const fields = field(7, field(1, '{"f:spec":{}}'));
+  const entry = join(field(1, "kubectl"), field(2, "Apply"), field(4, int(1, 86_400)), fields);
+  const metadata = join(
+    field(1, "p"),
+    field(6, "7"),
+    int(7, 2),
+    field(8, join(int(1, 0), int(2, 5))),
+    field(17, entry),
+  );
+  const state = field(2, field(3, join(int(1, 0), int(2, 0), field(3, "Completed"))));
+  const status = join(field(1, "Succeeded"), field(16, field(1, "192.0.2.1")), field(8, join(field(1, "c"), state)));
+  const pod = join(field(1, metadata), field(3, status));
+  expect(decodeProtobufObject(envelope("Pod", pod))).toEqual({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: "p",
+      resourceVersion: "7",
+      generation: 2,
+      creationTimestamp: "1970-01-01T00:00:00Z",
+      managedFields: [
+        { manager: "kubectl", operation: "Apply", time: "1970-01-02T00:00:00Z", fieldsV1: { "f:spec": {} } },
+      ],
+    },
+    status: {
+      phase: "Succeeded",
+      hostIPs: [{ ip: "192.0.2.1" }],
+      containerStatuses: [{ name: "c", state: { terminated: { exitCode: 0, reason: "Completed" } } }],
+    },
+  });
+  expect(decodeProtobufObject(envelope("Pod", field(1, join(field(1, "p"), int(7, 0)))))).toMatchObject({
+    metadata: { name: "p" },
+  });
+});
+
 test.each([
   { when: "no envelope", bytes: Buffer.from("{}"), message: "not a protobuf of Kubernetes" },
   {

@@ -34,14 +34,11 @@ interface Template {
 }
 const podSpecOf = (template: unknown) => (template as Template | undefined)?.spec;
 const containersOf = (object: ApiObject) => podSpecOf(specOf(object).template)?.containers ?? [];
-const selectorOf = (object: ApiObject) => formatSelector((specOf(object).selector ?? {}) as LabelSelector);
-const SELECTOR = text("Selector", (it) => selectorOf(it) || "<none>", 1);
-const CONTAINERS = [
+const WIDE = [
   text("Containers", (it) => containersOf(it).map(({ name }) => name), 1),
   text("Images", (it) => containersOf(it).map(({ image }) => image), 1),
+  text("Selector", (it) => formatSelector((specOf(it).selector ?? {}) as LabelSelector) || "<none>", 1),
 ];
-
-const WIDE = [...CONTAINERS, SELECTOR];
 
 /** How long a Job has run, or ran. */
 function durationOf(object: ApiObject, now: Date): string {
@@ -62,9 +59,9 @@ const lastSchedule = (object: ApiObject, now: Date) => {
 /** Those of the pods of its Jobs. */
 const CRON_JOB_WIDE = WIDE.map((column) => ({
   ...column,
-  value: (object: ApiObject, now: Date) => column.value({ ...object, spec: specOf(jobTemplateOf(object)) }, now),
+  value: (object: ApiObject, now: Date) =>
+    column.value({ ...object, spec: fieldsOf(specOf(object).jobTemplate).spec }, now),
 }));
-const jobTemplateOf = (object: ApiObject) => (specOf(object).jobTemplate ?? {}) as ApiObject;
 
 const REPLICAS = [
   count("Desired", (it) => specOf(it).replicas ?? 1),
