@@ -71,24 +71,30 @@ export class ServiceHosts {
     behind = new ServicePods(pods),
   ): void {
     const external = this.#externalNames;
-    external.setNames(findExternalNames(services, this.#clusterDomain));
+    const resolved = services.map((service) => ({
+      service,
+      to: resolveExternal(service, services, this.#clusterDomain),
+    }));
+    external.setNames(new Set(resolved.flatMap(({ to }) => ("name" in to && to.name !== "" ? [to.name] : []))));
     if (services.length === 0 && this.#written.size === 0) return;
     // Pods that have the names already keep them.
     if (external.isPending) return;
-    const targets = services.map((service): ServiceTarget => {
-      const target = resolveExternal(service, services, this.#clusterDomain);
+    const targets = resolved.map(({ service, to }): ServiceTarget => {
       const alias = service.spec.type === "ExternalName" ? externalNameOf(service) : undefined;
-      if ("name" in target) {
-        return { service, backends: [], fixed: external.addressesOf(target.name), alias: target.name && alias };
-      }
-      const fixed = clusterIps[serviceName(target.service)]?.split(",") ?? [];
-      return { service, backends: behind.behind(target.service), fixed, alias };
+      if ("name" in to) return { service, backends: [], fixed: external.addressesOf(to.name), alias: to.name && alias };
+      const fixed = clusterIps[serviceName(to.service)]?.split(",") ?? [];
+      const backends = behind.behind(to.service);
+      // Behind an address only what has a name of its own has a record.
+      const named = fixed.length === 0 ? backends : backends.filter((it) => hostNameIn(service, it) !== undefined);
+      return { service, backends: named, fixed, alias };
     });
-    this.#targets = targets;
     this.#pods = pods;
-    const byNamespace = new Map<string, readonly HostAlias[]>();
-    this.#namesIn = (namespace) =>
-      byNamespace.getOrInsertComputed(namespace, () => computeServiceNames(targets, namespace, this.#clusterDomain));
+    if (!Bun.deepEquals(targets, this.#targets)) {
+      this.#targets = targets;
+      const byNamespace = new Map<string, readonly HostAlias[]>();
+      this.#namesIn = (namespace) =>
+        byNamespace.getOrInsertComputed(namespace, () => computeServiceNames(targets, namespace, this.#clusterDomain));
+    }
     const uids = new Set(pods.map(({ metadata }) => metadata.uid ?? ""));
     for (const uid of this.#written.keys()) if (!uids.has(uid)) this.#written.delete(uid);
     for (const pod of pods) {
@@ -129,15 +135,6 @@ function resolveExternal(
 
 const externalNameOf = ({ spec }: Service) => (spec.externalName ?? "").toLowerCase().replace(/\.$/, "");
 
-/** Names outside that Services lead to. */
-const findExternalNames = (services: readonly Service[], clusterDomain: string): Set<string> =>
-  new Set(
-    services.flatMap((service) => {
-      const target = resolveExternal(service, services, clusterDomain);
-      return "name" in target && target.name !== "" ? [target.name] : [];
-    }),
-  );
-
 /**
  * Lines for the hosts file of pods in one namespace: the names by which cluster DNS answers for Services, and for pods
  * with a host name behind a Service that is their subdomain.
@@ -155,8 +152,7 @@ function computeServiceNames(targets: readonly ServiceTarget[], namespace: strin
     for (const backend of backends) {
       const hostname = hostNameIn(service, backend);
       const own = hostname === undefined ? [] : names.map((full) => `${hostname}.${full}`);
-      const all = fixed.length > 0 ? own : [...names, ...own];
-      if (all.length > 0) for (const ip of ipsOf(backend)) add(ip, all);
+      for (const ip of ipsOf(backend)) add(ip, fixed.length > 0 ? own : [...names, ...own]);
     }
   }
   return [...byIp].flatMap(([ip, names]) => toLines(ip, names));
