@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-
 /** JSON with sorted keys and without undefined members: equal for objects that differ only in the order of keys. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
@@ -12,4 +10,4 @@ export function canonicalJson(value: unknown): string {
 }
 
 /** The first 32 hex digits of the SHA-256 of a text. */
-export const hex32 = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
+export const hex32 = (text: string): string => Bun.SHA256.hash(text, "hex").slice(0, 32);
