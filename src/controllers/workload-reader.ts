@@ -24,7 +24,7 @@ interface WorkloadReaderDeps {
   records: WorkloadRecords;
   observer: PodObserver;
   claims: ClaimBinder;
-  services: Pick<ServiceManager, "derivedObjects" | "specOf" | "statusOf">;
+  services: Pick<ServiceManager, "specOf" | "statusOf">;
   ingresses?: Pick<IngressManager, "statusOf"> | undefined;
 }
 
@@ -42,13 +42,13 @@ export class WorkloadReader {
 
   /** The ReplicaSets of Deployments, the Jobs of CronJobs and the like, with their statuses. */
   derivedObjects(): WorkloadObject[] {
-    const { records, observer, claims, services } = this.#deps;
+    const { records, observer, claims } = this.#deps;
     const pod = observer.reader();
     const derived = records.entries().flatMap(({ desired, record }) => {
       const ready = record.pods.flatMap(({ uid }) => (pod(uid).isReady ? [uid] : [])).join();
       return this.#toDerived(record, desired, ready);
     });
-    return [...derived, ...claims.derived(), ...services.derivedObjects()];
+    return [...derived, ...claims.derived()];
   }
 
   /** Uid of an object of the sources in the API, and the time since which it is known. */

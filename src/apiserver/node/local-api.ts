@@ -161,7 +161,7 @@ export class LocalApi implements ObjectAccess {
       clock,
       isOwn: (definition, object) => submitted.isOwn(definition, object),
       refresh: () => {
-        nodeObjects.sync();
+        nodeObjects.sync(true);
         return nodeObjects.node?.arePodsKnown === true;
       },
     });
@@ -185,7 +185,7 @@ export class LocalApi implements ObjectAccess {
   podsChanged(isStatus = false): void {
     this.#nodeObjects.podsChanged(isStatus);
     this.#protection.check();
-    if (this.#nodeObjects.node?.isEveryOwnerKnown) this.deleter.settle(() => this.#nodeObjects.sync());
+    if (this.#nodeObjects.node?.isEveryOwnerKnown) this.deleter.settle(() => this.#nodeObjects.sync(true));
   }
 
   /** Pods and ReplicaSets that a new workload took over are no longer objects of their own. */

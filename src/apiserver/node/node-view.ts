@@ -163,6 +163,8 @@ export class NodeObjects implements ObjectRules {
   /** Not only pods have changed since the last {@link sync}. */
   #isAllDue = false;
   #areEventsWanted = false;
+  /** Objects of this kind, and slices, are made for who asks for them: each change of a pod makes those of its Services again. */
+  #areEndpointsWanted = false;
   #eventsRevision = -1;
   #cancelEvents: (() => void) | undefined;
 
@@ -173,9 +175,10 @@ export class NodeObjects implements ObjectRules {
   /** Brings the objects of one kind up to date. */
   async refresh({ plural, group }: ResourceDefinition): Promise<void> {
     if (!this.node) return;
-    if (!this.#isWanted) {
+    const areEndpoints = plural === "endpoints" || plural === "endpointslices";
+    if (!this.#isWanted || (areEndpoints && !this.#areEndpointsWanted)) {
       this.#isWanted = true;
-      this.sync();
+      this.sync(areEndpoints);
     }
     if (group !== "") return;
     if (plural === "nodes") await this.#syncNode();
@@ -214,13 +217,16 @@ export class NodeObjects implements ObjectRules {
     this.#cancelEvents?.();
   }
 
-  /** Takes over pods, and the objects of other sources. */
-  sync(): void {
+  /** Takes over pods, and the objects of other sources. @param withEndpoints from now on those of Services, too */
+  sync(withEndpoints = false): void {
     const { node } = this;
     if (!node) return;
     this.#isAllDue = false;
+    this.#areEndpointsWanted ||= withEndpoints;
     const { registry } = this.#deps;
-    const derived = Map.groupBy(node.workloads.reader.derivedObjects(), ({ kind }) => kind);
+    const { reader, services } = node.workloads;
+    const endpoints = this.#areEndpointsWanted ? services.derivedObjects() : [];
+    const derived = Map.groupBy([...reader.derivedObjects(), ...endpoints], ({ kind }) => kind);
     const { configMaps, secrets, objects = [] } = node.desired;
     const foreign = Map.groupBy<string, { kind: string; object: { metadata: ObjectMeta } }>(
       objects.filter(({ sourceId }) => sourceId !== SOURCE_ID),

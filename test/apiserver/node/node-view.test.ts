@@ -26,7 +26,7 @@ function aMirror(
     firstSeen,
     kubelet: { pods: () => pods, worker: () => undefined, isGone, desiredPods: pods.map((pod) => ({ pod, ...found })) },
     desired: { configMaps: new Map(), secrets: new Map() },
-    workloads: { hasPod: () => isOfWorkload, reader: { derivedObjects: () => [] } },
+    workloads: { hasPod: () => isOfWorkload, reader: { derivedObjects: () => [] }, services: {} },
   } as unknown as NodeView;
   const definition = { group: "", plural: "pods", kind: "Pod", fate: "pods", namespaced: true } as ResourceDefinition;
   const registry = { all: () => [definition] } as never;
@@ -39,7 +39,7 @@ function aMirror(
   return { store, sync: () => objects.sync(), refusalOf };
 }
 
-test("Endpoints of a client are taken over by those of the controller, once", () => {
+test("Endpoints are made once a client asks for them; those of a client are taken over by those of the controller, once", async () => {
   const { store, registry } = anApiServer();
   const endpoints = { apiVersion: "v1", kind: "Endpoints", metadata: { name: "web", namespace: "default", uid: "e" } };
   const own = new Set<unknown>([store.put("endpoints", endpoints)]);
@@ -52,14 +52,23 @@ test("Endpoints of a client are taken over by those of the controller, once", ()
     },
   };
   const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone: () => {} });
-  const reader = { statusOf: () => undefined, annotationsOf: () => undefined, specOf: () => undefined };
+  const none = () => undefined;
+  const reader = { statusOf: none, annotationsOf: none, specOf: none, derivedObjects: () => [] };
+  const derived = ["web", "api"].map((name) => ({
+    ...endpoints,
+    metadata: { ...endpoints.metadata, name },
+    subsets: [],
+  }));
   objects.node = {
     kubelet: { pods: () => [] },
     desired: { configMaps: new Map(), secrets: new Map() },
-    workloads: { reader: { ...reader, derivedObjects: () => [{ ...endpoints, subsets: [] }] } },
+    workloads: { reader, services: { derivedObjects: () => derived } },
   } as unknown as NodeView;
+  await objects.refresh(registry.get("services")!);
+  expect([released, store.list("endpoints").length]).toEqual([[], 1]);
+  await objects.refresh(registry.get("endpoints")!);
   for (const _ of [1, 2, 3]) objects.sync();
-  expect(released).toEqual(["web"]);
+  expect([released, store.list("endpoints").length]).toEqual([["web"], 2]);
 });
 
 const annotations = { "kubernetes.io/config.hash": "h1" };
