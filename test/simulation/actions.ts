@@ -138,7 +138,9 @@ export class Scene {
     disk.write(path, text.slice(0, Math.floor(cut * text.length)));
     time.after(random.between(1, 300), () => {
       const now = this.wanted.get(pod.app);
-      if (now && !this.broken.has(pod.app) && disk.exists(MANIFESTS)) disk.write(path, toManifest(now));
+      if (!now || this.broken.has(pod.app) || !disk.exists(MANIFESTS)) return;
+      time.stir();
+      disk.write(path, toManifest(now));
     });
   }
 
@@ -168,6 +170,7 @@ export class Scene {
       const now = this.wanted.get(app);
       if (!now || !this.broken.has(app) || !disk.exists(MANIFESTS)) return;
       this.broken.delete(app);
+      time.stir();
       disk.replace(fileOf(app), toManifest(now));
     });
   }
@@ -696,7 +699,10 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     const port = random.pick(ports);
     scene.world.note(`another kubelet-ts publishes port ${port}`);
     const end = scene.world.firewall.publishForOther(port);
-    scene.world.time.after(random.between(10_000, 86_400_000), end);
+    scene.world.time.after(random.between(10_000, 86_400_000), () => {
+      end();
+      scene.world.time.stir();
+    });
   }),
   "break iptables": lasting(
     2,

@@ -118,6 +118,7 @@ export class EngineHttp {
       return new Promise(() => {});
     }
     if (isManifest) return this.#fetchManifest(init);
+    if (!this.#isQuiet) this.#time.stir();
     const { process } = this.#time;
     const method = init.method ?? "GET";
     const queryAt = text.indexOf("?");
@@ -167,6 +168,7 @@ export class EngineHttp {
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
     this.#time.afterForProcess(MANIFEST_MS, () => {
+      if (this.manifests.isLying) this.#time.stir();
       const response = this.manifests.respond(new Headers(headers).get("if-none-match"));
       if (response === "silence") return;
       resolve(response === "cut" ? cutShort(this.manifests.half) : toResponse(response));

@@ -544,6 +544,7 @@ export class EngineModel {
       return respond(refusal(409, `Container ${exec.container.id} is not running`));
     }
     exec.exitCode = exec.container.unhealthyUntilMs > this.#time.nowMs ? 1 : 0;
+    if (exec.exitCode !== 0) this.#time.stir();
     respond({ status: 200, text: "" });
   }
 

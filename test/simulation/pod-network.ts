@@ -72,7 +72,9 @@ export class PodNetwork {
   };
 
   #isUnhealthy({ unhealthyUntilMs }: ModelContainer): boolean {
-    return unhealthyUntilMs > this.#time.nowMs;
+    const isUnhealthy = unhealthyUntilMs > this.#time.nowMs;
+    if (isUnhealthy) this.#time.stir();
+    return isUnhealthy;
   }
 
   #later(run: () => void): void {

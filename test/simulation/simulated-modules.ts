@@ -45,6 +45,9 @@ const modulesOf = (machine: Machine): Readonly<Record<string, Record<string, unk
   kernel: {
     tryFlock: async (descriptor: number) => machine.disk.lock(descriptor),
     sockets: machine.sockets,
+    look: machine.time.look.bind(machine.time),
+    untilLook: (owner: object, ms: number, signal: AbortSignal) => untilLook(machine.time, owner, ms, signal),
+    heldMs: machine.time.heldMs.bind(machine.time),
     readRuleGeneration: async () => machine.firewall.generation,
   },
 });
@@ -66,10 +69,51 @@ const REPLACED_FILES: Readonly<Record<string, string>> = {
   "base/host/rule-generation.ts": 'export { readRuleGeneration } from "simulated:kernel";\n',
 };
 
-/** Pauses between looks: the kernel of the machine loses no event, and the looks of every minute were a third of a quiet day. */
-const REPLACED_TEXTS: Readonly<Record<string, readonly (readonly [before: string, after: string])[]>> = {
-  "sources/path-watch.ts": [["const LOOK_AGAIN_MS = 60_000;", "const LOOK_AGAIN_MS = 600_000;"]],
+/** Where the program looks again and again whether something has changed: in a still world it need not. */
+const LOOKS: Readonly<Record<string, readonly (readonly [before: string, after: string])[]>> = {
+  "sources/path-watch.ts": [["clock.schedule(LOOK_AGAIN_MS,", "look(this, LOOK_AGAIN_MS,"]],
+  "sources/file-source.ts": [
+    [
+      "this.#deps.clock.schedule(delayMs, () =>",
+      "look(delayMs < this.#deps.checkFrequencyMs ? undefined : this, delayMs, () =>",
+    ],
+  ],
+  "sources/url-source.ts": [
+    [
+      "this.#deps.clock.schedule(this.#delayMs(), () => void",
+      "look(this.#failuresInARow > 0 ? undefined : this, this.#delayMs(), () => void",
+    ],
+  ],
+  "kubelet/runtime-watcher.ts": [
+    [
+      "clock.schedule(nextInMs, () => this.#periodicRelist())",
+      'look(nextInMs < relistPeriodMs ? undefined : this, nextInMs, () => this.#periodicRelist(), "engine")',
+    ],
+    [
+      "clock.monotonicMs() - this.#lastListAtMs;\n    if (silentMs",
+      "clock.monotonicMs() - this.#lastListAtMs - heldMs(this);\n    if (silentMs",
+    ],
+  ],
+  "kubelet/images/image-gc-manager.ts": [["this.#deps.clock.sleep(waitMs, signal)", "untilLook(this, waitMs, signal)"]],
+  "kubelet/kernel-rules.ts": [["this.#deps.clock.schedule(CHECK_MS,", "look(this, CHECK_MS,"]],
+  "kubelet/prober/probe-manager.ts": [
+    ["clock.schedule(dueMs - nowMs,", "look(isEarly || dueMs - nowMs < 60_000 ? undefined : this, dueMs - nowMs,"],
+  ],
 };
+
+function untilLook(time: VirtualTime, owner: object, ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const cancel = time.look(owner, ms, () => {
+    signal.removeEventListener("abort", onAbort);
+    resolve();
+  });
+  const onAbort = () => {
+    cancel();
+    resolve();
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  return promise;
+}
 
 /** A planted mistake: a patch of one place in one file of src. */
 export interface Mutation {
@@ -141,10 +185,12 @@ export function replaceModules(machine: Machine, mutant?: string): void {
         if (mutation && path === join(SRC, "..", mutation.file)) contents = mutate(contents, mutation);
         contents = contents.replaceAll(/from "node:(fs|fs\/promises|os|crypto)"/g, 'from "simulated:$1"');
         if (path.startsWith(PROBER)) contents = contents.replace(/from "node:(net|http)"/g, 'from "simulated:$1"');
-        for (const [before, after] of REPLACED_TEXTS[path.slice(SRC.length)] ?? []) {
+        const looks = LOOKS[path.slice(SRC.length)];
+        for (const [before, after] of looks ?? []) {
           if (!contents.includes(before)) throw new Error(`${path} has no longer: ${before}`);
           contents = contents.replace(before, () => after);
         }
+        if (looks) contents = `import { heldMs, look, untilLook } from "simulated:kernel"; ${contents}`;
         // The page is compiled into the program by a macro, which no one opens here.
         contents = contents.replace(/^import \{ bundlePage \}.*$/m, "const bundlePage = () => '{}';");
         return { contents, loader: path.endsWith("x") ? "tsx" : "ts" };

@@ -12,6 +12,25 @@ interface Entry {
   process: number;
 }
 
+/** Changes that only some looks follow: those of containers by the program, and by themselves. */
+export type Stirred = "engine";
+
+/** A look that the program repeats. */
+interface Look {
+  /** When it last began. */
+  ranMs: number;
+  /** Time before that in which it waited for something to happen. */
+  heldMs: number;
+  isHeld: boolean;
+}
+
+/** Looks that come every minute or more seldom remember what happened for less than this. */
+const REMEMBERED_MS = 16 * 60_000;
+/** The others. */
+const REMEMBERED_SHORTLY_MS = 60_000;
+/** In a world in which nothing happens, looks come no more seldom than this. */
+const LONGEST_STILL_MS = 6 * 3_600_000;
+
 /** The process has crashed: whatever it calls after that has no effect. */
 export class CrashedError extends Error {
   constructor() {
@@ -41,6 +60,12 @@ export class VirtualTime {
   /** Effects until the process crashes. */
   #effectsLeft = Number.POSITIVE_INFINITY;
   onCrash: (() => void) | undefined;
+  /** When something last happened to the machine, or an answer came that may be another the next time. */
+  #stirredMs = 0;
+  #engineStirredMs = 0;
+  readonly #looks = new WeakMap<object, Look>();
+  /** Ends the wait of each look that waits for something to happen, with what it follows. */
+  readonly #held = new Map<() => void, Stirred | undefined>();
 
   constructor(seed: number, startOfWallMs: number) {
     this.wallOffsetMs = startOfWallMs;
@@ -75,6 +100,58 @@ export class VirtualTime {
     return this.#push(this.nowMs + Math.max(0, ms), run, this.#process);
   }
 
+  /** Something has happened. @param what undefined: every look of the process may find something */
+  stir(what?: Stirred): void {
+    this.#engineStirredMs = this.nowMs;
+    if (!what) this.#stirredMs = this.nowMs;
+    for (const [release, followed] of this.#held) if (!what || followed === what) release();
+  }
+
+  /**
+   * As {@link afterForProcess}, for a look of the process that it repeats. When nothing has happened for long, also not by the last look,
+   * this one would find the same: it waits for the next of its times after something has happened.
+   * @param owner whose look it is; undefined: it is none
+   */
+  look(owner: object | undefined, ms: number, run: () => void, follows?: Stirred): () => void {
+    if (!owner || !this.isRunning) return this.afterForProcess(ms, run);
+    const dueMs = this.nowMs + ms;
+    const look = this.#looks.getOrInsertComputed(owner, () => ({ ranMs: 0, heldMs: 0, isHeld: false }));
+    const begin = () => {
+      look.heldMs = look.isHeld ? this.nowMs - ms - look.ranMs : 0;
+      look.isHeld = false;
+      look.ranMs = this.nowMs;
+      run();
+    };
+    let cancel = this.afterForProcess(ms, () => {
+      // A crash that comes at a step comes soon.
+      const stirredMs = follows ? this.#engineStirredMs : this.#stirredMs;
+      const isStill = look.ranMs - stirredMs > (ms < 60_000 ? REMEMBERED_SHORTLY_MS : REMEMBERED_MS);
+      if (!isStill || Number.isFinite(this.#effectsLeft)) return begin();
+      look.isHeld = true;
+      const stop = this.afterForProcess(LONGEST_STILL_MS, () => {
+        this.#held.delete(release);
+        begin();
+      });
+      const release = () => {
+        cancel();
+        const periods = Math.ceil((this.nowMs - dueMs) / ms);
+        cancel = this.afterForProcess(dueMs + periods * ms - this.nowMs, begin);
+      };
+      cancel = () => {
+        this.#held.delete(release);
+        stop();
+      };
+      this.#held.set(release, follows);
+    });
+    return () => cancel();
+  }
+
+  /** How much of the time since a look its owner had no need to look again. */
+  heldMs(owner: object): number {
+    const { isHeld = false, ranMs = 0, heldMs = 0 } = this.#looks.get(owner) ?? {};
+    return isHeld ? this.nowMs - ranMs : heldMs;
+  }
+
   /** Distinguishes the process that runs now from those before it. */
   get process(): number {
     return this.#process;
@@ -98,6 +175,7 @@ export class VirtualTime {
     this.#isDead = true;
     drainMicrotasks();
     this.#process = 0;
+    this.#held.clear();
   }
 
   /** The process crashes at its n-th effect from now on. */

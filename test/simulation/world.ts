@@ -91,7 +91,7 @@ export class World {
       if (!SECRET_PLACES.test(path) && hasSecret(Buffer.from(data).toString())) this.onSecret(path);
     };
     this.wire.onRequest = (text) => {
-      if (!isRead(text)) this.note(`request ${text}`);
+      if (!isRead(text)) this.#record(`request ${text}`);
     };
     this.firewall.isInstalled = seed % 3 === 0;
     this.firewall.hasGenerations = seed % 15 !== 0;
@@ -103,11 +103,12 @@ export class World {
       this.disk.makeDirectory(directory);
       this.disk.write(`${directory}/resolv.conf`, "nameserver 10.0.0.1\n");
     });
-    this.engine.observers.add(({ what, container, by }) =>
-      this.note(
+    this.engine.observers.add(({ what, container, by }) => {
+      this.time.stir(by === "request" || by === "itself" ? "engine" : undefined);
+      this.#record(
         `engine: ${what} of ${container.name} ${container.id.slice(0, 12)} by ${by}${what === "end" ? ` with ${container.exitCode}` : ""}`,
-      ),
-    );
+      );
+    });
   }
 
   /** Hash of everything that happened: equal seeds have equal ones. */
@@ -115,7 +116,13 @@ export class World {
     return this.#hash.toString(16).padStart(16, "0");
   }
 
+  /** Something happens to the machine that the program has not done. */
   note(text: string): void {
+    this.time.stir();
+    this.#record(text);
+  }
+
+  #record(text: string): void {
     const line = `${this.now} ${text}`;
     this.#hash = BigInt(Bun.hash(line, this.#hash));
     this.steps.push(line);
@@ -394,7 +401,7 @@ export class World {
       if (hasSecret(message + more)) this.onSecret(`a line of the log: ${message}`);
       if (!isKept) return;
       this.logLines++;
-      this.note(`log ${level}: ${message}${more}`);
+      this.#record(`log ${level}: ${message}${more}`);
       if (level === "error" && /unexpected|TypeError|undefined is not|Cannot read/.test(message + more)) {
         this.errors.push(message + more);
       }
