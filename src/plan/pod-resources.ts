@@ -153,7 +153,7 @@ export function computeLimitsUpdate(
 ): Partial<ContainerLimits> | undefined {
   const update: Partial<ContainerLimits> = {};
   if (have.cpuShares !== want.cpuShares) update.cpuShares = want.cpuShares;
-  if (have.cpuPeriodUs !== want.cpuPeriodUs && want.cpuPeriodUs > 0) update.cpuPeriodUs = want.cpuPeriodUs;
+  if (have.cpuPeriodUs !== want.cpuPeriodUs && want.cpuQuotaUs > 0) update.cpuPeriodUs = want.cpuPeriodUs;
   // Engines show "no limit" as 0 or as -1.
   if (Math.max(0, have.cpuQuotaUs) !== want.cpuQuotaUs) update.cpuQuotaUs = want.cpuQuotaUs;
   const hasOtherMemory = have.memoryBytes !== want.memoryBytes || have.memorySwapBytes !== want.memorySwapBytes;

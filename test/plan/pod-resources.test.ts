@@ -80,6 +80,7 @@ test.each<[string, Partial<typeof HAVE>, Partial<typeof HAVE>, Json | undefined]
   ["memory", {}, { memoryBytes: 200, memorySwapBytes: 200 }, { memoryBytes: 200, memorySwapBytes: 200 }],
   ["swap", {}, { memorySwapBytes: 150 }, { memoryBytes: 100, memorySwapBytes: 150 }],
   ["CFS quotas switched off on the node", {}, { cpuPeriodUs: 0, cpuQuotaUs: 0 }, { cpuQuotaUs: 0 }],
+  ["CFS quotas switched on, without a limit", { cpuPeriodUs: 0, cpuQuotaUs: 0 }, { cpuQuotaUs: 0 }, undefined],
 ])("in-place resize: %s", (_, have, want, body) => {
   expect(computeLimitsUpdate({ ...HAVE, ...have }, { ...HAVE, ...want })).toEqual(body as never);
 });

@@ -30,6 +30,7 @@ const FORMER_FAILURES = [
   { seed: 5004, days: DAYS, pods: 6 },
   { seed: 6003, days: DAYS, pods: 6 },
   { seed: 901, days: 9, pods: 6 },
+  { seed: 2, days: 35, pods: 6 },
 ];
 
 for (const { seed, days, pods } of [...SEEDS.map((seed) => ({ seed, days: DAYS, pods: 6 })), ...FORMER_FAILURES]) {
