@@ -62,7 +62,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
     const flag = row?.flag ?? text.replace(/^-+/, "");
     previous = row && value === undefined ? flag : undefined;
     if (!row) line.errors.push(unknownFlag(text));
-    else if (value === undefined && takesValue(row)) line.errors.push(`--${flag}: needs a value`);
+    else if (value === undefined && takesValue(row)) line.errors.push(`${text}: needs a value`);
     else {
       if (text.startsWith("--") && text !== `--${flag}`) warnings.add(`${text}: write --${flag}`);
       apply(row, flag, value ?? "true");

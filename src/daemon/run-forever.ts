@@ -21,6 +21,7 @@ import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
 import type { Servers } from "../server/servers.ts";
 import type { KubeletView } from "../server/view.ts";
 import { PathWatch } from "../sources/path-watch.ts";
+import { findMissingControllers } from "../stats/cgroups/cgroup-layout.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { OomKillParser, readOomKills, toContainerId, toOomEvent } from "../stats/oom-kill.ts";
 import type { AssembledKubelet } from "./assembly/assemble-kubelet.ts";
@@ -63,6 +64,8 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   };
   const view = buildView(parts);
   const stats = buildStats(parts, view);
+  const missing = findMissingControllers([...stats.reader.layout.controllers.keys()]);
+  if (missing) logger.warn(`Cgroups have ${missing.problem}; ${missing.fix}`);
   const shutdown = buildShutdownManager(parts);
   let configurationStatus = (): ConfigurationStatus | undefined => undefined;
   const eviction = buildEvictionManager(parts, view, stats);

@@ -261,14 +261,11 @@ export class LocalApi implements ObjectAccess {
           },
         }),
     });
+    const ownRoute = toApiRoute(server, () => SOCKET_USER);
     const socketPath = apiSocketOf(rootDir);
     if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
       logger.warn(`The local API has no socket: "${socketPath}" is longer than ${MAX_SOCKET_PATH_BYTES} bytes`);
-    } else
-      this.#socket = this.#listen(
-        { socketPath },
-        toApiRoute(server, () => SOCKET_USER),
-      );
+    } else this.#socket = this.#listen({ socketPath }, ownRoute);
     if (port === 0) return;
     const route = toApiRoute(server, async ({ shown, header }) =>
       authenticate(shown, header("Authorization"), await this.#tokens.read(), clock.now()),

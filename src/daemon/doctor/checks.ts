@@ -1,6 +1,7 @@
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { apiAtLeast } from "../../base/text/api-version.ts";
 import { describeFinding } from "../../sources/source-set.ts";
+import { findMissingControllers } from "../../stats/cgroups/cgroup-layout.ts";
 import { OTHER_SERVICE_MANAGER } from "../install/install-files.ts";
 import type { MachineFacts } from "./gather-facts.ts";
 import type { ImageFacts } from "./gather-images.ts";
@@ -67,23 +68,17 @@ function checkConfiguration({ configuration }: MachineFacts): CheckResult[] {
   return [ok("configuration", "valid")];
 }
 
-const CONTROLLERS = ["cpu", "memory", "pids"] as const;
-
 function checkKernel(facts: MachineFacts): CheckResult[] {
   const { engine, cgroupControllers, swapBytes, inotifyInstances: instances, inotifyWatches: watches } = facts;
-  const missing = CONTROLLERS.filter((name) => !cgroupControllers.includes(name));
+  const missing = findMissingControllers(cgroupControllers);
   // An engine that does not answer tells neither.
   const cgroups = `${engine.cgroupVersion && `version ${engine.cgroupVersion}, `}${engine.cgroupDriver && `driver ${engine.cgroupDriver}, `}`;
-  const enable = missing.map((name) => `cgroup_enable=${name}`).join(" ");
-  const boot = `boot with ${enable} (on a Raspberry Pi in /boot/firmware/cmdline.txt)`;
   const asRoot = "start kubelet-ts with CAP_SYS_RESOURCE (a container: --cap-add=SYS_RESOURCE)";
   const few = `only ${instances} instances and ${watches} watches: changes of manifests may be seen late`;
   const noPsi = "the kernel does not report PSI; the page and metrics lack it";
   const noScores = "the kernel refuses negative ones (no CAP_SYS_RESOURCE): guaranteed pods are not protected";
   return [
-    missing.length === 0
-      ? ok("cgroups", `${cgroups}with ${CONTROLLERS.join(", ")}`)
-      : fail("cgroups", `no controller for ${missing.join(", ")}: limits have no effect`, boot),
+    missing ? fail("cgroups", missing.problem, missing.fix) : ok("cgroups", `${cgroups}with cpu, memory, pids`),
     facts.hasPsi
       ? ok("pressure information", "the kernel reports PSI")
       : warn("pressure information", noPsi, "boot with psi=1"),

@@ -55,6 +55,15 @@ export function toCgroupLayout(mounts: readonly CgroupHierarchy[], unifiedContro
   return { mode, controllers, ...(unified && { unified }) };
 }
 
+/** Controllers without which limits have no effect, and the way to get them; undefined where all are there. */
+export function findMissingControllers(there: readonly string[]): { problem: string; fix: string } | undefined {
+  const missing = ["cpu", "memory", "pids"].filter((name) => !there.includes(name));
+  if (missing.length === 0) return undefined;
+  const enable = missing.map((name) => `cgroup_enable=${name}`).join(" ");
+  const fix = `boot with ${enable} (on a Raspberry Pi in /boot/firmware/cmdline.txt)`;
+  return { problem: `no controller for ${missing.join(", ")}: limits have no effect`, fix };
+}
+
 // A hierarchy may be mounted several times; inside containers often with only a part of it.
 function preferRootMount(mounts: readonly CgroupHierarchy[]): CgroupHierarchy | undefined {
   return mounts.find(({ root }) => root === "/") ?? mounts[0];
