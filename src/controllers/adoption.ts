@@ -3,7 +3,7 @@ import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { matchesSelector } from "../base/api/selectors.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
-import { type DesiredWorkload, objectKey } from "../base/model/desired-object.ts";
+import { type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { canonicalJson } from "../base/text/canonical-json.ts";
 import { type ControllerWorld, Draft, podUid } from "./controller.ts";
@@ -207,7 +207,7 @@ export function adoptReplicaSets(
   { kind, object }: DesiredWorkload,
   known: WorkloadRecord | undefined,
   workloads: readonly DesiredWorkload[],
-  records: ReadonlyMap<string, WorkloadRecord>,
+  records: Pick<ReadonlyMap<ObjectKey, WorkloadRecord>, "get">,
   world: ControllerWorld,
 ): { record: WorkloadRecord; uids: string[] } | undefined {
   if (kind !== "Deployment") return undefined;

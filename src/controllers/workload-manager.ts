@@ -382,7 +382,7 @@ export class WorkloadManager {
   }
 
   #adopt(desired: DesiredWorkload, known: WorkloadRecord | undefined, world: ControllerWorld) {
-    return adoptReplicaSets(desired, known, this.#prepared.workloads, this.#records.all(), world);
+    return adoptReplicaSets(desired, known, this.#prepared.workloads, this.#records, world);
   }
 
   #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
