@@ -397,14 +397,13 @@ const REFERENCE = /\.(configMap|secret)(Key)?Ref\.name$/;
  */
 function addErrors(errors: readonly FieldError[], object: object, reading: ObjectReading, keepsName?: boolean): void {
   const { path, kind } = reading;
-  const depth = path.steps().length;
   const namePath = path.child("metadata").child("name").toString();
   const claimFields = [path.child("spec").child("accessModes"), path.child("spec").child("resources").key("storage")];
   const missing = kind === "PersistentVolumeClaim" ? claimFields.map(String) : [];
   const acceptanceOf = ({ path, type }: FieldError): string | undefined => {
     const field = path.toString();
     const isName = (keepsName && field === namePath) || REFERENCE.test(field);
-    if (isName && isEngineName(String(valueAt(object, path.steps().slice(depth)))))
+    if (isName && isEngineName(String(valueAt(object, path.steps().slice(reading.path.steps().length)))))
       return "is not a DNS subdomain, which Kubernetes requires";
     if (type === "FieldValueRequired" && missing.includes(field)) return "is missing, which Kubernetes requires";
     return undefined;

@@ -251,6 +251,7 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     'workingDir "$1" is not an absolute path',
     "begin workingDir with /, or remove it: the image has one",
   ],
+  [/missing value for ([^,]+)/, "subPathExpr names $1, which is not set", "set $1 in env, or correct subPathExpr"],
   [/Cannot mkdir: (\S+) is not a directory/, "$1 is not a directory of the image", "correct workingDir"],
   [
     /unable to find user ([^:\s]+)/,

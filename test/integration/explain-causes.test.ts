@@ -58,6 +58,10 @@ const subPath = (name: string) => ({
   },
   spec: { volumes: [{ name: "v", configMap: { name: "conf" } }] },
 });
+const subPathExpr = (...env: object[]) => ({
+  container: { ...shell(STOPPABLE), env, volumeMounts: [{ name: "v", mountPath: "/v", subPathExpr: "$(NOPE)" }] },
+  spec: { volumes: [{ name: "v", emptyDir: {} }] },
+});
 const memory = (sizeLimit: string) => ({
   container: {
     ...shell(`dd if=/dev/zero of=/v/x bs=1M count=20 || exit 1; ${STOPPABLE}`),
@@ -228,6 +232,12 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
   ],
   "processor-by-shell": ["exit code", "processor of this machine", byShell("/v/foreign"), byShell("/v/run.sh")],
   "sub-path": ["exit code 1", "volume v has no file nope.conf", subPath("nope.conf"), subPath("k")],
+  "sub-path-expression": [
+    "subPathExpr names NOPE",
+    "set NOPE in env",
+    subPathExpr(),
+    subPathExpr({ name: "NOPE", value: "x" }),
+  ],
   hidden: [
     "cannot be started",
     "volume v hides what the image has in /bin",

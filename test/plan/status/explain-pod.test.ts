@@ -311,6 +311,7 @@ const ENGINE_MESSAGES: [string, string, string][] = [
   ["listen tcp4 10.9.9.9:4599: bind: cannot assign requested address", "10.9.9.9", "hostIP"],
   ['invalid CapAdd: unknown capability: "CAP_NOPE"', 'no capability "NOPE"', "capabilities"],
   ["the working directory 'srv' is invalid, it needs to be an absolute path", '"srv" is not an absolute', "with /"],
+  ["missing value for NOPE", "names NOPE, which is not set", "set NOPE in env"],
   ["Cannot mkdir: /etc/passwd is not a directory", "/etc/passwd is not a directory", "workingDir"],
   ["unable to find user app: no matching entries in passwd file", 'no user "app"', "runAsUser"],
   [`${RUNC}exec: "/app": exec format error: unknown`, "for another processor", "#!"],
