@@ -48,14 +48,14 @@ import {
  */
 export function importCompose(input: ComposeInput): Imported {
   const { file, environment } = input;
-  if (!isRecord(file) || !isRecord(file.services))
+  if (!isRecord(file) || !(isRecord(file.services) || (file.services === undefined && file.include !== undefined)))
     throw new ComposeError("this is not a Compose file: it has no map `services`");
   const notes = new ImportNotes();
   const missing = new Set<string>();
   const content = interpolateAll(file, environment, (name) => missing.add(name)) as JsonMap;
   for (const name of missing)
     notes.add(`\${${name}}`, "has no value, neither in .env nor in the environment: it is empty");
-  const services = servicesOf(content.services as JsonMap, environment, notes);
+  const services = servicesOf(mapAt(content, "services"), environment, notes);
   const project = typeof content.name === "string" ? content.name : input.project;
   const names = Object.keys(services);
   const declared = mapAt(content, "networks");

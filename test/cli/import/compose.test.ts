@@ -522,6 +522,7 @@ test("depends_on becomes the annotation depends-on", () => {
 
 test.each<[string, Json, boolean]>([
   ["include", { include: ["a.yaml"], ...(service({}) as object) }, true],
+  ["include alone", { include: ["a.yaml"] }, true],
   ["extends", service({ extends: { service: "a", file: "b.yaml" } }), true],
   ["env_file", service({ env_file: "none.env" }), true],
   ["an env_file that is not required", service({ env_file: [{ path: "none.env", required: false }] }), false],
