@@ -27,11 +27,10 @@ export function parseSelection({ definition, namespace, name }: Target, query: U
   if ("problem" in labels) throw badRequest(`unable to parse requirement: ${labels.problem}`);
   const fields = parseFieldSelector(query.get("fieldSelector") ?? "", { ...COMMON_FIELDS, ...definition.fields });
   if ("problem" in fields) throw badRequest(fields.problem);
-  const { complete = (object: ApiObject) => object } = definition;
   const matches = (object: ApiObject) =>
     (namespace === undefined || object.metadata.namespace === namespace) &&
     (name === "" || object.metadata.name === name) &&
-    labels(complete(object).metadata.labels ?? {}) &&
+    labels((definition.complete?.(object) ?? object).metadata.labels ?? {}) &&
     fields(object);
   return { namespace, matches };
 }

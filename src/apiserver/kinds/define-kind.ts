@@ -175,11 +175,7 @@ export const bySchema = (schema: v.GenericSchema<unknown, unknown>) => {
     const [wrong, unknown] = [issues.filter(isTypeIssue), issues.filter((issue) => !isTypeIssue(issue))];
     return {
       object: withType({ apiVersion, kind, metadata }, found, status, managedFields),
-      causes: wrong.map(({ path, message }) => ({
-        reason: "FieldValueInvalid",
-        field: path.toString(),
-        message: `Invalid value: ${message}`,
-      })),
+      causes: wrong.map(({ path, message }) => toCause({ field: path.toString(), message })),
       unknown: unknown.map(({ path }) => `unknown field "${path.toString()}"`),
       warnings: [],
     };
@@ -205,6 +201,10 @@ function withType(
   };
 }
 
-function toCause({ type = "FieldValueInvalid", field, message }: Finding): StatusCause {
-  return { reason: type, field, message: `${TYPE_WORDS[type] ?? "Invalid value"}: ${message}` };
+type FieldError = Pick<Finding, "type" | "field" | "message">;
+
+/** As upstream, the value comes before what is wrong with it; findings of manifests have it behind. Source: `field.Error`. */
+function toCause({ type = "FieldValueInvalid", field, message }: FieldError): StatusCause {
+  const text = message.replace(/^(.*?) \(found (["[{\d-].*|true|false)\)([^)]*)$/s, "$2: $1$3");
+  return { reason: type, field, message: `${TYPE_WORDS[type] ?? "Invalid value"}: ${text}` };
 }

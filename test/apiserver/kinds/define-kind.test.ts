@@ -65,6 +65,17 @@ test.each([
   expect(format(value)).toBe(want);
 });
 
+test("causes name the value first, as upstream's do", () => {
+  const container = { name: "c", image: "i", imagePullPolicy: "Sometimes", ports: [{ containerPort: 70_000 }] };
+  const pod = object("Pod", { securityContext: { sysctls: [{ name: "foo-", value: "1" }] }, containers: [container] });
+  const decoded = SERVED_KINDS.find(({ kind }) => kind === "Pod")?.decode?.(pod, { nodeName: "node1" } as never);
+  expect(decoded?.causes.map(({ message }) => message?.replace(/(?<=: .*): .*$/, "")).sort()).toEqual([
+    'Invalid value: "foo-"',
+    "Invalid value: 70000",
+    'Unsupported value: "Sometimes"',
+  ]);
+});
+
 test("Ingresses have upstream's paths, and a class is in no namespace", () => {
   const found = SERVED_KINDS.filter(({ kind }) => kind.startsWith("Ingress"));
   expect(found).toMatchObject([

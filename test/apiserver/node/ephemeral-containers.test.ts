@@ -53,7 +53,7 @@ test.each([
   [
     "a name that is taken",
     { ...DEBUG, name: "app" },
-    'spec.ephemeralContainers[0].name: Duplicate value: occurs twice (found "app")',
+    'spec.ephemeralContainers[0].name: Duplicate value: "app": occurs twice',
   ],
   [
     "a target that is not there",
