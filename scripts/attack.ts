@@ -10,6 +10,7 @@ import { apiAttacks } from "./attack/api-attacks.ts";
 import type { Attack, AttackTarget, Figure } from "./attack/attack.ts";
 import { podAttacks } from "./attack/pod-attacks.ts";
 import { serverAttacks } from "./attack/server-attacks.ts";
+import { streamAttacks } from "./attack/stream-attacks.ts";
 
 /** The figures without an attack, for comparison. */
 const nothing: Attack = {
@@ -22,7 +23,7 @@ const nothing: Attack = {
   },
 };
 
-const ATTACKS: readonly Attack[] = [nothing, ...serverAttacks, ...apiAttacks, ...podAttacks];
+const ATTACKS: readonly Attack[] = [nothing, ...streamAttacks, ...serverAttacks, ...apiAttacks, ...podAttacks];
 const BYSTANDERS = 3;
 /** Processor time for which an attack may hold the supervising loop at a stretch. Unit: milliseconds. */
 const MAX_SLICE_MS = 50;
@@ -85,7 +86,7 @@ async function runAttack(attack: Attack): Promise<boolean> {
     for (let i = 0; i < BYSTANDERS; i++) node.writeManifest(`bystander-${i}.json`, bystander(`bystander-${i}`));
     const slicesFile = join(node.directory, "slices");
     writeFileSync(slicesFile, "");
-    const { pid } = await node.start(attack.flags?.(node), {
+    const child = await node.start(attack.flags?.(node), {
       prefix: [
         "nice",
         "-n",
@@ -95,6 +96,7 @@ async function runAttack(attack: Attack): Promise<boolean> {
         `KUBELET_TS_ATTACK_SLICES=${slicesFile}`,
       ],
     });
+    const { pid } = child;
     await node.until("the bystanders to run", async () => {
       const pods = await node.pods();
       return pods.length === BYSTANDERS && pods.every(({ status }) => status.phase === "Running");
@@ -107,6 +109,7 @@ async function runAttack(attack: Attack): Promise<boolean> {
     const startMs = performance.now();
     const own = await attack.run(target);
     const seconds = (performance.now() - startMs) / 1_000;
+    if (!child.running) throw new Error(`The kubelet ended: ${child.log.slice(-2_000)}`);
     const peak = readMegabytes(pid, "VmHWM");
     await Bun.sleep(2_000);
     const slices = readSlices(slicesFile, pid).slice(before.slices);

@@ -109,6 +109,8 @@ export async function serveSpdyPortForward(channel: ByteChannel, options: Forwar
     const request = stream.headers.get("requestid") ?? String(type === "error" ? stream.id : stream.id - 2);
     const pair = pairs.getOrInsert(request, {});
     pair[type] = stream;
+    // A client may open one stream of each, and reset it.
+    if (pairs.size > 1_000) return connection.close();
     if (!pair.error || !pair.data) return;
     pairs.delete(request);
     void forwardStream(connection, pair.error, pair.data, port, options);
@@ -146,6 +148,7 @@ async function forwardStream(
 async function send(data: SpdyStream, peer: PodConnection): Promise<void> {
   try {
     for await (const chunk of data.chunks()) await peer.write(chunk);
+    if (data.isEnded) peer.close();
   } catch {
     // The peer is gone: its end ends the stream.
   }

@@ -1,23 +1,22 @@
+/** Memory of a chunk apart from its bytes: a client may send millions that are empty. */
+const CHUNK_BYTES = 256;
+
 /** Chunks that were received and wait for their reader. */
 export class ReceivedChunks {
-  readonly #onRead: (waitingBytes: number) => void;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
+  readonly #onChange: (bytes: number) => void;
+  readonly #chunks: Buffer[] = [];
   #hasEnded = false;
   #wake: (() => void) | undefined;
 
-  /** @param onRead called before each chunk is handed out, with the bytes that still wait */
-  constructor(onRead: (waitingBytes: number) => void) {
-    this.#onRead = onRead;
+  /** @param onChange called with the memory that is taken more, or less when it is negative, by what waits */
+  constructor(onChange: (bytes: number) => void) {
+    this.#onChange = onChange;
   }
 
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  add(chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
+  /** @param chunk copied: it may be a small part of a large buffer */
+  add(chunk: Uint8Array): void {
+    this.#chunks.push(Buffer.from(chunk));
+    this.#onChange(chunk.length + CHUNK_BYTES);
     this.#wake?.();
   }
 
@@ -28,8 +27,7 @@ export class ReceivedChunks {
   }
 
   drop(): void {
-    this.#chunks = [];
-    this.#bytes = 0;
+    for (const { length } of this.#chunks.splice(0)) this.#onChange(-length - CHUNK_BYTES);
   }
 
   /** Chunks in their order, until the end. Read once. */
@@ -37,8 +35,7 @@ export class ReceivedChunks {
     for (;;) {
       const chunk = this.#chunks.shift();
       if (chunk) {
-        this.#bytes -= chunk.length;
-        this.#onRead(this.#bytes);
+        this.#onChange(-chunk.length - CHUNK_BYTES);
         yield chunk;
       } else if (this.#hasEnded) return;
       else {

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
-import { createDeflate, createInflate, type Deflate, type Inflate, constants as zlib } from "node:zlib";
+import { createInflate, constants as zlib } from "node:zlib";
+import { writeTo } from "../base/files/bounded-stream.ts";
 import { listOf } from "./channel-protocol.ts";
 import { ReceivedChunks } from "./received-chunks.ts";
 
@@ -12,7 +13,7 @@ export interface ByteChannel {
   close(): void;
 }
 
-/** Received bytes that wait for the reader of a stream; above this the whole connection waits. */
+/** Received bytes that wait for the readers of the streams; above this the whole connection waits. */
 const MAX_RECEIVED_BYTES = 256 * 1024;
 const MAX_STREAMS = 1_000;
 const MAX_DATA_BYTES = 32 * 1024;
@@ -24,9 +25,13 @@ const MAX_DATA_BYTES = 32 * 1024;
 export class SpdyConnection {
   readonly #channel: ByteChannel;
   readonly #headers = new HeaderBlocks();
+  #hasReplied = false;
   readonly #streams = new Map<number, SpdyStream>();
   readonly #gone = new AbortController();
   readonly #onStream: (stream: SpdyStream) => void;
+  /** Received by all streams, and not read yet. */
+  #waitingBytes = 0;
+  #wake: () => void = () => {};
   #writing: Promise<void> = Promise.resolve();
   /** Called for everything that comes or goes. */
   onActivity: () => void = () => {};
@@ -44,9 +49,12 @@ export class SpdyConnection {
   /** Serves the connection until it ends. Never rejects. */
   async run(): Promise<void> {
     try {
+      let frames = 0;
       for await (const frame of readFrames(this.#channel.chunks)) {
         this.onActivity();
         if (!(await this.#take(frame))) break;
+        // Frames may be of a byte: others have their turn between thousands of them.
+        if (++frames % 256 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
       }
     } catch {
       // A broken connection, or a peer that does not keep to the protocol: both end here.
@@ -60,6 +68,7 @@ export class SpdyConnection {
     this.#gone.abort(new DOMException("the connection is closed", "AbortError"));
     for (const stream of this.#streams.values()) stream.finish();
     this.#streams.clear();
+    this.#wake();
     void this.#writing.finally(() => {
       this.#channel.close();
       this.#headers.close();
@@ -70,7 +79,10 @@ export class SpdyConnection {
   async #take(frame: SpdyFrame): Promise<boolean> {
     if (frame.kind === "data") {
       const stream = this.#streams.get(frame.streamId);
-      if (frame.payload.length > 0) await stream?.receive(frame.payload);
+      if (frame.payload.length > 0) stream?.receive(frame.payload);
+      while (this.#waitingBytes >= MAX_RECEIVED_BYTES && !this.gone.aborted) {
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+      }
       if (frame.isLast) stream?.finish();
       return true;
     }
@@ -106,9 +118,16 @@ export class SpdyConnection {
     const stream = new SpdyStream(id, headers, this, () => this.#streams.delete(id));
     this.#streams.set(id, stream);
     if (isLast) stream.finish();
-    const reply = await this.#headers.encode(new Map());
-    await this.write(encodeControl(CONTROL.synReply, 0, Buffer.concat([uint32(id), reply])));
+    const reply = [uint32(id), this.#hasReplied ? Buffer.alloc(0) : ZLIB_HEAD, NO_HEADERS];
+    this.#hasReplied = true;
+    await this.write(encodeControl(CONTROL.synReply, 0, Buffer.concat(reply)));
     this.#onStream(stream);
+  }
+
+  /** For the streams: so much more, or less, waits for readers. */
+  waits(bytes: number): void {
+    this.#waitingBytes += bytes;
+    this.#wake();
   }
 
   /** Frames go out one after the other. Resolves when more may follow. */
@@ -129,16 +148,17 @@ export class SpdyStream {
   readonly headers: ReadonlyMap<string, string>;
   readonly #connection: SpdyConnection;
   readonly #onClosed: () => void;
-  readonly #received = new ReceivedChunks(() => this.#wakeWriter?.());
+  readonly #received: ReceivedChunks;
   #isFinished = false;
-  #isEnded = false;
-  #wakeWriter: (() => void) | undefined;
+  /** For readers: the program has ended its side, or the client has closed the stream. */
+  isEnded = false;
 
   constructor(id: number, headers: ReadonlyMap<string, string>, connection: SpdyConnection, onClosed: () => void) {
     this.id = id;
     this.headers = headers;
     this.#connection = connection;
     this.#onClosed = onClosed;
+    this.#received = new ReceivedChunks((bytes) => connection.waits(bytes));
   }
 
   /** Data from the client, until it ends its side. May be read once. */
@@ -147,47 +167,40 @@ export class SpdyStream {
   }
 
   async write(data: Uint8Array): Promise<void> {
-    for (let at = 0; at < data.length && !this.#isEnded; at += MAX_DATA_BYTES) {
+    for (let at = 0; at < data.length && !this.isEnded; at += MAX_DATA_BYTES) {
       await this.#connection.write(encodeData(this.id, false, data.subarray(at, at + MAX_DATA_BYTES)));
     }
   }
 
-  /** Nothing more will be written. */
+  /** Nothing more will be written or read. */
   end(): void {
-    if (this.#isEnded) return;
-    this.#isEnded = true;
+    if (this.isEnded) return;
+    this.isEnded = true;
+    this.#received.drop();
     void this.#connection.write(encodeData(this.id, true, new Uint8Array()));
     this.#closeIfDone();
   }
 
-  /** For the connection: resolves when more may be received. */
-  async receive(data: Buffer): Promise<void> {
-    if (this.#isFinished) return;
-    this.#received.add(data);
-    while (this.#received.bytes >= MAX_RECEIVED_BYTES && !this.#isEnded && !this.#connection.gone.aborted) {
-      await new Promise<void>((resolve) => {
-        this.#wakeWriter = resolve;
-      });
-    }
+  receive(data: Buffer): void {
+    if (!this.#isFinished && !this.isEnded) this.#received.add(data);
   }
 
   /** For the connection: the client has ended its side. */
   finish(): void {
     this.#isFinished = true;
     this.#received.end();
-    this.#wakeWriter?.();
     this.#closeIfDone();
   }
 
   /** For the connection: the client has closed the stream. */
   reset(): void {
-    this.#isEnded = true;
+    this.isEnded = true;
     this.#received.drop();
     this.finish();
   }
 
   #closeIfDone(): void {
-    if (this.#isFinished && this.#isEnded) this.#onClosed();
+    if (this.#isFinished && this.isEnded) this.#onClosed();
   }
 }
 
@@ -202,26 +215,12 @@ export function chooseStreamProtocol(offered: string | null, known: readonly str
 export function acceptSpdy(socket: Duplex, head: Buffer, protocol: string): ByteChannel {
   const version = protocol === "" ? "" : `X-Stream-Protocol-Version: ${protocol}\r\n`;
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\n${version}\r\n`);
+  if (head.length > 0) socket.unshift(head);
   return {
-    chunks: chunksOf(socket, head),
-    write: (data) =>
-      new Promise((resolve) => {
-        if (!socket.writable || socket.write(data)) return resolve();
-        const done = () => {
-          socket.off("drain", done);
-          socket.off("close", done);
-          resolve();
-        };
-        socket.on("drain", done);
-        socket.on("close", done);
-      }),
+    chunks: socket,
+    write: (data) => writeTo(socket, data),
     close: () => void socket.end(),
   };
-}
-
-async function* chunksOf(socket: Duplex, head: Buffer): AsyncGenerator<Uint8Array> {
-  if (head.length > 0) yield head;
-  for await (const chunk of socket as AsyncIterable<Uint8Array>) yield chunk;
 }
 
 /** Types of control frames. Source: SPDY/3.1. */
@@ -238,7 +237,9 @@ const FLAG_FIN = 1;
 const VERSION = 3;
 const HEADER_BYTES = 8;
 /** Longest frame accepted; spdystream's are up to 32 KiB. */
-const MAX_FRAME_BYTES = 1024 * 1024;
+const MAX_FRAME_BYTES = 256 * 1024;
+/** Longest block of headers, decompressed: it can be a thousand times as long as its frame. */
+const MAX_HEADERS_BYTES = 64 * 1024;
 
 export type SpdyFrame =
   | { kind: "data"; streamId: number; isLast: boolean; payload: Buffer }
@@ -285,7 +286,8 @@ export function uint32(value: number): Buffer {
   return bytes;
 }
 
-const lengthFirst = (text: string) => Buffer.concat([uint32(Buffer.byteLength(text)), Buffer.from(text)]);
+/** A name or value of a header. */
+export const lengthFirst = (text: string) => Buffer.concat([uint32(Buffer.byteLength(text)), Buffer.from(text)]);
 
 /** The dictionary of SPDY/3.1, 2.6.10.1: these words, each behind its length, and after them the text. */
 const WORDS = `options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow
@@ -301,23 +303,23 @@ const TEXT =
   "Tue, Wed, Thu, Fri, Sat, Sun, GMTchunked,text/html,image/png,image/jpg,image/gif,application/xml," +
   "application/xhtml+xml,text/plain,text/javascript,publicprivatemax-age=gzip,deflate,sdchcharset=utf-8" +
   "charset=iso-8859-1,utf-,*,enq=0.";
-const toDictionary = () => Buffer.concat([...WORDS.split(/\s(?!OK)/).map(lengthFirst), Buffer.from(TEXT)]);
+/** Dictionary of the compression of headers. */
+export const toDictionary = () => Buffer.concat([...WORDS.split(/\s(?!OK)/).map(lengthFirst), Buffer.from(TEXT)]);
 
-/** Compressed blocks of headers: one stream of zlib in each direction for the whole connection. */
-export class HeaderBlocks {
-  readonly #inflate: Inflate;
-  readonly #deflate: Deflate;
+/** The headers of a reply: none, not compressed, in the stream of zlib that the first one begins. Go wants the empty block. */
+const ZLIB_HEAD = Buffer.from("7801", "hex");
+const NO_HEADERS = Buffer.from("000400fbff00000000000000ffff", "hex");
 
-  constructor() {
-    const dictionary = toDictionary();
-    this.#inflate = createInflate({ dictionary, finishFlush: zlib.Z_SYNC_FLUSH });
-    this.#deflate = createDeflate({ dictionary, flush: zlib.Z_SYNC_FLUSH });
-    for (const stream of [this.#inflate, this.#deflate]) stream.on("error", () => {});
-  }
+/** Compressed blocks of headers: one stream of zlib for the whole connection. */
+class HeaderBlocks {
+  readonly #inflate = createInflate({ dictionary: toDictionary(), finishFlush: zlib.Z_SYNC_FLUSH }).on(
+    "error",
+    () => {},
+  );
 
   /** Names in lower case. One block at a time. @throws SpdyError */
   async decode(block: Uint8Array): Promise<Map<string, string>> {
-    const bytes = await through(this.#inflate, block);
+    const bytes = await this.#decompress(block);
     const headers = new Map<string, string>();
     let at = 0;
     const number = () => {
@@ -338,35 +340,30 @@ export class HeaderBlocks {
     return headers;
   }
 
-  async encode(headers: ReadonlyMap<string, string>): Promise<Buffer> {
-    const parts: Buffer[] = [uint32(headers.size)];
-    for (const [name, value] of headers) parts.push(lengthFirst(name), lengthFirst(value));
-    return through(this.#deflate, Buffer.concat(parts));
+  #decompress(block: Uint8Array): Promise<Buffer> {
+    const stream = this.#inflate;
+    const made: Buffer[] = [];
+    let bytes = 0;
+    return new Promise((resolve, reject) => {
+      const fail = () => reject(new SpdyError("a block of headers cannot be decompressed"));
+      const collect = (part: Buffer) => {
+        made.push(part);
+        bytes += part.length;
+        if (bytes <= MAX_HEADERS_BYTES) return;
+        stream.destroy();
+        fail();
+      };
+      stream.on("data", collect).once("error", fail);
+      stream.write(block, () => {
+        stream.flush(zlib.Z_SYNC_FLUSH, () => {
+          stream.off("error", fail).off("data", collect);
+          resolve(Buffer.concat(made));
+        });
+      });
+    });
   }
 
   close(): void {
     this.#inflate.close();
-    this.#deflate.close();
   }
-}
-
-async function through(stream: Inflate | Deflate, chunk: Uint8Array): Promise<Buffer> {
-  const made: Buffer[] = [];
-  const collect = (part: Buffer) => made.push(part);
-  stream.on("data", collect);
-  try {
-    await new Promise<void>((resolve, reject) => {
-      const fail = () => reject(new SpdyError("a block of headers cannot be decompressed"));
-      stream.once("error", fail);
-      stream.write(chunk, () => {
-        stream.flush(zlib.Z_SYNC_FLUSH, () => {
-          stream.off("error", fail);
-          resolve();
-        });
-      });
-    });
-  } finally {
-    stream.off("data", collect);
-  }
-  return Buffer.concat(made);
 }

@@ -11,13 +11,17 @@ export const MAX_UNSENT_BYTES = 64 * 1024;
 /** Received messages that wait for the reader; above this the client has to wait. */
 const MAX_RECEIVED_BYTES = 256 * 1024;
 /** The same where a client cannot be made to wait: it is closed. Above what is pasted into a shell. */
-const MAX_RECEIVED_UNPAUSED_BYTES = 8 * 1024 * 1024;
+const MAX_RECEIVED_UNPAUSED_BYTES = 2 * 1024 * 1024;
 
 const OPEN = 1;
 
 /** One WebSocket, server side, with back-pressure. */
 export abstract class WebSocketConnection {
-  readonly #received = new ReceivedChunks((bytes) => this.waiting(bytes));
+  readonly #received = new ReceivedChunks((bytes) => {
+    this.#waitingBytes += bytes;
+    this.waiting(this.#waitingBytes);
+  });
+  #waitingBytes = 0;
   readonly #gone = new AbortController();
   /** Called for everything that is sent or received. */
   onActivity: () => void = () => {};
@@ -50,7 +54,6 @@ export abstract class WebSocketConnection {
     if (this.#gone.signal.aborted) return;
     this.onActivity();
     this.#received.add(message);
-    this.waiting(this.#received.bytes);
   }
 
   ended(): void {

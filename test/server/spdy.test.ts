@@ -1,17 +1,18 @@
 import { describe, expect, test } from "bun:test";
+import { constants, deflateSync, inflateSync } from "node:zlib";
 import {
   type ByteChannel,
   CONTROL,
   chooseStreamProtocol,
   encodeControl,
   encodeData,
-  HeaderBlocks,
   readFrames,
   SpdyConnection,
   type SpdyFrame,
   type SpdyStream,
   uint32,
 } from "../../src/server/spdy.ts";
+import { openFrame, SpdyClient } from "../support/spdy-client.ts";
 import { until } from "../support/until.ts";
 
 /** A connection whose client is the test. */
@@ -41,7 +42,7 @@ function aConnection() {
   };
   const streams: SpdyStream[] = [];
   const connection = new SpdyConnection(channel, (stream) => void streams.push(stream));
-  const headers = new HeaderBlocks();
+  const client = new SpdyClient();
   const send = (bytes: Uint8Array) => {
     toServer.push(bytes);
     wake();
@@ -50,10 +51,7 @@ function aConnection() {
     connection,
     streams,
     send,
-    open: async (id: number, fields: Record<string, string>) => {
-      const block = await headers.encode(new Map(Object.entries(fields)));
-      send(encodeControl(CONTROL.synStream, 0, Buffer.concat([uint32(id), uint32(0), Buffer.alloc(2), block])));
-    },
+    open: async (id: number, fields: Record<string, string>) => send(await client.open(id, fields)),
     /** Frames since the last call, once `isAll` holds for them. */
     answers: async (isAll: (frames: SpdyFrame[]) => boolean = (frames) => frames.length > 0): Promise<SpdyFrame[]> => {
       const frames: SpdyFrame[] = [];
@@ -78,11 +76,18 @@ function aConnection() {
 
 describe("SPDY/3.1", () => {
   test("header blocks share one compression, both ways", async () => {
-    const [here, there] = [new HeaderBlocks(), new HeaderBlocks()];
-    for (const type of ["error", "stdin", "stdout"]) {
-      const block = await here.encode(new Map([["StreamType", type]]));
-      expect(await there.decode(block)).toEqual(new Map([["streamtype", type]]));
-    }
+    const { connection, streams, open, answers } = aConnection();
+    const running = connection.run();
+    for (const [at, type] of ["error", "stdin", "stdout"].entries()) await open(2 * at + 1, { StreamType: type });
+    const replies = await answers((frames) => frames.length === 3);
+    expect(streams.map(({ headers }) => headers.get("streamtype"))).toEqual(["error", "stdin", "stdout"]);
+    const blocks = Buffer.concat(replies.map(({ payload }) => payload.subarray(4)));
+    const inflated = inflateSync(blocks, { finishFlush: constants.Z_SYNC_FLUSH });
+    expect(inflated).toEqual(Buffer.alloc(12));
+    // Go's reader hands nothing out before an empty block.
+    expect(blocks.subarray(-5).toString("hex")).toBe("000000ffff");
+    connection.close();
+    await running;
   });
 
   test("a stream is answered, carries data both ways, and ends", async () => {
@@ -107,6 +112,23 @@ describe("SPDY/3.1", () => {
     await running;
   });
 
+  test("a client that sends small pieces of many streams, of which none is read, has to wait", async () => {
+    const { connection, streams, send, open, answers } = aConnection();
+    const running = connection.run();
+    for (let id = 1; id < 41; id += 2) await open(id, { streamtype: "data" });
+    await answers(() => streams.length === 20);
+    const piece = (id: number) => encodeData(id, false, Buffer.from("x"));
+    for (let at = 0; at < 100; at++) send(Buffer.concat(streams.map(({ id }) => piece(id))));
+    send(encodeControl(CONTROL.ping, 0, uint32(7)));
+    await Bun.sleep(100);
+    expect(await answers(() => true)).toEqual([]);
+    for (const stream of streams.slice(0, 19)) stream.end();
+    const isPing = (frame: SpdyFrame) => frame.kind === "control" && frame.type === CONTROL.ping;
+    await answers((seen) => seen.some(isPing));
+    connection.close();
+    await running;
+  });
+
   test("pings are answered, whatever pieces they come in", async () => {
     const { connection, send, answers } = aConnection();
     void connection.run();
@@ -121,6 +143,10 @@ describe("SPDY/3.1", () => {
   test.each([
     { when: "a frame that is too long", bytes: Buffer.from([0, 0, 0, 1, 0, 0xff, 0xff, 0xff]) },
     { when: "another version", bytes: Buffer.from([0x80, 4, 0, 1, 0, 0, 0, 0]) },
+    {
+      when: "headers of 200 KB that decompress to 200 MB",
+      bytes: openFrame(1, deflateSync(Buffer.alloc(200e6))),
+    },
     { when: "headers that cannot be decompressed", bytes: encodeControl(CONTROL.synStream, 0, Buffer.alloc(40, 0x55)) },
   ])("$when ends the connection", async ({ bytes }) => {
     const { connection, send } = aConnection();

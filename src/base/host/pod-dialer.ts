@@ -90,9 +90,7 @@ export async function relayLoopback(port: number, input: Readable, output: Writa
   socket.on("error", () => {});
   output.on("error", () => socket.destroy());
   try {
-    for await (const chunk of socket) {
-      if (!output.write(chunk)) await once(output, "drain");
-    }
+    for await (const chunk of socket) await writeTo(output, chunk as Uint8Array);
     await new Promise<void>((resolve) => output.end(resolve));
   } catch {
     // The listener has closed the connection.
