@@ -12,9 +12,7 @@ import type { PodWorker } from "./pod-worker.ts";
 /** A desired pod without a worker of its own: refused, waiting for a terminating pod, or not assigned to the node. */
 export type BlockedPod =
   /** Since: the start of the pod, as its status shows it. */
-  | { rejection: Rejection; since: Date }
-  | { waits: Pick<PodStatus, "reason" | "message"> }
-  | { unschedulable: string; since: Date };
+  { rejection: Rejection; since: Date } | { waits: Partial<PodStatus> } | { unschedulable: string; since: Date };
 
 interface BlockedPodsDeps {
   clock: Pick<Clock, "now">;

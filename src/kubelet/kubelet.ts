@@ -33,9 +33,8 @@ interface KubeletDeps {
 }
 
 /** The state of every pod until all containers were inspected: it may run since before this process. */
-const reason = "EngineUnavailable";
 const message = "waits for the Docker engine: whether it runs is not known before that has answered";
-const ENGINE_AWAITED = { waits: { reason, message } };
+const ENGINE_AWAITED = { reason: "EngineUnavailable", message };
 
 /**
  * The sync loop: turns the desired state and what the engine reports into orders for pod workers, one worker per pod. A
@@ -201,10 +200,11 @@ export class Kubelet {
 
   /**
    * Every desired pod and every pod that still terminates, with its status, by namespace and name. An unchanged pod is
-   * the same object as before.
+   * the same object as before. How a pod ended in an earlier process is known before the engine has answered.
    */
   pods(): readonly Pod[] {
-    const blockedOf = (uid: PodUID) => (this.isSynced ? this.#blocked.get(uid) : ENGINE_AWAITED);
+    const awaited = (uid: PodUID) => ({ waits: this.#deps.records.completions.get(uid)?.status ?? ENGINE_AWAITED });
+    const blockedOf = (uid: PodUID) => (this.isSynced ? this.#blocked.get(uid) : awaited(uid));
     return this.#statusStore.list(this.desiredPods, blockedOf, this.#workers.byUid);
   }
 

@@ -343,6 +343,9 @@ describe("our own restart", () => {
     await world.clock.advance(100);
     expect(world.statusOf("job")).toEqual(ended!);
     world.renew();
+    world.want(job);
+    // Also before the engine has answered.
+    expect(world.statusOf("job")).toMatchObject({ phase: "Succeeded" });
     await world.started(job);
     expect(world.statusOf("job")).toMatchObject({ phase: "Succeeded", podIP: ended!.podIP! });
     expect(world.statusOf("job")?.containerStatuses).toEqual(ended!.containerStatuses!);
