@@ -10,6 +10,9 @@ const FIRST_NODE_PORT = 30_000;
 /** systemd's RestartSec. */
 const RESTART_MS = 5_000;
 
+/** A container that nothing keeps from starting, and nothing but its program ends. */
+const PLAIN = { hasLiveness: false, hasReadiness: false, pullsAlways: false, hasHooks: false } as const;
+
 const isOf = (labels: ModelContainer["labels"], app: string, name: string) =>
   labels[LABEL.container] === name && labels[LABEL.podName]?.startsWith(`${app}-`) === true;
 
@@ -48,7 +51,12 @@ export class Scene {
   // --- files ---
 
   addPod(random: SeededRandom): void {
-    const pod = makePod(`web${++this.#apps}`, random, this.world.time.nowMs);
+    const made = makePod(`web${++this.#apps}`, random, this.world.time.nowMs);
+    const others = [...this.wanted.values()].filter(
+      ({ replicas, job, containers }) => replicas === undefined && !job && containers.every(isLasting),
+    );
+    const dependsOn = !made.job && others.length > 0 && random.chance(0.5) ? random.pick(others).app : undefined;
+    const pod = { ...made, dependsOn };
     const isSubmitted = this.world.hasApi && this.#apps % 3 === 2 && !pod.job && pod.containers.every(isLasting);
     if (isSubmitted) this.put({ ...pod, source: "api", replicas: pod.replicas ?? 1 }, random);
     else if (this.world.hasUrl && this.#apps % 2 === 1 && !pod.job) this.put({ ...pod, source: "url" }, random);
@@ -59,7 +67,7 @@ export class Scene {
   addJob(random: SeededRandom): WantedPod {
     const made = makePod(`web${++this.#apps}`, random, this.world.time.nowMs);
     const program = ["exit", String(random.whole(1, 15)), "0"];
-    const containers = made.containers.slice(0, 1).map((one) => ({ ...one, program, hasLiveness: false }));
+    const containers = made.containers.slice(0, 1).map((one) => ({ ...one, program, ...PLAIN }));
     const job = { completions: 3, parallelism: random.whole(1, 3), schedule: undefined };
     const pod: WantedPod = { ...made, job, containers, replicas: undefined, restartPolicy: "Never" };
     this.put(pod, random);
@@ -81,7 +89,19 @@ export class Scene {
     for (const pod of this.inFiles()) this.world.disk.write(fileOf(pod.app), toManifest(pod));
   }
 
+  /** After a power cut people see to their files, unless the disk of these is away. */
+  repairFiles(): void {
+    const { disk, hasMount } = this.world;
+    if (!hasMount || !disk.exists(`${MANIFESTS}.away`)) {
+      disk.makeDirectory(MANIFESTS);
+      this.writeFiles();
+    }
+    disk.sync();
+  }
+
   removePod({ app, source }: WantedPod, random: SeededRandom): void {
+    for (const pod of this.wanted.values())
+      if (pod.dependsOn === app) this.put({ ...pod, dependsOn: undefined }, random);
     this.wanted.delete(app);
     this.changedMs = this.world.time.nowMs;
     this.broken.delete(app);
@@ -94,7 +114,7 @@ export class Scene {
   /** Removes a pod of a file. */
   removeFile(random: SeededRandom): void {
     const pods = this.inFiles();
-    if (pods.length > 1 && this.world.disk.exists(MANIFESTS)) this.removePod(random.pick(pods), random);
+    if (pods.length > 1 && this.canWrite) this.removePod(random.pick(pods), random);
   }
 
   pickSubmitted(random: SeededRandom): WantedPod | undefined {
@@ -130,7 +150,7 @@ export class Scene {
     const style = random.next();
     const cut = random.next();
     // People cannot write while the directory is away; who moves it back brings everything up to date.
-    if (!disk.exists(MANIFESTS)) return;
+    if (!this.canWrite) return;
     this.world.note(`a person writes ${path}: ${describe(next)}`);
     if (style < 0.4) return disk.replace(path, text);
     if (style < 0.8) return disk.write(path, text);
@@ -138,10 +158,25 @@ export class Scene {
     disk.write(path, text.slice(0, Math.floor(cut * text.length)));
     time.after(random.between(1, 300), () => {
       const now = this.wanted.get(pod.app);
-      if (!now || this.broken.has(pod.app) || !disk.exists(MANIFESTS)) return;
+      if (!now || this.broken.has(pod.app) || !this.canWrite) return;
       time.stir();
       disk.write(path, toManifest(now));
     });
+  }
+
+  /** The directory of manifests is where it belongs. */
+  get canWrite(): boolean {
+    const { disk } = this.world;
+    return disk.exists(MANIFESTS) && !disk.exists(`${MANIFESTS}.away`);
+  }
+
+  /** Someone moves the manifests, or their disk is not mounted: then there is an empty directory. */
+  takeAway(): void {
+    const { disk, hasMount } = this.world;
+    disk.rename(MANIFESTS, `${MANIFESTS}.away`);
+    if (!hasMount) return;
+    disk.makeDirectory(MANIFESTS);
+    this.world.mountManifests(false);
   }
 
   /** The directory is there again, with what people wrote meanwhile. */
@@ -151,6 +186,7 @@ export class Scene {
     // Files written meanwhile are in another directory.
     disk.remove(MANIFESTS);
     disk.rename(`${MANIFESTS}.away`, MANIFESTS);
+    this.world.mountManifests(true);
     this.writeFiles();
     for (const path of disk.list(MANIFESTS).keys()) {
       const app = path.slice(MANIFESTS.length + 1, -".yaml".length);
@@ -162,13 +198,13 @@ export class Scene {
   /** A person writes a text that must change nothing, and mends it later. */
   breakFile({ app }: WantedPod, text: string, random: SeededRandom): void {
     const { disk, time } = this.world;
-    if (!disk.exists(MANIFESTS)) return;
+    if (!this.canWrite) return;
     this.world.note(`a person breaks ${fileOf(app)}`);
     this.broken.add(app);
     disk.write(fileOf(app), text);
     time.after(random.between(1_000, LONGEST_FAULT_MS), () => {
       const now = this.wanted.get(app);
-      if (!now || !this.broken.has(app) || !disk.exists(MANIFESTS)) return;
+      if (!now || !this.broken.has(app) || !this.canWrite) return;
       this.broken.delete(app);
       time.stir();
       disk.replace(fileOf(app), toManifest(now));
@@ -201,7 +237,7 @@ export class Scene {
     if (!pod || pod.replicas !== undefined) return;
     const [first, ...others] = pod.containers;
     if (!first || !isLasting(first)) return;
-    const crashing = { ...changed(first), program: ["exit", String(random.whole(0, 20)), "1"], hasLiveness: false };
+    const crashing = { ...changed(first), program: ["exit", String(random.whole(0, 20)), "1"], ...PLAIN };
     this.put({ ...pod, containers: [crashing, ...others] }, random);
     this.world.time.after(random.between(600_000, LONGEST_FAULT_MS), () => {
       const now = this.wanted.get(pod.app);
@@ -244,19 +280,17 @@ export class Scene {
     const { world, rules } = this;
     rules.excuseAll();
     world.cutPower();
-    world.disk.makeDirectory(MANIFESTS);
-    this.writeFiles();
-    world.disk.sync();
+    this.repairFiles();
     world.time.after(random.between(20_000, 300_000), () => this.startProcess());
   }
 
   /** The power is cut, and the manifests are away for a while. After a cut while they are away there are both. */
   bootWithoutManifests(random: SeededRandom, isLastEditLive = false): void {
     const { world, rules } = this;
-    if (!world.disk.exists(MANIFESTS) || world.disk.exists(`${MANIFESTS}.away`)) return;
+    if (!this.canWrite) return;
     rules.excuseAll();
     world.cutPower();
-    world.disk.rename(MANIFESTS, `${MANIFESTS}.away`);
+    this.takeAway();
     world.time.after(random.between(20_000, 300_000), () => this.startProcess());
     this.expectCheckpoint(isLastEditLive);
     this.endLater(random, () => this.bringBackManifests(), LONGEST_FAULT_MS, 25 * 60_000);
@@ -316,13 +350,14 @@ export class Scene {
   }
 }
 
-const describe = ({ containers, init, replicas, restartPolicy, job }: WantedPod) =>
-  `${job ? JSON.stringify(job) : replicas === undefined ? restartPolicy : `${replicas} replicas`} ${[
-    ...init,
-    ...containers,
-  ]
-    .map(({ name, program, version }) => `${name}=${program.join(" ")} v${version}`)
-    .join(", ")}`;
+const describe = ({ containers, init, replicas, restartPolicy, job, config, hasData, dependsOn }: WantedPod) =>
+  [
+    job ? JSON.stringify(job) : replicas === undefined ? restartPolicy : `${replicas} replicas`,
+    ...(config === undefined ? [] : [`ConfigMap v${config}`]),
+    ...(hasData ? ["emptyDir"] : []),
+    ...(dependsOn === undefined ? [] : [`after ${dependsOn}`]),
+    [...init, ...containers].map(({ name, program, version }) => `${name}=${program.join(" ")} v${version}`).join(", "),
+  ].join(" ");
 
 type Run = (scene: Scene, random: SeededRandom) => void;
 
@@ -388,6 +423,14 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     if (!pod) return;
     // No container is named: none may be stopped for it.
     scene.put({ ...pod, note: pod.note + 1 }, random);
+    const now = scene.wanted.get(pod.app);
+    if (now) scene.wanted.set(pod.app, { ...now, changedMs: pod.changedMs });
+  }),
+  "edit a ConfigMap": deed(4, (scene, random) => {
+    const pods = [...scene.wanted.values()].filter(({ config }) => config !== undefined);
+    if (pods.length === 0) return;
+    const pod = random.pick(pods);
+    scene.put({ ...pod, config: (pod.config ?? 0) + 1 }, random);
     const now = scene.wanted.get(pod.app);
     if (now) scene.wanted.set(pod.app, { ...now, changedMs: pod.changedMs });
   }),
@@ -473,8 +516,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     scene.breakFile(pod, random.pick(edits), random);
   }),
   "move the manifests away": fault(2, (scene, random) => {
-    const { disk } = scene.world;
-    if (disk.exists(MANIFESTS) && !disk.exists(`${MANIFESTS}.away`)) disk.rename(MANIFESTS, `${MANIFESTS}.away`);
+    if (scene.canWrite) scene.takeAway();
     scene.endLater(random, () => scene.bringBackManifests(), 5 * 60_000);
   }),
   "rename the machine": fault(2, (scene, random) => {
@@ -530,9 +572,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     const { time } = world;
     rules.excuseAll();
     world.cutPower();
-    world.disk.makeDirectory(MANIFESTS);
-    scene.writeFiles();
-    world.disk.sync();
+    scene.repairFiles();
     // The clock has no battery: it begins in 1970, until the network tells the time.
     const aheadMs = time.wallMs;
     time.wallOffsetMs -= aheadMs;
@@ -561,9 +601,10 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "boot without the manifests, with a damaged checkpoint": fault(2, (scene, random) => {
     const { world, rules } = scene;
     const { disk, time } = world;
-    if (!disk.exists(MANIFESTS) || disk.exists(`${MANIFESTS}.away`)) return;
+    if (!scene.canWrite) return;
     rules.excuseAll();
     world.cutPower();
+    // An empty directory would be all that is known: then nothing is wanted.
     disk.rename(MANIFESTS, `${MANIFESTS}.away`);
     for (const path of disk.list(`${ROOT_DIR}/checkpoints`).keys()) {
       // Versions that no one wrote.
@@ -618,6 +659,11 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     engine.failingPullShare = 0.8;
     return () => void Object.assign(engine, { failingPullShare: 0 });
   }),
+  "move a tag": deed(3, ({ world }, random) => {
+    const image = `app${random.whole(1, 4)}:1`;
+    world.note(`someone pushes another ${image}`);
+    world.engine.push(image);
+  }),
   "lose events": lasting(4, ({ engine }, random) => {
     engine.lostEventShare = random.between(0.05, 1);
     engine.eventDelayMs = random.between(1, 5_000);
@@ -636,6 +682,9 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     scene.restartEngine(random, 20_000, true);
   }),
   "docker rm": toContainer(4, (engine, container) => engine.removeByForce(container)),
+  "docker rm whose event is lost": toContainer(3, (engine, container) =>
+    engine.unseen(() => engine.removeByForce(container)),
+  ),
   "run out of memory": toContainer(3, (engine, container) => engine.endByForce(container, 137, "machine", true)),
   "crash in a loop": deed(3, (scene, random) => scene.crashInLoop(random)),
   "crash in a loop while the kubelet restarts": fault(3, (scene, random) => {
@@ -648,7 +697,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     const [first, ...others] = pod?.containers ?? [];
     if (!pod || !first) return;
     const program = ["exit", "7200", "1"];
-    scene.put({ ...pod, containers: [{ ...changed(first), program, hasLiveness: false }, ...others] }, random);
+    scene.put({ ...pod, containers: [{ ...changed(first), program, ...PLAIN }, ...others] }, random);
     // Others end it soon after each start, so that its back-off grows; then a clock that was ahead is set.
     for (const seconds of [120, 180, 240]) {
       time.after(seconds * 1000, () => {
@@ -667,10 +716,18 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
         scene.put({ ...now, containers: [{ ...changed(at), program: first.program }, ...rest] }, random);
     });
   }),
+  "become unready": fault(3, (scene, random) => {
+    const containers = scene.world.ownRunning().filter((container) => scene.rules.hasReadiness(container));
+    if (containers.length === 0) return;
+    const container = random.pick(containers);
+    container.unhealthyUntilMs = scene.world.time.nowMs + random.between(900_000, LONGEST_FAULT_MS);
+    scene.rules.noteUnhealthy(container);
+  }),
   "become unhealthy": fault(4, (scene, random) => {
     const container = scene.pickContainer(random);
     if (!container) return;
     container.unhealthyUntilMs = scene.world.time.nowMs + random.between(600_000, LONGEST_FAULT_MS);
+    scene.rules.noteUnhealthy(container);
   }),
   "set the clock": fault(3, (scene, random) => {
     scene.setClock(random.pick([-1, 1]) * random.pick([1_500, 60_000, 3_600_000, 86_400_000, 400 * 86_400_000]));

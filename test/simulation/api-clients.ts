@@ -95,7 +95,9 @@ export class ApiClients {
   remove(app: string, policy: Policy): void {
     this.#untilDone(app, async () => {
       if (!(await this.#delete("Deployment", app, policy))) return false;
-      return (await this.#delete("Secret", app, "Background")) && (await this.#delete("Service", app, "Background"));
+      for (const kind of ["Secret", "ConfigMap", "Service"])
+        if (!(await this.#delete(kind, app, "Background"))) return false;
+      return true;
     });
   }
 

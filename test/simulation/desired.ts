@@ -9,6 +9,12 @@ export interface WantedContainer {
   /** Counts the edits that name this container. */
   version: number;
   hasLiveness: boolean;
+  /** Services lead to its pod only while its probe succeeds. */
+  hasReadiness: boolean;
+  /** `imagePullPolicy: Always`. */
+  pullsAlways: boolean;
+  /** It has commands that run after its start and before its stop. */
+  hasHooks: boolean;
 }
 
 /** Times at which a CronJob runs. */
@@ -40,6 +46,12 @@ export interface WantedPod {
   graceSeconds: number;
   /** Its containers read the value of a Secret that is written next to it. */
   hasSecret: boolean;
+  /** Version of the ConfigMap that its containers have as a volume; undefined: none. Its edits concern no container. */
+  config: number | undefined;
+  /** Its containers share an emptyDir. */
+  hasData: boolean;
+  /** The app of a pod that runs before this one starts. */
+  dependsOn: string | undefined;
   init: readonly WantedContainer[];
   containers: readonly WantedContainer[];
   /** Counts the edits that concern no container. */
@@ -68,6 +80,7 @@ export function makePod(app: string, random: SeededRandom, nowMs: number): Wante
   const job = random.chance(0.15) ? makeJob(random) : undefined;
   const endsByItself = job !== undefined || random.chance(0.15);
   const isCrashing = !endsByItself && random.chance(0.1);
+  const hasReadiness = !endsByItself && random.chance(0.4);
   const container = (name: string): WantedContainer => ({
     name,
     program: endsByItself
@@ -77,12 +90,18 @@ export function makePod(app: string, random: SeededRandom, nowMs: number): Wante
         : random.pick(LASTING),
     image: `app${random.whole(1, 4)}:1`,
     version: 1,
-    hasLiveness: !endsByItself && random.chance(0.3),
+    hasLiveness: !endsByItself && !hasReadiness && random.chance(0.3),
+    hasReadiness,
+    pullsAlways: !endsByItself && !isCrashing && random.chance(0.3),
+    hasHooks: !endsByItself && random.chance(0.3),
   });
   const init = Array.from({ length: random.chance(0.3) ? random.whole(1, 2) : 0 }, (_, index) => ({
     ...container(`init${index}`),
     program: ["exit", String(random.whole(0, 5)), "0"],
     hasLiveness: false,
+    hasReadiness: false,
+    pullsAlways: false,
+    hasHooks: false,
   }));
   return {
     app,
@@ -91,6 +110,9 @@ export function makePod(app: string, random: SeededRandom, nowMs: number): Wante
     restartPolicy: endsByItself ? random.pick(["Never", "OnFailure"] as const) : "Always",
     graceSeconds: random.pick([1, 5, 30]),
     hasSecret: random.chance(0.3),
+    config: random.chance(0.4) ? 1 : undefined,
+    hasData: random.chance(0.4),
+    dependsOn: undefined,
     init,
     job,
     containers: Array.from({ length: job ? 1 : random.pick([1, 1, 2, 3]) }, (_, index) => container(`app${index}`)),
@@ -123,10 +145,44 @@ const toSecret = ({ app }: WantedPod) => ({
   stringData: { token: `${SECRET_MARKS[0]}${app}` },
 });
 
-/** The objects: one, and the Secret of its containers, and the Service of a Deployment. */
-export function toObjects(pod: WantedPod): (object & { kind: string })[] {
-  const container = ({ name, program, image, version, hasLiveness }: WantedContainer, index: number) => {
+interface WrittenObject {
+  apiVersion: string;
+  kind: string;
+  metadata: object;
+  [field: string]: unknown;
+}
+
+const toConfig = ({ app, config }: WantedPod) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: app },
+  data: { text: configText(config) },
+});
+
+/** Contents of the ConfigMap of a pod. */
+export const configText = (version: number | undefined) => `config ${version}`;
+
+/** Where containers have the volumes of their pod. */
+export const MOUNTS = { config: "/config", data: "/data" } as const;
+
+interface WantedVolume {
+  name: keyof typeof MOUNTS;
+  configMap?: object;
+  emptyDir?: object;
+}
+
+const volumesOf = ({ app, config, hasData }: WantedPod): WantedVolume[] => [
+  ...(config === undefined ? [] : [{ name: "config" as const, configMap: { name: app } }]),
+  ...(hasData ? [{ name: "data" as const, emptyDir: {} }] : []),
+];
+
+/** The objects: one, and the Secret and ConfigMap of its containers, and the Service of a Deployment. */
+export function toObjects(pod: WantedPod): WrittenObject[] {
+  const volumes = volumesOf(pod);
+  const container = (wanted: WantedContainer, index: number) => {
+    const { name, program, image, version, hasLiveness, hasReadiness, pullsAlways, hasHooks } = wanted;
     const { handler, port } = probeOf(pod.app, index);
+    const probe = { ...handler, periodSeconds: PROBE_PERIOD_SECONDS };
     return {
       name,
       image,
@@ -135,9 +191,15 @@ export function toObjects(pod: WantedPod): (object & { kind: string })[] {
         { name: "APP", value: pod.app },
         { name: "VERSION", value: String(version) },
         { name: "PORT", value: String(port) },
+        ...(hasHooks ? [{ name: "HOOKS", value: "1" }] : []),
+        ...(pullsAlways ? [{ name: "PULL", value: image }] : []),
         ...(pod.hasSecret ? [{ name: "TOKEN", valueFrom: { secretKeyRef: { name: pod.app, key: "token" } } }] : []),
       ],
-      ...(hasLiveness && { livenessProbe: { ...handler, periodSeconds: 600, failureThreshold: 2 } }),
+      ...(volumes.length > 0 && { volumeMounts: volumes.map(({ name: of }) => ({ name: of, mountPath: MOUNTS[of] })) }),
+      ...(pullsAlways && { imagePullPolicy: "Always" }),
+      ...(hasHooks && { lifecycle: { postStart: toHook(HOOKS.postStart), preStop: toHook(HOOKS.preStop) } }),
+      ...(hasLiveness && { livenessProbe: { ...probe, failureThreshold: 2 } }),
+      ...(hasReadiness && { readinessProbe: { ...probe, failureThreshold: 1 } }),
     };
   };
   const spec = {
@@ -145,13 +207,28 @@ export function toObjects(pod: WantedPod): (object & { kind: string })[] {
     terminationGracePeriodSeconds: pod.graceSeconds,
     ...(pod.init.length > 0 && { initContainers: pod.init.map(container) }),
     containers: pod.containers.map(container),
+    ...(volumes.length > 0 && { volumes }),
   };
   const labels = { app: pod.app };
-  const metadata = { name: pod.app, labels, annotations: { note: String(pod.note) } };
-  const template = { metadata: { labels }, spec };
-  const object = { ...toObject(pod, template), metadata };
-  return [object, ...(pod.hasSecret ? [toSecret(pod)] : []), ...(pod.replicas === undefined ? [] : [toService(pod)])];
+  const order = pod.dependsOn === undefined ? {} : { "kubelet-ts.io/depends-on": `default/${pod.dependsOn}=Running` };
+  const isPod = pod.replicas === undefined && !pod.job;
+  const metadata = { name: pod.app, labels, annotations: { note: String(pod.note), ...(isPod && order) } };
+  const template = { metadata: { labels, annotations: order }, spec };
+  return [
+    Object.assign(toObject(pod, template), { metadata }),
+    ...(pod.config === undefined ? [] : [toConfig(pod)]),
+    ...(pod.hasSecret ? [toSecret(pod)] : []),
+    ...(pod.replicas === undefined ? [] : [toService(pod)]),
+  ];
 }
+
+/** Commands of a container. */
+export const HOOKS = { postStart: "post-start", preStop: "pre-stop" } as const;
+
+const toHook = (command: string) => ({ exec: { command: [command] } });
+
+/** Unit: seconds. */
+export const PROBE_PERIOD_SECONDS = 600;
 
 /**
  * How a container is asked whether it lives. Of the 23 liveness probes of the manifests in Kubernetes' own source tree 21 use

@@ -38,7 +38,13 @@ interface CreateBody {
   Entrypoint?: string[] | null;
   Env?: string[];
   StopSignal?: string;
-  HostConfig?: { NetworkMode?: string; CgroupParent?: string; Memory?: number };
+  HostConfig?: {
+    NetworkMode?: string;
+    CgroupParent?: string;
+    Memory?: number;
+    Binds?: string[];
+    Mounts?: { Source?: string; Target: string }[];
+  };
 }
 
 export interface ModelContainer {
@@ -63,6 +69,8 @@ export interface ModelContainer {
   termMs: number | undefined;
   cancel: (() => void)[];
   onEnd: (() => void)[];
+  /** Commands that were run in it since its start, but for those of probes. */
+  hooks: string[];
 }
 
 const refusal = (status: number, message: string): EngineResponse => ({ status, json: { message } });
@@ -86,6 +94,10 @@ export class EngineModel {
   readonly containers = new Map<string, ModelContainer>();
   readonly #byName = new Map<string, ModelContainer>();
   readonly images = new Map<string, ModelImage>();
+  /** Images of the registry that were pushed to a tag, in all. */
+  readonly #pushes = new Map<string, number>();
+  /** When a reference was pulled last. */
+  readonly pulledMs = new Map<string, number>();
   readonly #streams = new Set<EventStream>();
   #events: { line: string; timeNano: bigint; type: string; labels: Readonly<Record<string, string>> }[] = [];
   readonly #execs = new Map<
@@ -207,6 +219,11 @@ export class EngineModel {
     return undefined;
   }
 
+  /** Someone pushes another image to a tag of the registry. */
+  push(reference: string): void {
+    this.#pushes.set(reference, (this.#pushes.get(reference) ?? 0) + 1);
+  }
+
   removeByForce(container: ModelContainer): void {
     if (container.status === "running") this.#end(container, 137, "stranger");
     this.#forget(container, "stranger");
@@ -323,6 +340,7 @@ export class EngineModel {
       termMs: undefined,
       cancel: [],
       onEnd: [],
+      hooks: [],
     };
     this.containers.set(id, container);
     this.#byName.set(container.name, container);
@@ -370,6 +388,7 @@ export class EngineModel {
     container.error = "";
     container.isOomKilled = false;
     container.termMs = undefined;
+    container.hooks = [];
     container.starts++;
     container.pid = ++this.#pids;
     if (!container.body.HostConfig?.NetworkMode?.startsWith("container:")) {
@@ -543,7 +562,9 @@ export class EngineModel {
       this.#execs.delete(id);
       return respond(refusal(409, `Container ${exec.container.id} is not running`));
     }
-    exec.exitCode = exec.container.unhealthyUntilMs > this.#time.nowMs ? 1 : 0;
+    const isProbe = exec.argv[0] === "check";
+    if (!isProbe) exec.container.hooks.push(exec.argv.join(" "));
+    exec.exitCode = isProbe && exec.container.unhealthyUntilMs > this.#time.nowMs ? 1 : 0;
     if (exec.exitCode !== 0) this.#time.stir();
     respond({ status: 200, text: "" });
   }
@@ -614,10 +635,13 @@ export class EngineModel {
           text: start + line({ error: "unexpected EOF", errorDetail: { message: "unexpected EOF" } }),
         });
       }
-      this.images.set(reference, {
-        id: `sha256:${Bun.hash(reference).toString(16).padStart(64, "0")}`,
-        tags: [reference],
-      });
+      const pushed = `${reference} ${this.#pushes.get(reference) ?? 0}`;
+      const id = `sha256:${Bun.hash(pushed).toString(16).padStart(64, "0")}`;
+      const before = this.images.get(reference);
+      // The former image has no name any more.
+      if (before && before.id !== id) this.images.set(before.id, { id: before.id, tags: [] });
+      this.images.set(reference, { id, tags: [reference] });
+      this.pulledMs.set(reference, this.#time.nowMs);
       this.#emitImage(reference, "pull");
       respond({ status: 200, text: start + line({ status: `Status: Downloaded newer image for ${reference}` }) });
     });

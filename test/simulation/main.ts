@@ -1,5 +1,6 @@
+import { writeSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { simulate } from "./simulation.ts";
+import { type SimulationResult, simulate } from "./simulation.ts";
 
 const { values } = parseArgs({
   options: {
@@ -15,24 +16,33 @@ const { values } = parseArgs({
 const seed = Number(values.seed);
 const days = Number(values.days);
 const startNs = Bun.nanoseconds();
-const result = await simulate({
-  seed,
-  days,
-  pods: Number(values.pods),
-  only: values.only === undefined ? undefined : new Set(values.only.split(",").filter(Boolean).map(Number)),
-  mutant: values.mutant,
-  trace: values.trace ? (line) => process.stdout.write(`${line}\n`) : undefined,
-});
-const seconds = (Bun.nanoseconds() - startNs) / 1e9;
-if (values.json) process.stdout.write(`${JSON.stringify({ seed, days, seconds, ...result })}\n`);
-else {
+
+/** At once, also where the loop never comes to an end. */
+function report(result: SimulationResult): never {
+  const seconds = (Bun.nanoseconds() - startNs) / 1e9;
   const { failure } = result;
-  if (failure)
-    process.stdout.write(`${failure.steps.join("\n")}\n\nseed ${seed} fails at ${failure.at}: ${failure.message}\n`);
-  else
-    process.stdout.write(
-      `seed ${seed}: ${days} days, ${result.actions.length} actions, ${result.processes} processes, ${result.requests} requests\n`,
-    );
-  process.stdout.write(`hash ${result.hash}, ${seconds.toFixed(1)} s\n`);
+  const said = failure
+    ? `${failure.steps.join("\n")}\n\nseed ${seed} fails at ${failure.at}: ${failure.message}\n`
+    : `seed ${seed}: ${days} days, ${result.actions.length} actions, ${result.processes} processes, ${result.requests} requests\n`;
+  const text = values.json
+    ? JSON.stringify({ seed, days, seconds, ...result })
+    : `${said}hash ${result.hash}, ${seconds.toFixed(1)} s`;
+  writeAll(Buffer.from(`${text}\n`));
+  process.exit(failure ? 1 : 0);
 }
-process.exit(result.failure ? 1 : 0);
+
+function writeAll(bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at);
+}
+
+report(
+  await simulate({
+    seed,
+    days,
+    pods: Number(values.pods),
+    only: values.only === undefined ? undefined : new Set(values.only.split(",").filter(Boolean).map(Number)),
+    mutant: values.mutant,
+    trace: values.trace ? (line) => process.stdout.write(`${line}\n`) : undefined,
+    onBusy: report,
+  }),
+);

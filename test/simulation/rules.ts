@@ -1,8 +1,10 @@
 import { ApiClients } from "./api-clients.ts";
-import { isLasting, podsOf, type WantedContainer, type WantedPod } from "./desired.ts";
+import { DependencyRules } from "./dependency-rules.ts";
+import { HOOKS, isLasting, podsOf, type WantedContainer, type WantedPod } from "./desired.ts";
 import type { ModelContainer, Transition } from "./engine-model.ts";
 import { JobHistory, runOf } from "./job-rules.ts";
 import { ServiceRules } from "./service-rules.ts";
+import { VolumeRules } from "./volume-rules.ts";
 import { Watchers } from "./watchers.ts";
 import { DAY_MS, MANIFESTS, ROOT_DIR, type World } from "./world.ts";
 
@@ -34,12 +36,19 @@ const BACK_OFF = { firstMs: 10_000, longestMs: 300_000, resetMs: 600_000 };
 const RESTART_NOTICE_MS = 10_000;
 /** A pod that was restarted or deleted has stopped its containers by then: the longest grace period, and more. */
 const RESTARTED_MS = 2 * 60_000;
+/** A pull is this old at most when a container is made from its image: others of the pod may have been pulled since. */
+const PULL_AGE_MS = 10 * 60_000;
+/** The command after the start of a container has run by then. */
+const HOOK_MS = 60_000;
 const POD_LOGS = "/var/log/pods";
 const CONTAINER_LOGS = "/var/log/containers";
 /** `maxUnavailable` of a Deployment that sets none. */
 const MAX_UNAVAILABLE = 0.25;
 /** Lines of the log in the last two hours of a day, for a machine on which nothing happens, and for each container. */
 const LOG_LINES_AT_REST = { machine: 20, container: 8 };
+
+/** Requests to the engine and writes of files in two quiet hours, most of them those of probes, and for each container that starts. */
+const REST = { requests: 60, writes: 20, perContainer: 40, perStart: 30 };
 
 interface SandboxHistory {
   /** Containers that ended with 0, by name. */
@@ -60,6 +69,8 @@ export class Rules {
   readonly #sandboxes = new Map<string, SandboxHistory>();
   /** Pods that had a container, with their apps. */
   readonly #pods = new Map<string, string>();
+  /** When containers were removed, by id. */
+  readonly #removedMs = new Map<string, number>();
   readonly #restarts = new Map<string, number>();
   /** Keyed by pod, container, version and sandbox. */
   readonly #backOff = new Map<string, { delayMs: number; startedMs: number; endedMs: number | undefined }>();
@@ -71,9 +82,13 @@ export class Rules {
   readonly services: ServiceRules;
   readonly api: ApiClients;
   readonly watchers: Watchers;
+  readonly volumes: VolumeRules;
+  readonly #dependencies: DependencyRules;
   /** When people last changed the replicas of a Deployment, by app. */
   readonly scaledMs = new Map<string, number>();
   #logLinesBefore = 0;
+  #before = { requests: 0, writes: 0, starts: 0 };
+  #starts = 0;
   /** Reasons other than the manifest to stop what runs, per pod name: a dead sandbox, a probe. */
   readonly #excusedMs = new Map<string, number>();
   violation: Violation | undefined;
@@ -84,10 +99,17 @@ export class Rules {
     const fail = (rule: string, message: string) => this.#fail(new Violation(rule, message));
     this.api = new ApiClients(world, wanted, fail);
     this.watchers = new Watchers(world, wanted, fail);
+    this.volumes = new VolumeRules(world, fail);
+    this.#dependencies = new DependencyRules(() => world.time.nowMs);
+    world.onPowerCut = () => {
+      this.volumes.notePowerCut();
+      this.#dependencies.noteBoot();
+    };
     this.services = new ServiceRules({
       world,
       wanted,
       isDisturbed: () => this.#isDisturbed(EDIT_SETTLES_MS),
+      lastFaultMs: () => this.lastFaultMs,
       workingPods: (pod) => this.#workingPods(pod),
       fail,
     });
@@ -141,6 +163,14 @@ export class Rules {
       return;
     }
     const isSandbox = container.labels[LABEL.container] === "POD";
+    const app = appOf(container);
+    if (app !== undefined && !isSandbox)
+      this.#dependencies.note(
+        { what, container, by },
+        container.labels[LABEL.container] ?? "",
+        app,
+        this.wanted.get(app),
+      );
     if (what === "create") this.#checkCreate(container);
     if (what === "start") this.#checkStart(container, isSandbox);
     if (what === "term" && by === "request") this.#checkStop(container, isSandbox);
@@ -210,6 +240,7 @@ export class Rules {
 
   #forget({ id }: ModelContainer): void {
     this.#sandboxes.delete(id);
+    if (this.#world.collections) this.#removedMs.set(id, this.#world.time.nowMs);
     for (const key of this.#backOff.keys()) if (key.endsWith(id)) this.#backOff.delete(key);
   }
 
@@ -218,6 +249,7 @@ export class Rules {
     const wanted = this.#podOf(container);
     if (wanted) this.#graceSeconds.set(wanted.app, wanted.graceSeconds);
     if (wanted) this.#pods.set(container.labels[LABEL.podUid] ?? "", wanted.app);
+    this.#checkImage(container);
     const text = container.labels[LABEL.restarts];
     if (text === undefined || container.labels[LABEL.container] === "POD") return;
     const key = countKey(container);
@@ -228,8 +260,31 @@ export class Rules {
     this.#restarts.set(key, Number(text));
   }
 
+  /** With `Always` the registry was asked before, and what it has is what runs. */
+  #checkImage(container: ModelContainer): void {
+    const { engine, time } = this.#world;
+    const reference = envOf(container, "PULL");
+    if (reference === undefined || this.#isDisturbed(EDIT_SETTLES_MS)) return;
+    const ageMs = time.nowMs - (engine.pulledMs.get(reference) ?? Number.NEGATIVE_INFINITY);
+    if (ageMs > PULL_AGE_MS) throw new Violation("image", `${container.name} is made without a pull of ${reference}`);
+    if (container.imageId !== engine.images.get(reference)?.id)
+      throw new Violation("image", `${container.name} is made from another image than ${reference} was pulled as`);
+  }
+
+  /** Commands of a container run once after its start, and before it is asked to end. */
+  #expectHooks(container: ModelContainer): void {
+    const { starts } = container;
+    this.#world.time.after(HOOK_MS, () => {
+      if (container.status !== "running" || container.starts !== starts || this.#isDisturbed(EDIT_SETTLES_MS)) return;
+      const count = container.hooks.filter((name) => name === HOOKS.postStart).length;
+      if (count !== 1)
+        this.#fail(new Violation("hook", `${container.name} ran ${HOOKS.postStart} ${count} times after its start`));
+    });
+  }
+
   #checkStart(container: ModelContainer, isSandbox: boolean): void {
     const { labels, name } = container;
+    this.#starts++;
     for (const other of this.#world.engine.containers.values()) {
       if (other === container || other.status !== "running") continue;
       // Pods of files have the name of the node in theirs, which may change.
@@ -243,14 +298,27 @@ export class Rules {
       return;
     }
     const wanted = this.#podOf(container);
+    this.volumes.noteStart(container, wanted);
+    if (hasHooks(container)) this.#expectHooks(container);
     if (wanted) checkVersion(container, wanted);
     const history = this.#sandboxes.get(labels[LABEL.sandbox] ?? "");
     if (wanted && history) this.#checkOrder(container, wanted, history);
+    if (wanted && history?.started.size === 0) this.#checkDependency(container, wanted);
     history?.started.add(labels[LABEL.container] ?? "");
     this.#checkBackOff(container);
     const run = this.#runOf(container);
     const wrong = run && this.jobs.noteStart(run, wanted?.job?.schedule);
     if (wrong !== undefined) throw new Violation("run once", wrong);
+  }
+
+  /** The first container of a pod starts after the pod that it depends on. */
+  #checkDependency(container: ModelContainer, { dependsOn }: WantedPod): void {
+    const dependency = dependsOn === undefined ? undefined : this.wanted.get(dependsOn);
+    if (!dependency) return;
+    const isNew = this.#world.time.nowMs - dependency.changedMs < EDIT_SETTLES_MS;
+    const isCalm = !isNew && !this.#isDisturbed(EDIT_SETTLES_MS);
+    const wrong = this.#dependencies.findEarlyStart(container, dependency, isCalm);
+    if (wrong !== undefined) throw new Violation("dependency", wrong);
   }
 
   /** Both belong to the one pod of a file. */
@@ -311,6 +379,9 @@ export class Rules {
   #checkStop(container: ModelContainer, isSandbox: boolean): void {
     const podName = container.labels[LABEL.podName] ?? "";
     const wanted = this.#podOf(container);
+    const isPrepared = !hasHooks(container) || container.hooks.includes(HOOKS.preStop);
+    if (!isPrepared && container.status === "running" && !this.#isDisturbed(EDIT_SETTLES_MS))
+      throw new Violation("hook", `${container.name} is asked to end before it ran ${HOOKS.preStop}`);
     if (!wanted) return;
     if (wanted.replicas !== undefined) return this.#checkAvailability(container, wanted, wanted.replicas);
     if (this.#world.time.nowMs - wanted.changedMs < EDIT_SETTLES_MS || this.#isExcused(podName, EDIT_SETTLES_MS))
@@ -349,12 +420,13 @@ export class Rules {
     }
   }
 
-  /** Addresses of the pods of an app whose containers all run, by uid. */
+  /** Addresses of the pods of an app whose containers all run, and do not fail their readiness probe, by uid. */
   #workingPods({ app, containers }: WantedPod): Map<string, string> {
     const running = this.#world.ownRunning();
     const counts = new Map<string, number>();
     for (const container of running) {
-      const isMain = containers.some(({ name }) => name === container.labels[LABEL.container]);
+      const spec = containers.find(({ name }) => name === container.labels[LABEL.container]);
+      const isMain = spec && !(spec.hasReadiness && container.unhealthyUntilMs > this.#world.time.nowMs);
       const uid = container.labels[LABEL.podUid] ?? "";
       if (isMain && appOf(container) === app) counts.set(uid, (counts.get(uid) ?? 0) + 1);
     }
@@ -398,7 +470,8 @@ export class Rules {
       if (isMain && isDone) this.#done.add(attemptKey(container));
       else if (isMain) this.#expectRestart(container);
     }
-    if (container.exitCode !== 0 || by !== "itself") return;
+    // A program that others ask to end may end with success.
+    if (container.exitCode !== 0) return;
     history?.done.add(container.labels[LABEL.container] ?? "");
     const run = this.#runOf(container);
     if (run) this.jobs.noteSuccess(run);
@@ -423,6 +496,26 @@ export class Rules {
 
   /** Faults reach further than one pod. */
   lastFaultMs = Number.NEGATIVE_INFINITY;
+  /** Nothing was wrong for an hour before the last fault began. */
+  #wasCalm = true;
+
+  noteFault(): void {
+    this.#wasCalm = !this.#isDisturbed(EDIT_SETTLES_MS);
+    this.lastFaultMs = this.#world.time.nowMs;
+  }
+
+  /** Whether the pod of a container is Ready only while its probe succeeds. */
+  hasReadiness(container: ModelContainer): boolean {
+    const name = container.labels[LABEL.container];
+    return this.#podOf(container)?.containers.some((spec) => spec.name === name && spec.hasReadiness) === true;
+  }
+
+  /** The probes of a container fail from now on. */
+  noteUnhealthy(container: ModelContainer): void {
+    const app = appOf(container);
+    this.#world.note(`probes of ${container.name} fail`);
+    if (this.#wasCalm && app !== undefined && this.hasReadiness(container)) this.services.noteUnready(container, app);
+  }
 
   #isDisturbed(withinMs: number): boolean {
     return this.#world.time.nowMs - this.lastFaultMs < withinMs;
@@ -444,6 +537,7 @@ export class Rules {
   /** Two hours before {@link checkAtRest}. */
   beginRest(): void {
     this.#logLinesBefore = this.#world.logLines;
+    this.#before = { ...this.#world.effort, starts: this.#starts };
   }
 
   /** Long after the last fault: what runs is what the files ask for, and nothing is left. */
@@ -519,8 +613,10 @@ export class Rules {
     const wrong = this.#findWrongPod();
     if (wrong !== undefined) return wrong;
     const sandboxes = this.#world.ownRunning().filter(({ labels }) => labels[LABEL.container] === "POD").length;
-    const wrongJob = this.#findWrongJob() ?? this.services.findWrong() ?? this.api.findWrong();
-    if (wrongJob !== undefined) return wrongJob;
+    const running = this.#world.ownRunning().map((container) => [container, this.#podOf(container)] as const);
+    const wrongPart =
+      this.#findWrongJob() ?? this.services.findWrong() ?? this.api.findWrong() ?? this.volumes.findWrong(running);
+    if (wrongPart !== undefined) return wrongPart;
     const pods = [...this.wanted.values()].reduce((sum, pod) => sum + podsOf(pod), 0);
     const names = [...this.wanted.values()].reduce(
       (sum, pod) => sum + podsOf(pod) * (pod.containers.length + pod.init.length),
@@ -538,6 +634,8 @@ export class Rules {
     const directories = new Set([...disk.list(`${ROOT_DIR}/pods`).keys()].map((path) => path.split("/")[5]));
     const ownerless = [...directories].find((uid) => !uids.has(uid));
     if (ownerless !== undefined) return `the directory of pod ${ownerless} is left`;
+    const cgroup = this.#world.podCgroups.find((uid) => !uids.has(uid));
+    if (cgroup !== undefined) return `the cgroup of pod ${cgroup} is left`;
     const trace = this.#findTrace(uids);
     if (trace !== undefined) return trace;
     const files = disk.list(ROOT_DIR).size;
@@ -545,10 +643,25 @@ export class Rules {
     const lines = this.#world.logLines - this.#logLinesBefore;
     const mostLines = LOG_LINES_AT_REST.machine + LOG_LINES_AT_REST.container * names;
     if (lines > mostLines) return `${lines} lines were logged in two quiet hours, at most ${mostLines} are promised`;
+    const { requests, writes } = this.#world.effort;
+    const starts = this.#starts - this.#before.starts;
+    const spent = { requests: requests - this.#before.requests, writes: writes - this.#before.writes };
+    const mostRequests = REST.requests + REST.perContainer * names + REST.perStart * starts;
+    if (spent.requests > mostRequests)
+      return `the engine had ${spent.requests} requests in two quiet hours, at most ${mostRequests} are promised`;
+    const mostWrites = REST.writes + names + REST.perStart * starts;
+    if (spent.writes > mostWrites)
+      return `${spent.writes} files were written in two quiet hours, at most ${mostWrites} are promised`;
     if (disk.openFiles > 20) return `${disk.openFiles} files are open`;
     if (wire.openCalls > 10) return `${wire.openCalls} requests are open`;
     if (time.processTimers > 30 + 6 * names) return `${time.processTimers} timers for ${names} containers`;
     return undefined;
+  }
+
+  /** Whether a key names one of these pods, or a container that was removed a day ago. */
+  #isOfGone(key: string, uids: ReadonlySet<string>): boolean {
+    const dayAgoMs = this.#world.time.nowMs - DAY_MS;
+    return key.split(/[^0-9a-z-]/).some((part) => uids.has(part) || (this.#removedMs.get(part) ?? dayAgoMs) < dayAgoMs);
   }
 
   /** Something of a pod that has gone. @param present uids of pods that have containers */
@@ -569,6 +682,9 @@ export class Rules {
       const place = texts.find(([, text]) => text?.includes(uid));
       if (place) return `${place[0]} has pod ${uid} of ${app}, which has gone`;
     }
+    const names = new Set(gone.map(([uid]) => uid));
+    const left = this.#world.collections?.findLeft((key) => names.has(key) || this.#isOfGone(key, names));
+    if (left !== undefined) return `the program keeps something of a pod that has gone: ${left}`;
     const link = [...disk.list(CONTAINER_LOGS).keys()].find(
       (path) => !engine.containers.has(/-([0-9a-f]{64})\.log$/.exec(path)?.[1] ?? ""),
     );
@@ -588,6 +704,7 @@ function envOf({ body }: ModelContainer, name: string): string | undefined {
 }
 
 const appOf = (container: ModelContainer) => envOf(container, "APP");
+const hasHooks = (container: ModelContainer) => envOf(container, "HOOKS") !== undefined;
 const versionOf = (container: ModelContainer) => Number(envOf(container, "VERSION"));
 
 const countKey = ({ labels }: ModelContainer) => `${labels[LABEL.podUid]} ${labels[LABEL.container]}`;

@@ -1,4 +1,5 @@
-import { isLasting, type WantedPod } from "./desired.ts";
+import { isLasting, PROBE_PERIOD_SECONDS, type WantedPod } from "./desired.ts";
+import type { ModelContainer } from "./engine-model.ts";
 import { NODE_IP, ROOT_DIR, type World } from "./world.ts";
 
 interface ServiceRulesDeps {
@@ -8,6 +9,8 @@ interface ServiceRulesDeps {
   workingPods(pod: WantedPod): ReadonlyMap<string, string>;
   /** Something was wrong within the last hour. */
   isDisturbed(): boolean;
+  /** When something was wrong last. */
+  lastFaultMs(): number;
   fail(rule: string, message: string): void;
 }
 
@@ -15,6 +18,9 @@ interface ServiceRulesDeps {
 const BACK_MS = 5_000 + 1_000;
 /** No rule leads to a pod that has gone, after this time. */
 const FORGOTTEN_MS = 15_000;
+
+/** A probe has failed, and its result is acted on, after this time. */
+const UNREADY_MS = PROBE_PERIOD_SECONDS * 1000 + 60_000;
 
 /** Rules about the pods that a client finds behind names, addresses and ports of Services. */
 export class ServiceRules {
@@ -57,6 +63,32 @@ export class ServiceRules {
       const isUsed = world.ownRunning().some((container) => container.ip === ip);
       if (!isUsed && firewall.ownDestinations().has(ip)) fail("rules", `a rule leads to ${ip}, whose pod has gone`);
     });
+  }
+
+  /** A container fails its readiness probe from now on, and nothing else is wrong: soon no Service leads to its pod. */
+  noteUnready(container: ModelContainer, app: string): void {
+    const { world, fail, lastFaultMs } = this.#deps;
+    const { time, engine, firewall, processes } = world;
+    if (container.unhealthyUntilMs - time.nowMs < UNREADY_MS) return;
+    const [, peer = ""] = container.body.HostConfig?.NetworkMode?.split(":") ?? [];
+    const ip = engine.containers.get(peer)?.ip ?? "";
+    const faultMs = lastFaultMs();
+    time.after(UNREADY_MS, () => {
+      const isAlone = lastFaultMs() === faultMs && world.isRunning && world.processes === processes;
+      if (!isAlone || firewall.failure !== "" || container.status !== "running") return;
+      if (this.#leadsTo(app, ip)) fail("readiness", `Service ${app} leads to ${ip}, whose pod is not Ready`);
+    });
+  }
+
+  /** Whether clients of a Service reach an address. */
+  #leadsTo(app: string, ip: string): boolean {
+    const { world } = this.#deps;
+    const { disk, firewall } = world;
+    if (firewall.isInstalled) return firewall.ownDestinations().has(ip);
+    // That of a pod that has ended stays as it is.
+    const uids = world.ownRunning().map(({ labels }) => labels["io.kubernetes.pod.uid"]);
+    const hosts = [...new Set(uids)].map((uid) => `${ROOT_DIR}/pods/${uid}/etc-hosts`);
+    return hosts.some((path) => addressesOf(disk.read(path) ?? "", `${app}.default.svc.cluster.local`).includes(ip));
   }
 
   /** Long after the last fault. @returns what is wrong */

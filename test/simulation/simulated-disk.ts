@@ -13,6 +13,8 @@ class Inode {
   readonly ino: number;
   readonly kind: Kind;
   mode: number;
+  /** File system. */
+  device = 1;
   links = 1;
   mtimeMs: number;
   ctimeMs: number;
@@ -45,6 +47,22 @@ const JOURNAL_MS = 5_000;
 /** Changes that are looked at again, whether a power cut may still undo them. */
 const MAX_RECENT = 256;
 const MAX_PATHS = 4096;
+
+/** Where cgroups are mounted. */
+export const CGROUPS = "/sys/fs/cgroup/";
+const CGROUP_FILES = [
+  "cgroup.procs",
+  "cpu.cfs_period_us",
+  "cpu.cfs_quota_us",
+  "cpu.shares",
+  "memory.limit_in_bytes",
+  "memory.use_hierarchy",
+  "pids.max",
+];
+
+/** Its files go with it, other cgroups in it do not. */
+const isEmptyCgroup = (path: string, { entries }: Inode) =>
+  path.startsWith(CGROUPS) && ![...entries.values()].some(({ kind }) => kind === "directory");
 
 /** The kind of a file, as its directory tells it. */
 class FileKind {
@@ -86,7 +104,7 @@ class FileKind {
 const sizeOf = ({ kind, target, data }: Inode) => (kind === "link" ? target.length : data.length);
 
 class Stats extends FileKind {
-  readonly dev = 1;
+  readonly dev = this.inode.device;
   readonly ino = this.inode.ino;
   readonly size = sizeOf(this.inode);
   readonly mode = this.inode.mode | TYPE_BITS[this.inode.kind];
@@ -103,7 +121,7 @@ class Stats extends FileKind {
 }
 
 class BigStats extends FileKind {
-  readonly dev = 1n;
+  readonly dev = BigInt(this.inode.device);
   readonly ino = BigInt(this.inode.ino);
   readonly size = BigInt(sizeOf(this.inode));
   readonly mode = BigInt(this.inode.mode | TYPE_BITS[this.inode.kind]);
@@ -270,8 +288,10 @@ export class SimulatedDisk {
     this.#byPeople(() => this.fs.renameSync(from, to));
   }
 
-  makeDirectory(path: string): void {
+  /** @param device its file system */
+  makeDirectory(path: string, device = 1): void {
     this.#byPeople(() => this.fs.mkdirSync(path, { recursive: true }));
+    if (device !== 1) this.#need(path, "mount").device = device;
   }
 
   /** Everything so far is on the disk for good. */
@@ -444,6 +464,17 @@ export class SimulatedDisk {
       if (before) directory.entries.set(name, before);
       else directory.entries.delete(name);
     });
+  }
+
+  /** The kernel makes the files of a cgroup. */
+  #linkDirectory(path: string, directory: Inode, name: string, mode = 0o755): void {
+    const made = this.#make("directory", mode);
+    this.#link(directory, name, made);
+    if (!path.startsWith(CGROUPS)) return;
+    for (const file of CGROUP_FILES) {
+      const inode = this.#make("file", 0o644);
+      made.entries.set(file, Object.assign(inode, { parent: made, name: file }));
+    }
   }
 
   #unlink(directory: Inode, name: string): void {
@@ -632,14 +663,14 @@ export class SimulatedDisk {
           if (inode && inode.kind !== "directory") throw systemError("EEXIST", "mkdir", at);
           if (inode) continue;
           this.#access(part, "mkdir", true);
-          this.#link(directory, name, this.#make("directory", how.mode ?? 0o755));
+          this.#linkDirectory(part, directory, name, how.mode);
         }
         return undefined;
       }
       const { directory, name, inode } = this.#walk(at, "mkdir", false);
       if (inode) throw systemError("EEXIST", "mkdir", at);
       this.#access(at, "mkdir", true);
-      this.#link(directory, name, this.#make("directory", how.mode ?? 0o755));
+      this.#linkDirectory(at, directory, name, how.mode);
       return undefined;
     };
     const unlinkSync = (path: unknown) => {
@@ -656,7 +687,7 @@ export class SimulatedDisk {
       const { directory, name, inode } = this.#walk(at, "rmdir", false);
       if (!inode) throw systemError("ENOENT", "rmdir", at);
       if (inode.kind !== "directory") throw systemError("ENOTDIR", "rmdir", at);
-      if (inode.entries.size > 0) throw systemError("ENOTEMPTY", "rmdir", at);
+      if (inode.entries.size > 0 && !isEmptyCgroup(at, inode)) throw systemError("ENOTEMPTY", "rmdir", at);
       this.#access(at, "rmdir", true);
       this.#unlink(directory, name);
     };

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import * as os from "node:os";
 import { join } from "node:path";
 import { plugin } from "bun";
+import type { Collections } from "./collections.ts";
 import type { FirewallModel } from "./firewall-model.ts";
 import type { PodNetwork } from "./pod-network.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
@@ -21,6 +22,8 @@ interface Machine {
   /** Routes of the Unix sockets that the program serves, by path. */
   sockets: Map<string, unknown>;
   hostName: string;
+  /** On some machines. */
+  collections: Collections | undefined;
 }
 
 const INTERFACES = {
@@ -173,6 +176,7 @@ export const processEnvironment = (): Record<string, string | undefined> => ({
 /** Lets every file of src import the simulated machine instead of the runtime's modules. Before the first import of src. */
 export function replaceModules(machine: Machine, mutant?: string): void {
   const mutation = mutant === undefined ? undefined : readMutant(mutant);
+  Object.assign(globalThis, machine.collections?.globals);
   plugin({
     name: "simulated machine",
     setup(build) {
@@ -192,6 +196,7 @@ export function replaceModules(machine: Machine, mutant?: string): void {
           contents = contents.replace(before, () => after);
         }
         if (looks) contents = `import { heldMs, look, untilLook } from "simulated:kernel"; ${contents}`;
+        contents = machine.collections?.rewrite(contents, path.slice(SRC.length)) ?? contents;
         // The page is compiled into the program by a macro, which no one opens here.
         contents = contents.replace(/^import \{ bundlePage \}.*$/m, "const bundlePage = () => '{}';");
         return { contents, loader: path.endsWith("x") ? "tsx" : "ts" };

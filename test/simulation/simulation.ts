@@ -13,6 +13,8 @@ export interface SimulationSettings {
   /** A planted mistake, by the name of its patch in `mutants/`. */
   mutant?: string | undefined;
   trace?: ((line: string) => void) | undefined;
+  /** Called with the result where the program never rests: it is to end this process. */
+  onBusy?: ((result: SimulationResult) => void) | undefined;
 }
 
 export interface SimulationResult {
@@ -74,6 +76,7 @@ export async function simulate({
   only,
   mutant,
   trace,
+  onBusy,
 }: SimulationSettings): Promise<SimulationResult> {
   const { setImmediate: realImmediate } = globalThis;
   const world = new World(seed);
@@ -87,15 +90,35 @@ export async function simulate({
   // Where the disk cannot keep the new name, the node has it from a later start on.
   world.onRename = () => rules.excuseAll();
   world.engine.addForeign("theirs");
+  const actions: SimulationResult["actions"] = [];
+  const resultOf = (violation: Violation | undefined): SimulationResult => {
+    const unexpected = world.errors[0];
+    const failure = violation ?? (unexpected === undefined ? undefined : new Violation("unexpected error", unexpected));
+    return {
+      hash: world.hash,
+      actions,
+      requests: world.wire.requests,
+      processes: world.processes,
+      ...(failure && {
+        failure: {
+          rule: failure.rule,
+          message: failure.message,
+          at: world.now,
+          day: Math.floor(world.time.nowMs / DAY_MS),
+          steps: world.steps.slice(-200),
+        },
+      }),
+    };
+  };
+  world.time.onBusy = () => onBusy?.(resultOf(new Violation("busy", "the program does not rest, and no time passes")));
   while (wanted.size < Math.max(1, Math.floor(pods * 0.7))) scene.addPod(random);
   scene.startProcess();
-  const actions: SimulationResult["actions"] = [];
   for (const { number, atMs, name, seed: own } of schedule(seed, days)) {
     if (only && !only.has(number)) continue;
     actions.push({ number, day: Math.floor(atMs / DAY_MS), name });
     world.time.at(atMs, () => {
       world.note(`--- ${number}: ${name}`);
-      if (ACTIONS[name]?.isFault) rules.lastFaultMs = world.time.nowMs;
+      if (ACTIONS[name]?.isFault) rules.noteFault();
       ACTIONS[name]?.run(scene, new SeededRandom(own));
     });
   }
@@ -114,22 +137,5 @@ export async function simulate({
     await new Promise<void>((resolve) => realImmediate(resolve));
     if (!rules.violation) rules.checkAtRest();
   }
-  const { violation } = rules;
-  const unexpected = world.errors[0];
-  const failure = violation ?? (unexpected === undefined ? undefined : new Violation("unexpected error", unexpected));
-  return {
-    hash: world.hash,
-    actions,
-    requests: world.wire.requests,
-    processes: world.processes,
-    ...(failure && {
-      failure: {
-        rule: failure.rule,
-        message: failure.message,
-        at: world.now,
-        day: Math.floor(world.time.nowMs / DAY_MS),
-        steps: world.steps.slice(-200),
-      },
-    }),
-  };
+  return resultOf(rules.violation);
 }

@@ -3,6 +3,9 @@ import { SeededRandom } from "./seeded-random.ts";
 
 const RealDate = Date;
 
+/** How often the time is asked for at one moment: a start with many pods does some thousand times. */
+const MOST_QUESTIONS = 200_000;
+
 interface Entry {
   dueMs: number;
   /** Entries of one time run in the order in which they were made. */
@@ -66,6 +69,9 @@ export class VirtualTime {
   readonly #looks = new WeakMap<object, Look>();
   /** Ends the wait of each look that waits for something to happen, with what it follows. */
   readonly #held = new Map<() => void, Stirred | undefined>();
+  /** The program does not rest: it asks what time it is again and again, and no time passes. */
+  onBusy: (() => void) | undefined;
+  #asked = { ms: 0, count: 0 };
 
   constructor(seed: number, startOfWallMs: number) {
     this.wallOffsetMs = startOfWallMs;
@@ -193,6 +199,13 @@ export class VirtualTime {
     throw new CrashedError();
   }
 
+  /** The program asks what time it is. */
+  #tell(): number {
+    if (this.#asked.ms !== this.nowMs) this.#asked = { ms: this.nowMs, count: 0 };
+    if (++this.#asked.count > MOST_QUESTIONS) this.onBusy?.();
+    return this.nowMs;
+  }
+
   get isDead(): boolean {
     return this.#isDead;
   }
@@ -293,7 +306,7 @@ export class VirtualTime {
       this.afterForProcess(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")));
       return controller.signal;
     };
-    performance.now = () => time.nowMs;
+    performance.now = () => this.#tell();
     Math.random = () => this.programRandom.next();
     crypto.randomUUID = () => this.programRandom.uuid();
     Bun.sleepSync = () => {};

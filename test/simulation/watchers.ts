@@ -5,7 +5,7 @@ import type { World } from "./world.ts";
 /** An object as the API shows it. */
 interface Shown {
   metadata: { name: string; uid: string; resourceVersion: string; generation?: number; creationTimestamp?: string };
-  status?: PodStatus & { observedGeneration?: number; succeeded?: number };
+  status?: undefined | (PodStatus & { observedGeneration?: number; succeeded?: number });
 }
 
 interface WatchEvent {
@@ -32,6 +32,8 @@ interface Between {
 
 type Check = (before: Shown, now: Shown, between: Between) => string | undefined;
 
+/** The reason of a pod of which nothing is known before the engine has answered. */
+const ENGINE_AWAITED = "EngineUnavailable";
 /** How often a client looks whether the API answers. */
 const CONNECT_MS = 1_000;
 /** An edit may be acted on for this time. */
@@ -151,8 +153,10 @@ class Informer {
     const { world, kind, isEdited, check, fail } = this.#deps;
     const { uid, name, generation = 0, creationTimestamp } = object.metadata;
     const kept = this.#objects.get(uid);
-    this.#objects.set(uid, { object, process: world.processes });
-    if (!kept) return;
+    const isKnown = object.status?.reason !== ENGINE_AWAITED;
+    const shown = isKnown || !kept ? object : { ...object, status: kept.object.status };
+    this.#objects.set(uid, { object: shown, process: world.processes });
+    if (!kept || !isKnown) return;
     const before = kept.object.metadata;
     const between = { isEdited: isEdited(name), isSameProcess: kept.process === world.processes };
     const wrong =

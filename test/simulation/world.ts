@@ -1,5 +1,6 @@
 import type { AppLogger } from "../../src/daemon/logging.ts";
 import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import { Collections } from "./collections.ts";
 import { SECRET_MARKS } from "./desired.ts";
 import { EngineHttp } from "./engine-http.ts";
 import { EngineModel, type ModelContainer } from "./engine-model.ts";
@@ -7,7 +8,7 @@ import { FirewallModel } from "./firewall-model.ts";
 import { ManifestServer } from "./manifest-server.ts";
 import { PodNetwork } from "./pod-network.ts";
 import { SeededRandom } from "./seeded-random.ts";
-import { type DiskFailure, SimulatedDisk } from "./simulated-disk.ts";
+import { CGROUPS, type DiskFailure, SimulatedDisk } from "./simulated-disk.ts";
 import { replaceModules } from "./simulated-modules.ts";
 import { CrashedError, VirtualTime } from "./virtual-time.ts";
 
@@ -32,8 +33,13 @@ export class World {
   readonly firewall = new FirewallModel();
   /** Every other machine has clients of the local API. */
   readonly hasApi: boolean;
+  /** On every third machine the manifests have a disk of their own. */
+  readonly hasMount: boolean;
+  #isMounted = true;
   /** Every fourth machine has manifests from a URL. */
   readonly hasUrl: boolean;
+  /** One machine of eight is asked what its Maps hold: that costs time. */
+  readonly collections: Collections | undefined;
   readonly sockets = new Map<string, Route>();
   /** Clients that wait for a response. */
   readonly #clients = new Set<() => void>();
@@ -57,11 +63,13 @@ export class World {
   onUnexpectedEnd: () => void = () => {};
   /** A process has begun. */
   onStart: () => void = () => {};
+  onPowerCut: () => void = () => {};
   /** The node has another name than the process before it. */
   onRename: () => void = () => {};
   /** Name of the node of the last process. */
   #keptName: string | undefined;
   #hash = 0n;
+  #writes = 0;
   #run: typeof import("../../src/daemon/run-forever.ts").runForever | undefined;
   #keepNodeName: typeof import("../../src/base/host/node-name.ts").keepNodeName | undefined;
   #lockRootDir: typeof import("../../src/base/host/root-lock.ts").lockRootDir | undefined;
@@ -74,6 +82,8 @@ export class World {
     this.seed = seed;
     this.hasApi = seed % 2 === 1;
     this.hasUrl = seed % 4 === 2;
+    this.hasMount = seed % 3 === 1;
+    this.collections = seed % 8 === 3 ? new Collections(() => this.time.process) : undefined;
     const random = new SeededRandom(seed);
     // Some day of some year.
     this.time = new VirtualTime(seed, Date.UTC(2026, random.whole(0, 11), random.whole(1, 28), random.whole(0, 23)));
@@ -88,6 +98,8 @@ export class World {
     this.wire = new EngineHttp(this.time, this.engine, new SeededRandom(seed ^ 0x317e));
     this.pods = new PodNetwork(this.time, this.engine, new SeededRandom(seed ^ 0x9e7));
     this.disk.onWrite = (path, data) => {
+      if (!path.startsWith(CGROUPS)) this.#writes++;
+      if (process.env.WDBG) this.onStep?.(`WRITE ${path}`);
       if (!SECRET_PLACES.test(path) && hasSecret(Buffer.from(data).toString())) this.onSecret(path);
     };
     this.wire.onRequest = (text) => {
@@ -95,6 +107,14 @@ export class World {
     };
     this.firewall.isInstalled = seed % 3 === 0;
     this.firewall.hasGenerations = seed % 15 !== 0;
+    // Processes of a container are in a cgroup of its own.
+    this.engine.observers.add(({ what, container: { id, body } }) => {
+      const { CgroupParent = "/docker" } = body.HostConfig ?? {};
+      for (const name of CONTROLLERS) {
+        if (what === "start") this.disk.makeDirectory(`${CGROUPS}${name}${CgroupParent}/${id}`);
+        if (what === "end") this.disk.remove(`${CGROUPS}${name}${CgroupParent}/${id}`);
+      }
+    });
     // dockerd keeps a directory for each container.
     this.engine.observers.add(({ what, container: { id } }) => {
       const directory = `/var/lib/docker/containers/${id}`;
@@ -139,7 +159,7 @@ export class World {
 
   /** Loads the program; afterwards the clocks and files of this JavaScript realm are those of the world. */
   async load(mutant?: string): Promise<void> {
-    this.disk.makeDirectory(MANIFESTS);
+    this.disk.makeDirectory(MANIFESTS, this.hasMount ? MANIFESTS_DEVICE : undefined);
     this.disk.makeDirectory(ROOT_DIR);
     this.#makeKernelFiles();
     this.disk.sync();
@@ -171,6 +191,11 @@ export class World {
       });
     }
     process.on = (() => process) as typeof process.on;
+  }
+
+  /** Requests to the engine, and files that were written, in all. */
+  get effort(): { requests: number; writes: number } {
+    return { requests: this.wire.requests, writes: this.#writes };
   }
 
   get isRunning(): boolean {
@@ -340,11 +365,19 @@ export class World {
   cutPower(): void {
     this.killProcess();
     this.note("power cut");
+    this.onPowerCut();
     this.disk.cutPower();
+    this.disk.remove(CGROUPS);
     this.engine.cutPower();
     this.wire.repair();
     this.firewall.boot();
     this.#makeKernelFiles();
+  }
+
+  /** UIDs of pods that have a cgroup. */
+  get podCgroups(): string[] {
+    const paths = [...this.disk.list(CGROUPS).keys()];
+    return paths.flatMap((path) => /\/kubepods\/.*?pod([0-9a-f-]+)\//.exec(path)?.[1] ?? []);
   }
 
   /** @param code undefined: the disk works again */
@@ -364,6 +397,23 @@ export class World {
     return { stdout, stderr, exited: promise, signalCode: null, kill: () => {} };
   }
 
+  mountManifests(isMounted: boolean): void {
+    this.#isMounted = isMounted;
+    this.disk.write("/proc/self/mountinfo", this.#mountInfo);
+  }
+
+  get #mountInfo(): string {
+    const manifests = `9 1 8:${MANIFESTS_DEVICE} / ${MANIFESTS} rw - ext4 /dev/sda2 rw`;
+    return [
+      "1 0 8:1 / / rw - ext4 /dev/sda1 rw",
+      ...CONTROLLERS.map(
+        (name, index) => `${index + 2} 1 0:${index + 2} / ${CGROUPS}${name} rw - cgroup cgroup rw,${name}`,
+      ),
+      ...(this.hasMount && this.#isMounted ? [manifests] : []),
+      "",
+    ].join("\n");
+  }
+
   #makeKernelFiles(): void {
     const { disk } = this;
     const files: Record<string, string> = {
@@ -373,7 +423,7 @@ export class World {
       "/proc/diskstats": "",
       "/proc/swaps": "Filename Type Size Used Priority\n",
       "/proc/mounts": "/dev/sda1 / ext4 rw 0 0\n",
-      "/proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n",
+      "/proc/self/mountinfo": this.#mountInfo,
       "/proc/self/oom_score_adj": "-999\n",
       "/proc/self/limits": "Max open files 1000000 1000000 files\n",
       "/proc/self/status": "VmRSS: 60000 kB\n",
@@ -391,6 +441,7 @@ export class World {
       disk.makeDirectory(path.slice(0, path.lastIndexOf("/")));
       disk.write(path, text);
     }
+    for (const name of CONTROLLERS) disk.makeDirectory(`${CGROUPS}${name}`);
     for (const directory of ["/run", "/tmp", "/var/log", "/var/lib/docker/containers", "/dev"])
       disk.makeDirectory(directory);
   }
@@ -450,6 +501,10 @@ export class World {
 }
 
 export const DAY_MS = 86_400_000;
+/** `st_dev` of the disk of the manifests. */
+const MANIFESTS_DEVICE = 2;
+/** Controllers of cgroups, each with a hierarchy of its own. */
+const CONTROLLERS = ["cpu", "memory"] as const;
 /** Longest wait of a client of the API. */
 const CLIENT_PATIENCE_MS = 60_000;
 /** Time that iptables takes. */
@@ -524,5 +579,4 @@ const OPTIONS = {
   // Events tell what happens; a day has faults enough for the lists to find what they missed.
   syncFrequencyMs: 300_000,
   failSwapOn: false,
-  cgroupsPerQos: false,
 };
