@@ -2,13 +2,20 @@ import http, { type IncomingMessage, type ServerResponse, STATUS_CODES } from "n
 import { createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import tls, { type TLSSocket } from "node:tls";
+import { TurnPace } from "../base/concurrency/turn-pace.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { TlsVersions } from "../config/cipher-suites.ts";
 import type { ShownCertificate } from "./client-identity.ts";
-import { type HttpResponse, type ListenerResponse, textResponse, tooManyRequests } from "./http-response.ts";
+import {
+  type HttpResponse,
+  type ListenerResponse,
+  type StreamedResponse,
+  textResponse,
+  tooManyRequests,
+} from "./http-response.ts";
 import {
   IDLE_MS,
   type ListenAddress,
@@ -17,7 +24,6 @@ import {
   type Transport,
 } from "./request-handler.ts";
 import type { TlsMaterial } from "./serving-certificate.ts";
-import { StreamWriter } from "./stream-writer.ts";
 import { acceptWebSocket } from "./websocket.ts";
 
 export interface ListenerTls {
@@ -39,6 +45,8 @@ const RELOAD_MS = 10_000;
 const HANDSHAKE_MS = 10_000;
 /** Content type of the first TLS record of a client. Source: RFC 8446, 5.1. */
 const TLS_HANDSHAKE = 0x16;
+/** Connections that begin their handshake in one turn of the loop; each takes up to a millisecond of it. */
+const HANDSHAKES_PER_TURN = 8;
 const LIMITS: ConnectionLimits = { connections: 500, perAddress: 250 };
 /** A client that has not taken its whole response by then is dropped. */
 const SEND_MS = 60_000;
@@ -69,6 +77,7 @@ export class NodeTransport implements Transport {
   readonly #queues = new WeakMap<Duplex, Queue>();
   readonly #running = new Set<Promise<void>>();
   readonly #streams = new StreamWriter();
+  readonly #handshakes = new TurnPace(HANDSHAKES_PER_TURN);
   #unsentBytes = 0;
   /** Requests in {@link #running} that are to become something else than HTTP. */
   #sessions = 0;
@@ -131,8 +140,13 @@ export class NodeTransport implements Transport {
     const firstMs = tls && !tls.isOptional ? HANDSHAKE_MS : IDLE_MS;
     if (!this.#table.admit(socket, firstMs)) return;
     if (tls?.isOptional) socket.once("data", (first: Buffer) => void this.#serveEither(socket, first, tls));
-    else if (this.#tls) this.#tls.emit("connection", socket);
+    else if (this.#tls) void this.#secure(socket, this.#tls);
     else this.#http.emit("connection", socket);
+  }
+
+  async #secure(socket: Socket, server: tls.Server): Promise<void> {
+    await this.#handshakes.enter(1);
+    if (!socket.destroyed) server.emit("connection", socket);
   }
 
   /** @param first the bytes that the client sent first: a TLS handshake or the start of a request */
@@ -145,7 +159,7 @@ export class NodeTransport implements Transport {
       return;
     }
     if (!this.#tls) await this.#reload(options);
-    if (this.#tls && !socket.destroyed) this.#tls.emit("connection", socket);
+    if (this.#tls) await this.#secure(socket, this.#tls);
     else socket.destroy();
   }
 
@@ -303,10 +317,8 @@ export class NodeTransport implements Transport {
     this.#unsentBytes += body.length;
     const hasBody = response.status !== 304;
     try {
-      written.writeHead(response.status, {
-        ...response.headers,
-        ...(hasBody && { "Content-Length": String(body.length) }),
-      });
+      const sized = hasBody && { "Content-Length": String(body.length) };
+      written.writeHead(response.status, { ...response.headers, ...sized });
       await new Promise<void>((resolve) => {
         written.once("close", resolve);
         if (message.method === "HEAD" || !hasBody) written.end(resolve);
@@ -343,6 +355,60 @@ export class NodeTransport implements Transport {
       socket.destroy();
     }
     this.#table.mark(message.socket, "sending", SEND_MS);
+  }
+}
+
+/** A client that reads nothing holds one part of a stream, not a whole chunk. In bytes, or characters. */
+const PART_LENGTH = 16 * 1024;
+
+/** A chunk in parts that are made one by one; a character of two code units stays whole. */
+function* partsOf(chunk: Uint8Array | string): Generator<Uint8Array | string> {
+  for (let at = 0; at < chunk.length; ) {
+    let end = at + PART_LENGTH;
+    if (typeof chunk !== "string") yield chunk.subarray(at, end);
+    else {
+      if ((chunk.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
+      yield chunk.slice(at, end);
+    }
+    at = end;
+  }
+}
+
+/** Length of the parts that all streams write in one turn of the loop: bytes on their way to the kernel take memory. */
+const TURN_LENGTH = 512 * 1024;
+/** Added to each part: a short one, such as a line of a log, takes time rather than memory. */
+const PART_COST = 512;
+
+/** Length of parts after which their garbage is collected: over TLS each leaves a copy, of which the collector sees little. */
+const COLLECTED_LENGTH = 8 * 1024 * 1024;
+
+/** Writes the streamed responses of a server. */
+export class StreamWriter {
+  #sinceCollected = 0;
+  readonly #pace = new TurnPace(TURN_LENGTH, (length) => {
+    this.#sinceCollected += length;
+    if (this.#sinceCollected <= COLLECTED_LENGTH) return;
+    this.#sinceCollected = 0;
+    // In a thread of its own.
+    Bun.gc(false);
+  });
+
+  /** @param gone aborted when the client is gone: the stream ends, and its chunks are not asked for any more */
+  async write(written: ServerResponse, response: StreamedResponse, gone: AbortSignal): Promise<void> {
+    written.writeHead(response.status, response.headers);
+    written.flushHeaders();
+    let goOn = () => {};
+    const onDrain = () => goOn();
+    written.on("drain", onDrain);
+    gone.addEventListener("abort", onDrain);
+    for await (const chunk of response.chunks) {
+      for (const part of partsOf(chunk)) {
+        await this.#pace.enter(part.length + PART_COST);
+        if (gone.aborted) return;
+        if (!written.write(part)) await new Promise<void>((resolve) => (goOn = resolve));
+      }
+    }
+    if (!gone.aborted) await new Promise<void>((resolve) => written.end(resolve));
   }
 }
 
@@ -427,10 +493,11 @@ export class ConnectionTable {
   /** Adds a connection that must send a request within `idleMs`; may close another one for it. @returns false: it was refused and is closed */
   admit(socket: Socket, idleMs: number): boolean {
     const address = socket.remoteAddress ?? "";
-    const ofAddress = [...this.#connections].filter((connection) => connection.address === address);
-    const isAddressFull = ofAddress.length >= this.#limits.perAddress;
+    let ofAddress = 0;
+    for (const connection of this.#connections) if (connection.address === address) ofAddress++;
+    const isAddressFull = ofAddress >= this.#limits.perAddress;
     if (isAddressFull || this.#connections.size >= this.#limits.connections) {
-      const victim = this.#victim(isAddressFull ? ofAddress : [...this.#connections]);
+      const victim = this.#victim((connection) => !isAddressFull || connection.address === address);
       if (!victim) {
         socket.destroy();
         return false;
@@ -454,7 +521,8 @@ export class ConnectionTable {
 
   /** The TLS handshake of an admitted connection is done; a request must come within `idleMs`. */
   secured(stream: Socket, idleMs: number): void {
-    const connection = this.#connections.values().find(({ peer }) => peer === peerOf(stream));
+    const own = peerOf(stream);
+    const connection = this.#connections.values().find(({ peer }) => peer === own);
     if (!connection) return void stream.destroy();
     connection.stream = stream;
     this.#bySocket.set(stream, connection);
@@ -488,10 +556,11 @@ export class ConnectionTable {
     this.#connections.add(connection);
   }
 
-  #victim(candidates: readonly Connection[]): Connection | undefined {
+  #victim(isCandidate: (connection: Connection) => boolean): Connection | undefined {
+    const candidates = () => this.#connections.values().filter(isCandidate);
     return (
-      candidates.find(({ state }) => state === "idle") ??
-      candidates.find((connection) => this.#isSlowReader(connection))
+      candidates().find(({ state }) => state === "idle") ??
+      candidates().find((connection) => this.#isSlowReader(connection))
     );
   }
 

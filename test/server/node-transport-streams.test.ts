@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
-import { StreamWriter } from "../../src/server/stream-writer.ts";
+import { StreamWriter } from "../../src/server/node-transport.ts";
 
 test.each([
   { what: "lines of a log", chunk: "x".repeat(40), atMost: 1_100 },
@@ -9,6 +9,7 @@ test.each([
 ])("a turn of the loop takes a bounded part of a fast stream: $what", async ({ chunk, atMost }) => {
   let written = 0;
   const response = Object.assign(new EventEmitter(), {
+    writable: true,
     writeHead: () => {},
     flushHeaders: () => {},
     write: () => ++written > 0,
