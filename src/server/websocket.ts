@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ServerWebSocket } from "bun";
 import type { WebSocket } from "ws";
-import { ReceivedChunks } from "./received-chunks.ts";
+import { inParts, ReceivedChunks } from "./received-chunks.ts";
 
 /** Longest message accepted; kubectl's are up to 32 KiB. */
 export const MAX_MESSAGE_BYTES = 1024 * 1024;
@@ -135,12 +135,17 @@ export async function acceptWebSocket(
 class NodeWebSocket extends WebSocketConnection {
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
+  #isFull = false;
+  #goOn = () => {};
 
   /** @param stream the connection under it */
   constructor(socket: WebSocket, stream: Duplex) {
     super();
     this.#socket = socket;
     this.#stream = stream;
+    // The library's own reader, which takes a chunk as a whole.
+    const parse = stream.listeners("data")[0] as (part: Buffer) => void;
+    stream.off("data", parse).on("data", (chunk: Buffer) => void this.#read(chunk, parse));
     socket.on("message", (data) => this.received(data as Buffer));
     // A client that reads no pongs gets none.
     socket.on("ping", (data) => {
@@ -182,7 +187,17 @@ class NodeWebSocket extends WebSocketConnection {
   }
 
   protected waiting(bytes: number): void {
-    if (bytes >= MAX_RECEIVED_BYTES) this.#socket.pause();
-    else this.#socket.resume();
+    this.#isFull = bytes >= MAX_RECEIVED_BYTES;
+    if (!this.#isFull) this.#goOn();
+  }
+
+  async #read(chunk: Buffer, parse: (part: Buffer) => void): Promise<void> {
+    this.#stream.pause();
+    for await (const part of inParts(chunk)) {
+      if (this.gone.aborted) return;
+      parse.call(this.#stream, part);
+      if (this.#isFull) await new Promise<void>((resolve) => (this.#goOn = resolve));
+    }
+    this.#stream.resume();
   }
 }

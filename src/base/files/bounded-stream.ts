@@ -28,9 +28,10 @@ export async function readBoundedBytesOf(stream: Chunks, maxBytes: number): Prom
 
 /**
  * Lines of UTF-8 text without their ends, as they arrive; the last one may have had none.
- * @throws StreamTooLongError for a line of more than `maxCharacters`
+ * @param isCut a line of more than `maxCharacters` comes in pieces
+ * @throws StreamTooLongError for such a line otherwise
  */
-export async function* linesOf(stream: Chunks, maxCharacters: number): AsyncGenerator<string> {
+export async function* linesOf(stream: Chunks, maxCharacters: number, isCut = false): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of stream ?? []) {
@@ -40,7 +41,10 @@ export async function* linesOf(stream: Chunks, maxCharacters: number): AsyncGene
       yield rest;
       rest = line;
     }
-    if (rest.length > maxCharacters) throw new StreamTooLongError(`a line is longer than ${maxCharacters} characters`);
+    if (rest.length <= maxCharacters) continue;
+    if (!isCut) throw new StreamTooLongError(`a line is longer than ${maxCharacters} characters`);
+    yield rest;
+    rest = "";
   }
   rest += decoder.decode();
   if (rest !== "") yield rest;
@@ -61,15 +65,9 @@ export async function readOutput(stream: Chunks): Promise<string> {
 }
 
 /** Resolves when more may be written, also when the stream no longer takes data. */
-export function writeTo(stream: Writable, data: Uint8Array): Promise<void> {
+export function writeTo(stream: Writable, data: Uint8Array | string): Promise<void> {
   if (!stream.writable || stream.write(data)) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = () => {
-      stream.off("drain", done);
-      stream.off("close", done);
-      resolve();
-    };
-    stream.on("drain", done);
-    stream.on("close", done);
-  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  stream.on("drain", resolve).on("close", resolve);
+  return promise.finally(() => stream.off("drain", resolve).off("close", resolve));
 }

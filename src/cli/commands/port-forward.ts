@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
+import { writeTo } from "../../base/files/bounded-stream.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { ApiObject } from "../client/api-client.ts";
 import { type ContainerStreams, chooseRunningContainer } from "../client/container-streams.ts";
@@ -118,8 +119,7 @@ async function forward(socket: Socket, streams: ContainerStreams, port: number):
   upward.catch(() => {});
   try {
     for await (const chunk of connection.chunks()) {
-      if (!socket.write(chunk as Uint8Array))
-        await new Promise<void>((done) => socket.once("drain", done).once("close", done));
+      await writeTo(socket, chunk as Uint8Array);
     }
   } finally {
     socket.end();

@@ -1,4 +1,5 @@
 import type { Pod } from "../../base/api/pod.ts";
+import { linesOf } from "../../base/files/bounded-stream.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { ContainerAccess, LogSelection, ProcessSession } from "../../base/model/container-access.ts";
 import { messageOf } from "../../base/text/error-message.ts";
@@ -392,7 +393,7 @@ const MAX_LINE_CHARS = 256 * 1024;
 
 /** Lines of one of several logs, each as `name<TAB>line`. */
 export async function* nameLines(name: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  for await (const lines of toLines(chunks)) yield lines.map((line) => `${name}\t${line}\n`).join("");
+  for await (const line of linesOf(chunks, MAX_LINE_CHARS, true)) yield `${name}\t${line}\n`;
 }
 
 /** Bytes on the way to a reader. */
@@ -441,22 +442,6 @@ export class PacedSocket {
 
 async function* inTurn<T>(logs: readonly AsyncIterable<T>[]): AsyncGenerator<T> {
   for (const log of logs) yield* log;
-}
-
-/** Complete lines of each chunk; never an empty list. */
-async function* toLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    if (rest.length > MAX_LINE_CHARS) {
-      lines.push(rest);
-      rest = "";
-    }
-    if (lines.length > 0) yield lines;
-  }
-  if (rest !== "") yield [rest];
 }
 
 const EXPIRED = "the session of the page has expired";
