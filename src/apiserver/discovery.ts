@@ -1,7 +1,7 @@
 import type { HealthCheck } from "../base/model/health-check.ts";
-import { textResponse } from "../server/http-response.ts";
+import { parseMediaTypes, textResponse } from "../server/http-response.ts";
 import { notAcceptable } from "./api-error.ts";
-import { type ApiRequest, type ApiResponse, json, parseMediaTypes } from "./api-request.ts";
+import { type ApiRequest, type ApiResponse, json } from "./api-request.ts";
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
 
 /** Source: version `Info`. */

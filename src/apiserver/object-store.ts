@@ -107,9 +107,13 @@ export const MAX_VALUES = 10_000;
 /** Values of an object as its author writes it: managedFields have nearly as many. */
 export const MAX_WRITTEN_VALUES = MAX_VALUES / 2;
 
-/** @throws ApiError 413 when a value has more than `most` values; 400 when it is nested more deeply than a manifest may be */
-export function checkSize(value: unknown, most = MAX_VALUES): void {
+/**
+ * @returns the keys of all maps
+ * @throws ApiError 413 when a value has more than `most` values; 400 when it is nested more deeply than a manifest may be
+ */
+export function checkSize(value: unknown, most = MAX_VALUES): number {
   let count = 0;
+  let keys = 0;
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > MAX_DEPTH) throw badRequest(`the object provided has more than ${MAX_DEPTH} levels of nesting`);
@@ -118,11 +122,13 @@ export function checkSize(value: unknown, most = MAX_VALUES): void {
       if (typeof one !== "object" || one === null) continue;
       const members = Object.values(one);
       count += members.length;
+      if (!Array.isArray(one)) keys += members.length;
       if (count > most) throw tooManyValues(most);
       for (const member of members) next.push(member);
     }
     level = next;
   }
+  return keys;
 }
 
 /** Identifies a resource in the store: `pods`, `deployments.apps`. */

@@ -1,6 +1,7 @@
 import { memoized } from "../base/model/memoized.ts";
+import { parseMediaTypes } from "../server/http-response.ts";
 import { badRequest, notAcceptable } from "./api-error.ts";
-import { type ApiRequest, parseMediaTypes } from "./api-request.ts";
+import type { ApiRequest } from "./api-request.ts";
 import { type ApiObject, jsonOf } from "./object-store.ts";
 import { formatSince } from "./printers/age.ts";
 import { apiVersionOf, type Column, type ResourceDefinition, servedVersions } from "./resource-definition.ts";

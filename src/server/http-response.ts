@@ -117,26 +117,41 @@ export function movedPermanently(path: string, query: URLSearchParams): HttpResp
 }
 
 export function escapeHtml(text: string): string {
-  return text
-    .replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;")
-    .replaceAll(">", "&gt;")
-    .replaceAll('"', "&#34;")
-    .replaceAll("'", "&#39;");
+  return Bun.escapeHTML(text).replaceAll("&quot;", "&#34;").replaceAll("&#x27;", "&#39;");
+}
+
+/** A media type of an `Accept` or `Content-Type` header, lower case, with its parameters. */
+interface MediaType {
+  type: string;
+  parameters: Readonly<Record<string, string>>;
+}
+
+export function parseMediaTypes(header: string): MediaType[] {
+  return header
+    .split(",")
+    .map((part) => {
+      const [type = "", ...rest] = part.split(";").map((piece) => piece.trim());
+      const parameters = Object.fromEntries(
+        rest.map((piece) => {
+          const [name = "", value = ""] = piece.split("=", 2);
+          return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, "$1")];
+        }),
+      );
+      return { type: type.toLowerCase(), parameters };
+    })
+    .filter(({ type }) => type !== "");
 }
 
 /** Whether an `Accept` header accepts JSON; without the header everything is accepted. Parameters are ignored, as in go-restful. */
 export function acceptsJson(accept: string | null): boolean {
   if (!accept?.trim()) return true;
-  return accept.split(",").some((part) => /^\s*(\*|\*\/\*|application\/(\*|json))\s*(;|$)/i.test(part));
+  return parseMediaTypes(accept).some(({ type }) => ["*", "*/*", "application/*", "application/json"].includes(type));
 }
 
-export function acceptsGzip(acceptEncoding: string | null): boolean {
-  return (acceptEncoding ?? "").split(",").some((part) => {
-    const [coding = "", ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
-    return coding === "gzip" && !parameters.some((text) => /^q=0(\.0*)?$/.test(text));
-  });
-}
+export const acceptsGzip = (acceptEncoding: string | null): boolean =>
+  parseMediaTypes(acceptEncoding ?? "").some(
+    ({ type, parameters: { q = "" } }) => type === "gzip" && !/^0(\.0*)?$/.test(q),
+  );
 
 export const matchesEtag = (ifNoneMatch: string | null, etag: string): boolean =>
   (ifNoneMatch ?? "").split(",").some((part) => [etag, "*"].includes(part.trim().replace(/^W\//, "")));

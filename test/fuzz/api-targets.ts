@@ -1,5 +1,5 @@
 import { ApiError } from "../../src/apiserver/api-error.ts";
-import { PATCH_TYPES, parseMediaTypes } from "../../src/apiserver/api-request.ts";
+import { PATCH_TYPES } from "../../src/apiserver/api-request.ts";
 import { applyConfiguration } from "../../src/apiserver/managed-fields.ts";
 import { patchObject } from "../../src/apiserver/patch-object.ts";
 import { negotiateForm } from "../../src/apiserver/presentation.ts";
@@ -11,6 +11,7 @@ import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
 import { readDocument } from "../../src/manifest/yaml/parse-stream.ts";
 import { TextError } from "../../src/manifest/yaml/source-node.ts";
 import { isLocalHost } from "../../src/server/host-header.ts";
+import { parseMediaTypes } from "../../src/server/http-response.ts";
 import { decodeBody, UrlFetchError } from "../../src/sources/url-fetch.ts";
 import { type FuzzTarget, mayThrow } from "./fuzz-target.ts";
 
