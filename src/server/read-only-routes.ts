@@ -65,6 +65,8 @@ interface Call {
 
 type Handler = (call: Call) => HttpResponse | Promise<HttpResponse>;
 
+const byName = (a: Metric, b: Metric) => (a.name < b.name ? -1 : 1);
+
 /** The routes of the read-only port; parameters in braces. `docs/openapi.yaml` describes each. */
 const ROUTES: Readonly<Record<string, Handler>> = {
   "/healthz": ({ request, context }) => healthzResponse(request, context.view.healthChecks()),
@@ -92,15 +94,10 @@ const ROUTES: Readonly<Record<string, Handler>> = {
     (cadvisor, query, [namespace = "", pod = "", , container = ""]) =>
       cadvisor.kubeletContainer({ namespace, pod, container }, query),
   ),
-  "/metrics": metrics("/metrics", 0, (context, format) => {
-    const sorted = context.metrics.shown().toSorted((a, b) => (a.name < b.name ? -1 : 1));
-    return [metricsText(sorted, format)];
-  }),
+  "/metrics": metrics("/metrics", 0, ({ metrics: { shown } }, format) => metricsText(shown().toSorted(byName), format)),
   "/metrics/cadvisor": cadvisorMetrics,
   "/metrics/resource": metrics("/metrics/resource", SHARED_MS, ({ stats }, format) => [stats.resourceMetrics(format)]),
-  "/metrics/probes": metrics("/metrics/probes", 0, (context, format) => [
-    metricsText(context.metrics.probes(), format),
-  ]),
+  "/metrics/probes": metrics("/metrics/probes", 0, (context, format) => metricsText(context.metrics.probes(), format)),
 };
 
 export const READ_ONLY_PATHS: readonly string[] = Object.keys(ROUTES);

@@ -139,7 +139,7 @@ export class NodeStats {
   resourceMetrics(format: TextFormat): string {
     const metrics = resourceMetrics(this.sampler.sample("basics"));
     const enabled = metrics.filter(({ name }) => !this.settings.disabledMetrics.includes(name));
-    return metricsText(enabled, format);
+    return [...metricsText(enabled, format)].join("");
   }
 
   /** Brings the capacities of the root directory and of the engine's up to date. Resolves within a second. */

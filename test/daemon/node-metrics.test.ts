@@ -5,7 +5,8 @@ import { type Metric, metricsText } from "../../src/stats/metrics/metric.ts";
 import { aPod } from "../support/builders.ts";
 
 const samplesOf = (metrics: readonly Metric[]) =>
-  metricsText(metrics, "prometheus")
+  [...metricsText(metrics, "prometheus")]
+    .join("")
     .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#"));
 

@@ -136,7 +136,7 @@ test("requests are counted by what they ask for, and no stranger's path becomes 
     await (await fetch(url + path)).arrayBuffer();
   }
   const { httpRequests, httpInflightRequests, httpRequestsDuration } = kubeletMetrics;
-  const text = metricsText([httpRequests, httpInflightRequests, httpRequestsDuration], "prometheus");
+  const text = [...metricsText([httpRequests, httpInflightRequests, httpRequestsDuration], "prometheus")].join("");
   const figure = (name: string, path: string) =>
     new RegExp(`^kubelet_http_${name}.*path="${path}".* (\\d+)$`, "m").exec(text)?.[1];
   expect(["pods", "metrics/resource", "other"].map((path) => figure("requests_total", path))).toEqual(["2", "1", "2"]);

@@ -157,7 +157,7 @@ describe("the summary", () => {
     const [pod] = (await summary()).pods;
     expect(pod!["ephemeral-storage"]!.usedBytes).toBe(10_493_952 + 2_494_464);
     expect(pod!.volume![0]!.pvcRef).toEqual({ name: "claim", namespace: "default" });
-    expect(metricsText(stats.diskMetrics(), "prometheus")).toContain(
+    expect([...metricsText(stats.diskMetrics(), "prometheus")].join("")).toContain(
       'kubelet_volume_stats_used_bytes{namespace="default",persistentvolumeclaim="claim"} 52432896\n',
     );
   });

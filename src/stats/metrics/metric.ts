@@ -138,9 +138,11 @@ function labelTextOf(metric: { name: string; labelNames: readonly string[] }, va
   throw new RangeError(`Metric "${name}" has the labels [${labelNames.join(", ")}], got ${values.length} values`);
 }
 
-/** Metrics as text, ready to send, in this order. Those without samples are left out, as in Prometheus' libraries. */
-export const metricsText = (metrics: readonly Metric[], format: TextFormat): string =>
-  metrics.map((metric) => metricText(metric, format)).join("") + endOfText(format);
+/** Metrics as text in parts, ready to send, in this order. Those without samples are left out, as in Prometheus' libraries. */
+export function* metricsText(metrics: readonly Metric[], format: TextFormat): Generator<string> {
+  for (const metric of metrics) yield metricText(metric, format);
+  yield endOfText(format);
+}
 
 /** One metric as text; "" without samples. */
 export function metricText(metric: Metric, format: TextFormat): string {

@@ -11,7 +11,9 @@ test("counters, gauges and histograms as Prometheus reads them", () => {
   gauge.set(1.5);
   const histogram = new Histogram("c_seconds", "Time.", ["op"], [0.1, 1]);
   for (const value of [0.05, 0.1, 0.5, 7]) histogram.observe(value, ["get"]);
-  expect(metricsText([gauge, counter, histogram], "prometheus")).toBe(`# HELP a Level "now"\\nor \\\\ later.
+  expect(
+    [...metricsText([gauge, counter, histogram], "prometheus")].join(""),
+  ).toBe(`# HELP a Level "now"\\nor \\\\ later.
 # TYPE a gauge
 a 1.5
 # HELP b_total Things.
@@ -34,7 +36,7 @@ test("OpenMetrics: families without _total, canonical bounds, an end; counters o
   histogram.observe(3);
   const other = new Counter("kubelet_pleg_discard_events", "Lost.");
   other.inc();
-  expect(metricsText([counter, histogram, other], "openmetrics")).toBe(`# HELP b Things.
+  expect([...metricsText([counter, histogram, other], "openmetrics")].join("")).toBe(`# HELP b Things.
 # TYPE b counter
 b_total 1
 # HELP c_seconds A \\"time\\".
@@ -54,14 +56,14 @@ test("label values are escaped, special numbers are written as words", () => {
   const gauge = new Gauge("a", "A.", ["x"]);
   gauge.set(Number.POSITIVE_INFINITY, ['say "no"\n\\']);
   gauge.set(Number.NaN, ["nan"]);
-  expect(metricsText([gauge], "prometheus")).toContain('a{x="say \\"no\\"\\n\\\\"} +Inf\na{x="nan"} NaN\n');
+  expect([...metricsText([gauge], "prometheus")].join("")).toContain(
+    'a{x="say \\"no\\"\\n\\\\"} +Inf\na{x="nan"} NaN\n',
+  );
 });
 
 test("without labels there is a sample from the start, with labels none, and a metric without samples is not shown", () => {
-  const text = metricsText(
-    [new Counter("plain_total", "P."), new Counter("labelled_total", "L.", ["x"])],
-    "prometheus",
-  );
+  const metrics = [new Counter("plain_total", "P."), new Counter("labelled_total", "L.", ["x"])];
+  const text = [...metricsText(metrics, "prometheus")].join("");
   expect(text).toContain("plain_total 0\n");
   expect(text).not.toContain("labelled_total");
 });
