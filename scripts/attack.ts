@@ -46,9 +46,16 @@ const bystander = (name: string) => ({
   },
 });
 
-function readMegabytes(pid: number, field: "VmRSS" | "VmHWM"): number {
+function readMegabytes(pid: number, field: "VmRSS" | "VmHWM" | "RssFile"): number {
   const text = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? Number.NaN) / 1024;
+}
+
+/** Processor time of a process so far. Unit: seconds. */
+function readCpuSeconds(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const [user = 0, system = 0] = text.slice(text.lastIndexOf(")")).split(" ").slice(12, 14).map(Number);
+  return (user + system) / 100;
 }
 
 /**
@@ -103,7 +110,12 @@ async function runAttack(attack: Attack): Promise<boolean> {
     });
     await Bun.sleep(3_000);
     const target: AttackTarget = { node, pid };
-    const before = { megabytes: readMegabytes(pid, "VmRSS"), slices: readSlices(slicesFile, pid).length };
+    const before = {
+      megabytes: readMegabytes(pid, "VmRSS"),
+      fileMegabytes: readMegabytes(pid, "RssFile"),
+      cpuSeconds: readCpuSeconds(pid),
+      slices: readSlices(slicesFile, pid).length,
+    };
     // Resets the kernel's record of the peak.
     writeFileSync(`/proc/${pid}/clear_refs`, "5");
     const startMs = performance.now();
@@ -111,10 +123,18 @@ async function runAttack(attack: Attack): Promise<boolean> {
     const seconds = (performance.now() - startMs) / 1_000;
     if (!child.running) throw new Error(`The kubelet ended: ${child.log.slice(-2_000)}`);
     const peak = readMegabytes(pid, "VmHWM");
+    const cpuSeconds = readCpuSeconds(pid) - before.cpuSeconds;
+    // Pages of the program's file stay once they are touched, and are no memory of a client.
+    const filePages = readMegabytes(pid, "RssFile") - before.fileMegabytes;
     await Bun.sleep(2_000);
     const slices = readSlices(slicesFile, pid).slice(before.slices);
     const figures: Figure[] = [
-      { what: "growth of RSS", unit: "MB", value: peak - before.megabytes, atMost: attack.maxGrowthMegabytes },
+      {
+        what: "growth of RSS at its peak",
+        unit: `MB, of which ${filePages.toFixed(1)} are pages of the program's file`,
+        value: peak - before.megabytes,
+        atMost: attack.maxGrowthMegabytes,
+      },
       { what: "restarts of bystanders", unit: "", value: await restartsOf(node), atMost: 0 },
       {
         what: "longest slice of the event loop",
@@ -124,7 +144,9 @@ async function runAttack(attack: Attack): Promise<boolean> {
       },
       ...own,
     ];
-    console.log(`${attack.name} (${seconds.toFixed(0)} s): ${attack.about}`);
+    console.log(
+      `${attack.name} (${seconds.toFixed(0)} s, ${cpuSeconds.toFixed(1)} of processor time): ${attack.about}`,
+    );
     for (const { what, unit, value, atMost } of figures) {
       const verdict = value <= atMost ? "ok" : `ABOVE ${atMost}`;
       console.log(`  ${what}: ${Number.isInteger(value) ? value : value.toFixed(1)} ${unit} ${verdict}`);
