@@ -4,16 +4,12 @@ import type { TextFiles } from "../base/files/text-files.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import { parseMediaTypes } from "../base/text/media-types.ts";
 import { ProtobufError } from "../base/text/protobuf.ts";
 import { readDocument } from "../manifest/yaml/parse-stream.ts";
 import type { SourceNode } from "../manifest/yaml/source-node.ts";
 import { ANONYMOUS, MONITORING_GROUP, measurementsOf, type ShownCertificate } from "../server/client-identity.ts";
-import {
-  type HttpResponse,
-  type ListenerResponse,
-  parseMediaTypes,
-  type ServerRequest,
-} from "../server/http-response.ts";
+import type { HttpResponse, ListenerResponse, ServerRequest } from "../server/http-response.ts";
 import { ApiError, badRequest, forbidden, tooManyValues, unauthorized, unsupportedMediaType } from "./api-error.ts";
 import { checkSize, MAX_VALUES } from "./object-store.ts";
 import type { Verb } from "./resource-definition.ts";

@@ -1,5 +1,6 @@
 import type { HealthCheck } from "../base/model/health-check.ts";
-import { parseMediaTypes, textResponse } from "../server/http-response.ts";
+import { parseMediaTypes } from "../base/text/media-types.ts";
+import { textResponse } from "../server/http-response.ts";
 import { notAcceptable } from "./api-error.ts";
 import { type ApiRequest, type ApiResponse, json } from "./api-request.ts";
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";

@@ -1,5 +1,5 @@
 import { memoized } from "../base/model/memoized.ts";
-import { parseMediaTypes } from "../server/http-response.ts";
+import { parseMediaTypes } from "../base/text/media-types.ts";
 import { badRequest, notAcceptable } from "./api-error.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { type ApiObject, jsonOf } from "./object-store.ts";

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import { parseMediaTypes } from "../base/text/media-types.ts";
 import type { ShownCertificate } from "./client-identity.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
@@ -120,28 +121,6 @@ export function escapeHtml(text: string): string {
   return Bun.escapeHTML(text).replaceAll("&quot;", "&#34;").replaceAll("&#x27;", "&#39;");
 }
 
-/** A media type of an `Accept` or `Content-Type` header, lower case, with its parameters. */
-interface MediaType {
-  type: string;
-  parameters: Readonly<Record<string, string>>;
-}
-
-export function parseMediaTypes(header: string): MediaType[] {
-  return header
-    .split(",")
-    .map((part) => {
-      const [type = "", ...rest] = part.split(";").map((piece) => piece.trim());
-      const parameters = Object.fromEntries(
-        rest.map((piece) => {
-          const [name = "", value = ""] = piece.split("=", 2);
-          return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, "$1")];
-        }),
-      );
-      return { type: type.toLowerCase(), parameters };
-    })
-    .filter(({ type }) => type !== "");
-}
-
 /** Whether an `Accept` header accepts JSON; without the header everything is accepted. Parameters are ignored, as in go-restful. */
 export function acceptsJson(accept: string | null): boolean {
   if (!accept?.trim()) return true;
@@ -149,9 +128,7 @@ export function acceptsJson(accept: string | null): boolean {
 }
 
 export const acceptsGzip = (acceptEncoding: string | null): boolean =>
-  parseMediaTypes(acceptEncoding ?? "").some(
-    ({ type, parameters: { q = "" } }) => type === "gzip" && !/^0(\.0*)?$/.test(q),
-  );
+  parseMediaTypes(acceptEncoding ?? "").some(({ type, parameters: { q } }) => type === "gzip" && Number(q) !== 0);
 
 export const matchesEtag = (ifNoneMatch: string | null, etag: string): boolean =>
   (ifNoneMatch ?? "").split(",").some((part) => [etag, "*"].includes(part.trim().replace(/^W\//, "")));

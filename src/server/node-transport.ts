@@ -398,9 +398,8 @@ export class StreamWriter {
     written.writeHead(response.status, response.headers);
     written.flushHeaders();
     let goOn = () => {};
-    const onDrain = () => goOn();
-    written.on("drain", onDrain);
-    gone.addEventListener("abort", onDrain);
+    written.on("drain", () => goOn());
+    gone.addEventListener("abort", () => goOn());
     for await (const chunk of response.chunks) {
       for (const part of partsOf(chunk)) {
         await this.#pace.enter(part.length + PART_COST);

@@ -5,13 +5,13 @@ import { patchObject } from "../../src/apiserver/patch-object.ts";
 import { negotiateForm } from "../../src/apiserver/presentation.ts";
 import { decodeProtobufObject } from "../../src/apiserver/protobuf-object.ts";
 import { parseFieldSelector } from "../../src/base/api/selectors.ts";
+import { parseMediaTypes } from "../../src/base/text/media-types.ts";
 import { ProtobufError } from "../../src/base/text/protobuf.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";
 import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
 import { readDocument } from "../../src/manifest/yaml/parse-stream.ts";
 import { TextError } from "../../src/manifest/yaml/source-node.ts";
 import { isLocalHost } from "../../src/server/host-header.ts";
-import { parseMediaTypes } from "../../src/server/http-response.ts";
 import { decodeBody, UrlFetchError } from "../../src/sources/url-fetch.ts";
 import { type FuzzTarget, mayThrow } from "./fuzz-target.ts";
 

@@ -1,0 +1,21 @@
+/** A media type of an `Accept` or `Content-Type` header, lower case, with its parameters. */
+interface MediaType {
+  type: string;
+  parameters: Readonly<Record<string, string>>;
+}
+
+export function parseMediaTypes(header: string): MediaType[] {
+  return header
+    .split(",")
+    .map((part) => {
+      const [type = "", ...rest] = part.split(";").map((piece) => piece.trim());
+      const parameters = Object.fromEntries(
+        rest.map((piece) => {
+          const [name = "", value = ""] = piece.split("=", 2);
+          return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, "$1")];
+        }),
+      );
+      return { type: type.toLowerCase(), parameters };
+    })
+    .filter(({ type }) => type !== "");
+}
