@@ -5,7 +5,7 @@ const CHUNK_BYTES = 256;
 const PART_BYTES = 16 * 1024;
 const PACE = new TurnPace(2 * PART_BYTES);
 
-/** What a session's client sent, in parts over turns of the loop: a chunk of TLS may have 512 KiB, which may be 80,000 frames. */
+/** A chunk of a client in parts, over turns of the loop: one of TLS may have 512 KiB, which may be 80,000 frames. */
 export async function* inParts(chunk: Buffer): AsyncGenerator<Buffer> {
   for (let at = 0; at < chunk.length; at += PART_BYTES) {
     await PACE.enter(PART_BYTES);
