@@ -1,17 +1,5 @@
-import { TurnPace } from "../base/concurrency/turn-pace.ts";
-
 /** Memory of a chunk apart from its bytes: a client may send millions that are empty. */
 const CHUNK_BYTES = 256;
-const PART_BYTES = 16 * 1024;
-const PACE = new TurnPace(2 * PART_BYTES);
-
-/** A chunk of a client in parts, over turns of the loop: one of TLS may have 512 KiB, which may be 80,000 frames. */
-export async function* inParts(chunk: Buffer): AsyncGenerator<Buffer> {
-  for (let at = 0; at < chunk.length; at += PART_BYTES) {
-    await PACE.enter(PART_BYTES);
-    yield chunk.subarray(at, at + PART_BYTES);
-  }
-}
 
 /** Chunks that were received and wait for their reader. */
 export class ReceivedChunks {

@@ -2,7 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ServerWebSocket } from "bun";
 import type { WebSocket } from "ws";
-import { inParts, ReceivedChunks } from "./received-chunks.ts";
+import { TurnPace } from "../base/concurrency/turn-pace.ts";
+import { ReceivedChunks } from "./received-chunks.ts";
 
 /** Longest message accepted; kubectl's are up to 32 KiB. */
 export const MAX_MESSAGE_BYTES = 1024 * 1024;
@@ -14,6 +15,9 @@ const MAX_RECEIVED_BYTES = 256 * 1024;
 const MAX_RECEIVED_UNPAUSED_BYTES = 2 * 1024 * 1024;
 
 const OPEN = 1;
+/** Bytes of clients that are read at a time: a chunk of TLS may have 512 KiB, which may be 80,000 frames. */
+const PART_BYTES = 16 * 1024;
+const PACE = new TurnPace(2 * PART_BYTES);
 
 /** One WebSocket, server side, with back-pressure. */
 export abstract class WebSocketConnection {
@@ -193,9 +197,10 @@ class NodeWebSocket extends WebSocketConnection {
 
   async #read(chunk: Buffer, parse: (part: Buffer) => void): Promise<void> {
     this.#stream.pause();
-    for await (const part of inParts(chunk)) {
+    for (let at = 0; at < chunk.length; at += PART_BYTES) {
+      await PACE.enter(PART_BYTES);
       if (this.gone.aborted) return;
-      parse.call(this.#stream, part);
+      parse.call(this.#stream, chunk.subarray(at, at + PART_BYTES));
       if (this.#isFull) await new Promise<void>((resolve) => (this.#goOn = resolve));
     }
     this.#stream.resume();

@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { inParts } from "../../src/server/received-chunks.ts";
 import { cleanUps } from "../support/clean-ups.ts";
 import { until } from "../support/until.ts";
 import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
@@ -21,13 +20,6 @@ test.each([
   client.write(bytes);
   await until("the end", isClosed);
   expect(connection.gone.aborted).toBe(true);
-});
-
-test("what comes in one chunk is read in parts, over turns of the loop", async () => {
-  const chunk = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index));
-  const parts = await Array.fromAsync(inParts(chunk));
-  expect(Buffer.concat(parts).equals(chunk)).toBe(true);
-  expect(Math.max(...parts.map(({ length }) => length))).toBe(16 * 1024);
 });
 
 test("a client that sends faster than it is read has to wait", async () => {
