@@ -19,14 +19,7 @@ import { choosePods, POD_WORDS } from "../client/choose-pod.ts";
 import { locateKubelet, removeProxies } from "../client/find-kubelet.ts";
 import { locationOf, readKeptObjects, submittedPath, submittedWorkloads } from "../client/kept-pods.ts";
 import { readManifestFiles } from "../client/manifest-inputs.ts";
-import {
-  kindNames,
-  kindOf,
-  loadServedKinds,
-  type ObjectTarget,
-  referenceOf,
-  selectObjects,
-} from "../client/object-targets.ts";
+import { kindNames, kindOf, loadServedKinds, referenceOf, selectObjects } from "../client/object-targets.ts";
 import {
   CommandError,
   type CommandIo,
@@ -261,19 +254,7 @@ const POLL_MS = 200;
 /** Pods with long grace periods take their time. */
 const DEFAULT_WAIT_MS = 7 * 24 * 3600_000;
 
-/** Flags of a deletion. */
-interface DeletionOptions {
-  graceSeconds: number | undefined;
-  /** Source: meta/v1 `DeletionPropagation`. */
-  propagation: string | undefined;
-  /** As {@link dryRunText}. */
-  dryRun: string;
-  isAwaited: boolean;
-  timeoutMs: number;
-  ignoreAbsent: boolean;
-  output: string | undefined;
-}
-
+/** Source: meta/v1 `DeletionPropagation`. */
 const PROPAGATION: Readonly<Record<string, string>> = {
   background: "Background",
   foreground: "Foreground",
@@ -286,61 +267,45 @@ const PROPAGATION: Readonly<Record<string, string>> = {
 /** `kubelet-ts delete` over the local API of a running kubelet. */
 async function deleteByApi(request: CommandRequest, io: CommandIo, graceSeconds: number | undefined): Promise<number> {
   const { value, values, isOn } = request;
-  const options: DeletionOptions = {
-    graceSeconds,
-    propagation: PROPAGATION[value("cascade") ?? ""],
-    dryRun: dryRunText(request),
-    isAwaited: values("wait").at(-1) !== "false",
-    timeoutMs: durationFlag(request, "timeout") || DEFAULT_WAIT_MS,
-    // Objects that were selected may go while they are deleted.
-    ignoreAbsent: isOn("ignore-not-found") || isOn("all") || value("selector") !== undefined,
-    output: value("output"),
-  };
+  const propagation = PROPAGATION[value("cascade") ?? ""];
+  const dryRun = dryRunText(request);
+  const isAwaited = values("wait").at(-1) !== "false";
+  const timeoutMs = durationFlag(request, "timeout") || DEFAULT_WAIT_MS;
+  // Objects that were selected may go while they are deleted.
+  const ignoresAbsent = isOn("ignore-not-found") || isOn("all") || value("selector") !== undefined;
   const api = await ApiClient.open(request);
   const problems: string[] = [];
   const onUnserved = (problem: string) => void problems.push(problem);
   const targets = await selectObjects(api, request, { takesFiles: true, verb: "delete", onUnserved });
   if (targets.length === 0 && problems.length === 0) io.stderr("No resources found\n");
   await Promise.all(
-    targets.map(async (target) => {
+    targets.map(async ({ resource, namespace, name }) => {
       try {
-        await deleteOne(api, target, options, io);
+        // As kubectl: reports that the deletion has begun, then waits for its end.
+        const { metadata } = await api.requireObject(resource, namespace, name);
+        const found = metadata.name ?? name;
+        const path = api.pathOf(resource, namespace, found);
+        await api.json("DELETE", path, {
+          apiVersion: "v1",
+          kind: "DeleteOptions",
+          ...(graceSeconds !== undefined && { gracePeriodSeconds: graceSeconds }),
+          ...(propagation && { propagationPolicy: propagation }),
+          ...(dryRun !== "" && { dryRun: ["All"] }),
+          ...(metadata.uid && { preconditions: { uid: metadata.uid } }),
+        });
+        const what = referenceOf(resource, found);
+        const done = `${graceSeconds === 0 ? "force " : ""}deleted${dryRun}`;
+        io.stdout(value("output") === "name" ? `${what}\n` : `${kindOf(resource)} "${found}" ${done}\n`);
+        if (isAwaited && dryRun === "") await untilGone(api, path, metadata.uid, { what, timeoutMs });
       } catch (error) {
         if (!(error instanceof CommandError)) throw error;
-        if (error instanceof ApiStatusError && error.code === 404 && options.ignoreAbsent) return;
+        if (error instanceof ApiStatusError && error.code === 404 && ignoresAbsent) return;
         problems.push(error.message);
       }
     }),
   );
   if (problems.length > 0) throw new CommandError(problems.join("\n"));
   return 0;
-}
-
-/** As kubectl: reports that the deletion has begun, then waits for its end. */
-async function deleteOne(
-  api: ApiClient,
-  { resource, namespace, name }: ObjectTarget,
-  options: DeletionOptions,
-  io: CommandIo,
-): Promise<void> {
-  const { metadata } = await api.requireObject(resource, namespace, name);
-  const found = metadata.name ?? name;
-  const path = api.pathOf(resource, namespace, found);
-  await api.json("DELETE", path, {
-    apiVersion: "v1",
-    kind: "DeleteOptions",
-    ...(options.graceSeconds !== undefined && { gracePeriodSeconds: options.graceSeconds }),
-    ...(options.propagation && { propagationPolicy: options.propagation }),
-    ...(options.dryRun !== "" && { dryRun: ["All"] }),
-    ...(metadata.uid && { preconditions: { uid: metadata.uid } }),
-  });
-  if (options.output === "name") io.stdout(`${referenceOf(resource, found)}\n`);
-  else {
-    const done = `${options.graceSeconds === 0 ? "force " : ""}deleted${options.dryRun}`;
-    io.stdout(`${kindOf(resource)} "${found}" ${done}\n`);
-  }
-  if (options.isAwaited && options.dryRun === "")
-    await untilGone(api, path, metadata.uid, { what: referenceOf(resource, found), timeoutMs: options.timeoutMs });
 }
 
 /** An object of the same name with another UID is a successor. */

@@ -72,9 +72,12 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
   const options = await printerOptions(request);
   const read = async () => (await source.read(io.now())).map((kind) => ({ ...kind, items: choose(kind.items, view) }));
   const seen = await read();
-  for (const { all } of seen) {
-    const unknownField = findUnknownField(view.fields, all);
-    if (unknownField !== undefined) throw new UsageError(unknownField);
+  // A misspelled field would select nothing and sort nothing.
+  for (const { all } of seen.filter((kind) => kind.all.length > 0)) {
+    for (const { written, path } of view.fields) {
+      if (FIELDS.includes(written) || all.some((object) => path.values(object).length > 0)) continue;
+      throw new UsageError(`no object has a field "${written}"${didYouMean(written, FIELDS)}`);
+    }
   }
   const items = seen.flatMap((kind) => kind.items);
   const problems = seen.flatMap((kind) => kind.problems);
@@ -302,7 +305,21 @@ async function readKind(
   if (selector) query.set("labelSelector", selector);
   const path = api.pathOf(resource, scopeOf(request).namespace);
   const table = await api.json<ApiTable>("GET", `${path}?${query}`, undefined, AS_TABLE);
-  const all = (table.rows ?? []).map((row) => toServedItem(row, resource, table, showKind));
+  const all = (table.rows ?? []).map(({ cells, object }): ResourceItem => {
+    const { name, namespace, uid } = object.metadata;
+    const reference = referenceOf(resource, name ?? "");
+    return {
+      key: uid ?? `${namespace}/${name}`,
+      reference,
+      namespace,
+      // Objects of a table carry no kind.
+      object: { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind },
+      cells: cells.map((cell, index) => {
+        if (showKind && table.columnDefinitions[index]?.name === "Name") return reference;
+        return cell === null || cell === undefined || cell === "" ? "<none>" : String(cell);
+      }),
+    };
+  });
   const isOf = ({ object }: ResourceItem, name: string) => isNamed(object as ApiObject, name);
   const items = names.length === 0 ? all : all.filter((item) => names.some((name) => isOf(item, name)));
   const missing = names.filter((name) => !items.some((item) => isOf(item, name)));
@@ -326,27 +343,6 @@ function withoutApi({ command: { objects = {} }, positionals: [written = ""] }: 
   const hint = own.includes(kind.toLowerCase()) ? "" : didYouMean(kind, own);
   if (hint) return new UsageError(`"${kind}" is not something get knows${hint}`);
   return new CommandError(`"${written}" is asked from the local API of a running kubelet: ${why.message}`);
-}
-
-function toServedItem(
-  { cells, object }: ApiTable["rows"][number],
-  resource: ApiResource,
-  { columnDefinitions }: ApiTable,
-  showKind: boolean,
-): ResourceItem {
-  const { metadata } = object;
-  const reference = referenceOf(resource, metadata.name ?? "");
-  return {
-    key: metadata.uid ?? `${metadata.namespace}/${metadata.name}`,
-    reference,
-    namespace: metadata.namespace,
-    // Objects of a table carry no kind.
-    object: { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind },
-    cells: cells.map((cell, index) => {
-      if (showKind && columnDefinitions[index]?.name === "Name") return reference;
-      return cell === null || cell === undefined || cell === "" ? "<none>" : String(cell);
-    }),
-  };
 }
 
 interface WatchedItems {
@@ -434,23 +430,6 @@ const FIELDS = [
   "type",
   "reason",
 ];
-
-/**
- * A misspelled field would select nothing and sort nothing.
- * @param objects all of them, selected or not
- * @returns the message for the user
- */
-function findUnknownField(
-  fields: readonly { written: string; path: JsonPath }[],
-  objects: readonly object[],
-): string | undefined {
-  if (objects.length === 0) return undefined;
-  const unknown = fields.find(
-    ({ written, path }) => !FIELDS.includes(written) && objects.every((object) => path.values(object).length === 0),
-  );
-  if (!unknown) return undefined;
-  return `no object has a field "${unknown.written}"${didYouMean(unknown.written, FIELDS)}`;
-}
 
 /**
  * Order of `--sort-by`: numbers by value, everything else as text; what has no value comes first.
