@@ -391,27 +391,20 @@ function mergeWanted(live: unknown, wanted: unknown, path: readonly string[]): u
   }
   if (Array.isArray(wanted) && Array.isArray(live)) {
     const merge = listMergeAt(path);
-    if (merge && wanted.every(isRecord) && live.every(isRecord)) return mergeItems(live, wanted, merge, path);
+    if (merge && wanted.every(isRecord) && live.every(isRecord)) {
+      const result: unknown[] = [...live];
+      const places = new Map(live.map((item, index) => [itemStep(item, merge), index] as const).reverse());
+      for (const item of wanted) {
+        const step = itemStep(item, merge);
+        const index = places.get(step);
+        if (index === undefined) places.set(step, result.push(structuredClone(item)) - 1);
+        else result[index] = mergeWanted(result[index], item, path);
+      }
+      return result;
+    }
     if (isScalarSet(path)) return [...live, ...wanted.filter((item) => !live.includes(item))];
   }
   return structuredClone(wanted);
-}
-
-function mergeItems(
-  live: readonly Record<string, unknown>[],
-  wanted: readonly Record<string, unknown>[],
-  merge: ListMerge,
-  path: readonly string[],
-): unknown[] {
-  const result: unknown[] = [...live];
-  const places = new Map(live.map((item, index) => [itemStep(item, merge), index] as const).reverse());
-  for (const item of wanted) {
-    const step = itemStep(item, merge);
-    const index = places.get(step);
-    if (index === undefined) places.set(step, result.push(structuredClone(item)) - 1);
-    else result[index] = mergeWanted(result[index], item, path);
-  }
-  return result;
 }
 
 /** A copy without the fields; what becomes empty by that goes too, lists and maps alike. */

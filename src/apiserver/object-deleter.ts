@@ -86,7 +86,14 @@ export class ObjectDeleter {
     const { store, rules } = this.#deps;
     const live = store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
-    checkPreconditions(definition, live, options);
+    for (const [what, wanted, found] of [
+      ["UID", options.preconditions.uid, live.metadata.uid],
+      ["ResourceVersion", options.preconditions.resourceVersion, live.metadata.resourceVersion],
+    ]) {
+      if (wanted === undefined || wanted === found) continue;
+      const why = `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${found}`;
+      throw conflict(definition, name, why);
+    }
     const remove = rules.removalOf(definition, live, options.propagation === "Orphan" && !options.isByDefault);
     if (remove) {
       if (!options.dryRun) remove();
@@ -316,22 +323,6 @@ export class ObjectDeleter {
 function graceSecondsOf({ spec }: ApiObject, { gracePeriodSeconds }: DeleteOptions): number {
   const own = (spec as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds;
   return Math.max(0, gracePeriodSeconds ?? own ?? DEFAULT_GRACE_SECONDS);
-}
-
-function checkPreconditions(
-  definition: ResourceDefinition,
-  { metadata }: ApiObject,
-  { preconditions }: DeleteOptions,
-): void {
-  const { uid, resourceVersion } = preconditions;
-  for (const [what, wanted, found] of [
-    ["UID", uid, metadata.uid],
-    ["ResourceVersion", resourceVersion, metadata.resourceVersion],
-  ]) {
-    if (wanted === undefined || wanted === found) continue;
-    const why = `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${found}`;
-    throw conflict(definition, metadata.name, why);
-  }
 }
 
 function deleted({ group, plural }: ResourceDefinition, { metadata }: ApiObject): Status {
