@@ -1,8 +1,8 @@
-import type { CronJob, Job } from "../base/api/job.ts";
+import type { CronJob } from "../base/api/job.ts";
 import { toApiTime } from "../base/text/api-time.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
 import { CLOCK_IS_SET_MS, type Draft } from "./controller.ts";
-import { type ChildJobRecord, type CronRecord, controllerReference, type JobRecord } from "./workload-records.ts";
+import type { ChildJobRecord, CronRecord, JobRecord } from "./workload-records.ts";
 
 /** The state of one of its Jobs; undefined before it is reconciled. */
 export type JobLookup = (name: string) => JobRecord | undefined;
@@ -125,23 +125,4 @@ class CronRun {
     }
     for (const job of this.#cron.jobs) if (this.#jobOf(job.name)?.isExpired) this.#delete(job);
   }
-}
-
-/** A Job of a CronJob as an object. */
-export function toChildJob(
-  { metadata }: CronJob,
-  cronUid: string,
-  { name, scheduledAt, template }: ChildJobRecord,
-): Job {
-  const { labels, annotations } = template.metadata;
-  return {
-    metadata: {
-      name,
-      namespace: metadata.namespace ?? "default",
-      ...(labels && { labels }),
-      annotations: { ...annotations, "batch.kubernetes.io/cronjob-scheduled-timestamp": scheduledAt },
-      ownerReferences: [controllerReference("CronJob", metadata.name, cronUid)],
-    },
-    spec: template.spec,
-  };
 }

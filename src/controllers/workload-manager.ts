@@ -14,7 +14,6 @@ import {
   type Statuses,
   type WorkloadEvent,
 } from "./controller.ts";
-import { toChildJob } from "./cron-job.ts";
 import type { IngressManager } from "./ingress-manager.ts";
 import { type PreparedState, prepareState } from "./prepare-state.ts";
 import { reconcileWorkload, toDesiredPod } from "./reconcile-workload.ts";
@@ -23,6 +22,7 @@ import { WorkloadReader } from "./workload-reader.ts";
 import {
   apiVersionOf,
   type ChildJobRecord,
+  controllerReference,
   type Entry,
   type PodRecord,
   type WorkloadRecord,
@@ -421,7 +421,16 @@ export class WorkloadManager {
 /** The Job of a CronJob as an object. */
 const toDesiredJob = memoized(
   (child: ChildJobRecord, cronJob: DesiredObjectOf<"CronJob">, uid: string): DesiredObjectOf<"Job"> => {
-    return { ...cronJob, kind: "Job", object: toChildJob(cronJob.object, uid, child), revision: child.name };
+    const { name, namespace = "default" } = cronJob.object.metadata;
+    const { labels, annotations } = child.template.metadata;
+    const metadata = {
+      name: child.name,
+      namespace,
+      ...(labels && { labels }),
+      annotations: { ...annotations, "batch.kubernetes.io/cronjob-scheduled-timestamp": child.scheduledAt },
+      ownerReferences: [controllerReference("CronJob", name, uid)],
+    };
+    return { ...cronJob, kind: "Job", object: { metadata, spec: child.template.spec }, revision: child.name };
   },
 );
 
