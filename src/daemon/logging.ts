@@ -59,8 +59,10 @@ export function createLogger(options: LoggerOptions): AppLogger {
           const now = options.now();
           if (options.format === "journald") {
             file?.write(renderText(level, message, fields, now, false));
-            if (toStderr) writeToJournal(options, level, message, fields);
-            return;
+            const text = escapeControl(message);
+            if (!toStderr || options.journal?.(toJournalEntry(level, text, fields))) return;
+            // Without a journal, lines with the priority in front, as sd-daemon(3) and service managers read them.
+            return options.writeStderr(`<${JOURNAL_PRIORITIES[level]}>${text}${renderFields(fields)}\n`);
           }
           // Entries that the file does not take go to stderr.
           const isInFile = file?.write(render(level, message, fields, now, false)) === true;
@@ -79,17 +81,6 @@ export function createLogger(options: LoggerOptions): AppLogger {
       terminal.level = levelOf(verbosity);
     },
   };
-}
-
-/** Without a journal, lines with the priority in front, as sd-daemon(3) and service managers read them. */
-function writeToJournal(
-  { journal, writeStderr }: LoggerOptions,
-  level: Level,
-  message: string,
-  fields: LogFields | undefined,
-): void {
-  if (journal?.(toJournalEntry(level, escapeControl(message), fields))) return;
-  writeStderr(`<${JOURNAL_PRIORITIES[level]}>${escapeControl(message)}${renderFields(fields)}\n`);
 }
 
 /** Colors are for users: only on a terminal, and not where NO_COLOR or TERM=dumb say otherwise. */

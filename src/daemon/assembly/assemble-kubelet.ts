@@ -9,12 +9,7 @@ import { lookUpName } from "../../base/host/look-up-name.ts";
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
-import {
-  type DesiredPod,
-  type DesiredState,
-  type DesiredStateStage,
-  NODE_SOURCE,
-} from "../../base/model/desired-pod.ts";
+import { type DesiredPod, type DesiredState, NODE_SOURCE } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId, SandboxSnapshot } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
@@ -43,7 +38,7 @@ import type { PodRules } from "../../kubelet/blocked-pods.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { chainPrefix, DualStackRules, KernelRules } from "../../kubelet/kernel-rules.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
-import { ManifestEvents, type RefusedManifest } from "../../kubelet/manifest-events.ts";
+import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import { PodDirectories } from "../../kubelet/volumes/pod-directories.ts";
@@ -57,7 +52,6 @@ import { makeSigningRequest } from "../../server/certificates/certificate-proces
 import { ProbeLog } from "../../server/page/probe-log.ts";
 import { buildFeed, type ManifestReader } from "../../sources/build-sources.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
-import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import { checkForChange } from "../../sources/manifest-files.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { describeFinding } from "../../sources/source-set.ts";
@@ -135,12 +129,20 @@ export async function assembleKubelet(input: AssembleInput) {
     readBytes: context.background.tasks.readBytes,
     next: ingresses ?? kubelet,
   });
-  const dnsServer = buildDnsServer(context, serviceManager, secretValues);
+  /** undefined where no address leads to it. A flag asks for it, no manifest: whether it is wanted is known without any. */
+  const dnsServer = serviceManager.hasDns
+    ? new DnsServer({ pod: { ...toDnsPod(context), sourceId: NODE_SOURCE }, next: secretValues })
+    : undefined;
   const events = new ManifestEvents({
     recorder: context.recorder,
     nodeName: context.node.name,
     clusterDns: () => [...options.clusterDns, ...(serviceManager.dnsAddress ? [serviceManager.dnsAddress] : [])],
-    refused: () => refusedManifests(feed),
+    // Those without a pod that runs by an older text of them.
+    refused: () =>
+      feed
+        .rejections()
+        .filter(({ stalePods }) => stalePods.length === 0)
+        .map(({ finding }) => ({ file: finding.file, message: describeFinding(finding) })),
     next: dnsServer ?? secretValues,
   });
   const workloads = new WorkloadManager({
@@ -192,12 +194,6 @@ const toControllerContext = (context: NodeContext): ControllerContext => ({
   },
 });
 
-/** Manifests that are refused although no pod runs by an older text of them. */
-function refusedManifests(feed: DesiredStateFeed): RefusedManifest[] {
-  const refused = feed.rejections().filter(({ stalePods }) => stalePods.length === 0);
-  return refused.map(({ finding }) => ({ file: finding.file, message: describeFinding(finding) }));
-}
-
 /** @param sandboxes of all pods, once there are some */
 async function buildServiceManager(
   context: NodeContext,
@@ -222,18 +218,12 @@ async function buildServiceManager(
   });
 }
 
-/** @returns undefined where no address leads to it */
-function buildDnsServer(
-  { options, node }: NodeContext,
-  services: ServiceManager,
-  next: DesiredStateStage,
-): DnsServer | undefined {
-  if (!services.hasDns) return undefined;
-  const manifest = dnsPodManifest(options.clusterDnsImage, domainOf(options.clusterDomain));
-  const pod = toOwnPod(manifest, "the DNS server of this node", node.name);
-  // A flag asks for it, no manifest: whether it is wanted is known without any.
-  return new DnsServer({ pod: { ...pod, sourceId: NODE_SOURCE }, next });
-}
+const toDnsPod = ({ options, node }: NodeContext): DesiredPod =>
+  toOwnPod(
+    dnsPodManifest(options.clusterDnsImage, domainOf(options.clusterDomain)),
+    "the DNS server of this node",
+    node.name,
+  );
 
 /** A pod that the node runs for itself. */
 function toOwnPod(manifest: object, file: string, nodeName: string): DesiredPod {

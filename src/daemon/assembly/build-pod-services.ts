@@ -54,7 +54,7 @@ interface PodServicesInput {
  * and writes below the root directory, tests whether this process may mount, and does not talk to the engine.
  */
 export async function buildPodServices(context: NodeContext, input: PodServicesInput) {
-  const { options, environment, node, allocatable, clock, logger, recorder, background } = context;
+  const { options, environment, node, allocatable, clock, logger, recorder, metrics, background } = context;
   const { cluster, serviceManager } = input;
   const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
   const networks = buildNetworks(context);
@@ -65,9 +65,44 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
     log: logger,
   });
   const credentials = buildImageCredentials(context);
-  const engine = buildEngine(context, networks, oomGroup, (uid, id) => cgroups.endContainer(uid, id));
+  const engine = new DockerEngine({
+    endpoint: options.dockerEndpoint,
+    environment,
+    timeoutMs: options.runtimeRequestTimeoutMs,
+    killExecProcesses: background.tasks.killExecProcesses,
+    owner: context.owner,
+    clock,
+    logger,
+    options,
+    mayLowerOomScores: readMayLowerOomScores,
+    pods: {
+      networks,
+      onOperation: (...operation) => countOperation(metrics.kubelet, ...operation),
+      onStarted: async (id, signal) => {
+        if (!oomGroup.isWanted) return;
+        // A container that has been removed already needs no setting.
+        const pid = await engine.pods.pidOf(id, signal).catch(() => 0);
+        if (pid) oomGroup.apply(pid);
+      },
+      onRemoved: (uid, id) => cgroups.endContainer(uid, id),
+    },
+  });
   const cgroups = buildPodCgroups(context, engine, hierarchies, input);
-  const images = buildImages(context, engine, credentials, input);
+  const images = new ImageManager({
+    images: engine.images,
+    clock,
+    logger,
+    recorder,
+    credentials,
+    limits: {
+      maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
+      perSecond: options.registryPullQps,
+      burst: options.registryBurst,
+      progressDeadlineMs: options.imagePullProgressDeadlineMs,
+    },
+    onProgress: input.onPullProgress,
+    metrics: metrics.kubelet,
+  });
   const volumes = await buildVolumes(context, engine, images, input);
   const logLinks = new LogLinks({
     podLogsDir: options.podLogsDir,
@@ -129,60 +164,6 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   };
   return { engine, images, credentials, volumes, networks, services, connect };
 }
-
-function buildEngine(
-  context: NodeContext,
-  networks: PodNetworks,
-  oomGroup: OomGroup,
-  onRemoved: PodCgroupManager["endContainer"],
-): DockerEngine {
-  const { options, environment, owner, clock, logger, metrics, background } = context;
-  const engine = new DockerEngine({
-    endpoint: options.dockerEndpoint,
-    environment,
-    timeoutMs: options.runtimeRequestTimeoutMs,
-    killExecProcesses: background.tasks.killExecProcesses,
-    owner,
-    clock,
-    logger,
-    options,
-    mayLowerOomScores: readMayLowerOomScores,
-    pods: {
-      networks,
-      onOperation: (...operation) => countOperation(metrics.kubelet, ...operation),
-      onStarted: async (id, signal) => {
-        if (!oomGroup.isWanted) return;
-        // A container that has been removed already needs no setting.
-        const pid = await engine.pods.pidOf(id, signal).catch(() => 0);
-        if (pid) oomGroup.apply(pid);
-      },
-      onRemoved,
-    },
-  });
-  return engine;
-}
-
-const buildImages = (
-  { options, clock, logger, recorder, metrics }: NodeContext,
-  engine: DockerEngine,
-  credentials: ImageCredentials,
-  { onPullProgress }: PodServicesInput,
-): ImageManager =>
-  new ImageManager({
-    images: engine.images,
-    clock,
-    logger,
-    recorder,
-    credentials,
-    limits: {
-      maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
-      perSecond: options.registryPullQps,
-      burst: options.registryBurst,
-      progressDeadlineMs: options.imagePullProgressDeadlineMs,
-    },
-    onProgress: onPullProgress,
-    metrics: metrics.kubelet,
-  });
 
 /** The credentials of the machine, of pods and of credential providers. */
 function buildImageCredentials({ options, environment, clock, logger, background }: NodeContext): ImageCredentials {
