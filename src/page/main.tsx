@@ -87,7 +87,16 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
       </header>
       <Notices state={state} loginError={visit === 0 ? loginError : undefined} />
       <main tabIndex={-1}>
-        {state.connection === "locked" ? <Locked /> : <CurrentView state={state} view={view} visit={visit} now={now} />}
+        {state.connection === "locked" ? (
+          <div class="empty">
+            <h1>This page needs a session</h1>
+            <p>
+              Run <code>kubelet-ts page</code> on the machine and open the link that it prints.
+            </p>
+          </div>
+        ) : (
+          <CurrentView state={state} view={view} visit={visit} now={now} />
+        )}
       </main>
       <footer>
         <div>{state.node && `${state.node.version}, ${state.node.engine}`}</div>
@@ -131,15 +140,6 @@ const VIEWS = [
   { kind: "node", address: "#/node", title: "Node" },
   { kind: "apply", address: "#/apply", title: "Apply" },
 ] as const;
-
-const Locked = () => (
-  <div class="empty">
-    <h1>This page needs a session</h1>
-    <p>
-      Run <code>kubelet-ts page</code> on the machine and open the link that it prints.
-    </p>
-  </div>
-);
 
 titleTimesOnHover();
 const loginError = await logInFromAddress();

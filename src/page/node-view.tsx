@@ -48,7 +48,9 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
       {detail && (
         <>
           <CoreMeters cores={detail.cores} />
-          <MemoryFacts memory={detail.memory} />
+          <Card title="Memory">
+            <Facts facts={describeMemory(detail.memory)} />
+          </Card>
           <Card title="File systems">
             {detail.filesystems.length === 0 && <p class="note">Not measured at the moment.</p>}
             {detail.filesystems.map(({ device, mountPoint, use, capacityBytes, usedBytes }) => (
@@ -125,17 +127,11 @@ function CoreMeters({ cores }: { cores: readonly CoreUse[] }) {
   );
 }
 
-const MemoryFacts = ({ memory }: { memory: MachineMemory }) => (
-  <Card title="Memory">
-    <Facts
-      facts={{
-        Available: `${formatBytes(memory.availableBytes)} of ${formatBytes(memory.totalBytes)}`,
-        "Cache of files": formatBytes(memory.cachedBytes),
-        Swap: memory.swapBytes === 0 ? "none" : formatShare(memory.swapUsedBytes, memory.swapBytes),
-      }}
-    />
-  </Card>
-);
+const describeMemory = (memory: MachineMemory): Record<string, string> => ({
+  Available: `${formatBytes(memory.availableBytes)} of ${formatBytes(memory.totalBytes)}`,
+  "Cache of files": formatBytes(memory.cachedBytes),
+  Swap: memory.swapBytes === 0 ? "none" : formatShare(memory.swapUsedBytes, memory.swapBytes),
+});
 
 function InterfaceTable({ interfaces }: { interfaces: readonly InterfaceRow[] }) {
   if (interfaces.length === 0) return null;
