@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { nextTurn } from "../base/concurrency/turn-pace.ts";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import type { Clock } from "../base/model/clock.ts";
@@ -114,8 +115,15 @@ export async function readObjectBody(request: ApiRequest, onRepeated: OnRepeated
   return readTyped(type, bytes, onRepeated);
 }
 
-const readTyped = (type: string, bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown =>
-  type === PROTOBUF ? readProtobuf(bytes) : (type === "application/yaml" ? readYaml : readJson)(bytes, onRepeated);
+/** To parse a longer body takes as long as to write its object, which is work for another turn. */
+const LONG_BODY_BYTES = 16_384;
+
+async function readTyped(type: string, bytes: Uint8Array, onRepeated?: OnRepeatedField): Promise<unknown> {
+  const isYaml = type === "application/yaml" || type === PATCH_TYPES.applyYaml;
+  const value = type === PROTOBUF ? await readProtobuf(bytes) : (isYaml ? readYaml : readJson)(bytes, onRepeated);
+  if (bytes.length > LONG_BODY_BYTES) await nextTurn();
+  return value;
+}
 
 /** As {@link readObjectBody}; undefined when there is no body, as a DELETE may have none. */
 export async function readOptionalBody(request: ApiRequest): Promise<unknown> {
@@ -143,8 +151,7 @@ export async function readPatchBody(request: ApiRequest, onRepeated: OnRepeatedF
   const found = typeOf(request);
   const type = Object.values(PATCH_TYPES).find((it) => it === found);
   if (type === undefined) throw unsupportedMediaType(Object.values(PATCH_TYPES));
-  const bytes = await request.body();
-  return { type, patch: type === PATCH_TYPES.applyYaml ? readYaml(bytes, onRepeated) : readJson(bytes, onRepeated) };
+  return { type, patch: await readTyped(type, await request.body(), onRepeated) };
 }
 
 function readJson(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {

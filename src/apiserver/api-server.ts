@@ -244,7 +244,7 @@ export class ApiServer {
     return this.#object(call, 200, this.#deps.objects.writer.update(target, changed, this.#write(call)));
   }
 
-  #patch(call: Call, { type, patch }: PatchBody): HttpResponse {
+  async #patch(call: Call, { type, patch }: PatchBody): Promise<HttpResponse> {
     const { target, request, presentation } = call;
     if (type !== PATCH_TYPES.applyYaml) {
       const shown = target.subresource === "scale" ? (scale: ApiObject) => scale : presentation.show;
@@ -256,8 +256,8 @@ export class ApiServer {
     if (!request.query.get("fieldManager"))
       throw badRequest("fieldManager: Required value: is required for apply patch");
     const force = request.query.get("force") === "true";
-    const result = this.#deps.objects.writer.apply(target, inOwnVersion(patch, call), { ...write, force });
-    return this.#object(call, result.created ? 201 : 200, result.object);
+    const result = await this.#deps.objects.writer.apply(target, inOwnVersion(patch, call), { ...write, force });
+    return this.#object(call, result.before === undefined ? 201 : 200, result.object);
   }
 
   #delete(call: Call, body: unknown): HttpResponse {

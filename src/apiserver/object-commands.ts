@@ -4,7 +4,7 @@ import { badRequest, notFound } from "./api-error.ts";
 import { BACKGROUND, type ObjectDeleter } from "./object-deleter.ts";
 import { type ApiObject, type ObjectStore, writtenPart } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
-import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
+import { apiVersionOf, type ResourceDefinition, type ResourceRegistry } from "./resource-definition.ts";
 
 /** The objects of the API, to be read and written. */
 export interface ObjectAccess {
@@ -45,7 +45,7 @@ export class ObjectCommands {
 
   /** Server-side apply in which the manifest wins. Kinds that are not served are refused. */
   async apply(object: PlainObject, options: { dryRun: boolean }): Promise<AppliedObject> {
-    const { registry, store, writer } = this.#objects;
+    const { registry, writer } = this.#objects;
     const { apiVersion = "", kind } = object;
     const definition = registry.findKind(apiVersion, kind);
     if (!definition)
@@ -54,20 +54,19 @@ export class ObjectCommands {
     if (name === undefined) throw badRequest("metadata.name is missing");
     await this.#prepare(definition);
     const namespace = definition.namespaced ? (object.metadata.namespace ?? "default") : undefined;
-    const before = store.get(resourceId(definition), namespace, name);
     const warnings: string[] = [];
-    const applied = writer.apply({ definition, namespace, name }, object, {
+    const { before, object: after } = await writer.apply({ definition, namespace, name }, object, {
       manager: FIELD_MANAGER,
       dryRun: options.dryRun,
       fieldValidation: "Strict",
       force: true,
       warn: (message) => void warnings.push(message),
     });
-    const isSame = before !== undefined && Bun.deepEquals(writtenPart(before), writtenPart(applied.object));
-    const outcome = applied.created ? "created" : isSame ? "unchanged" : "configured";
+    const isSame = before !== undefined && Bun.deepEquals(writtenPart(before), writtenPart(after));
+    const outcome = !before ? "created" : isSame ? "unchanged" : "configured";
     const { singular, group } = definition;
     const reference = `${singular}${group && `.${group}`}/${name}`;
-    return { reference, outcome, warnings, before, after: applied.object };
+    return { reference, outcome, warnings, before, after };
   }
 
   /**

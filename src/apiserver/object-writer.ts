@@ -1,4 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
+import { nextTurn } from "../base/concurrency/turn-pace.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { toApiTime } from "../base/text/api-time.ts";
 import { isRecord } from "../base/text/json.ts";
@@ -99,7 +100,7 @@ interface ObjectWriterDeps {
 /** Tries to find a free name for `generateName`. */
 const NAME_TRIES = 8;
 
-/** Creates and changes objects: converts what a client sent to the stored form. Every method is synchronous and throws ApiError. */
+/** Creates and changes objects: converts what a client sent to the stored form. Every method throws ApiError. */
 export class ObjectWriter {
   /** Gets a deleted object whose last finalizer was removed. */
   onUnfinalized: (definition: ResourceDefinition, object: ApiObject) => void = () => {};
@@ -163,12 +164,15 @@ export class ObjectWriter {
     return this.#replace(definition, live, next, request, updateManager(definition, request.manager, subresource));
   }
 
-  /** Server-side apply; creates the object when there is none. @returns whether it was created */
-  apply(
+  /**
+   * Server-side apply; creates the object when there is none. Takes two turns: an object may be wide.
+   * @returns the object, and what it was made of: undefined when it was created
+   */
+  async apply(
     target: Target,
     body: unknown,
     request: WriteRequest & { force: boolean },
-  ): { object: ApiObject; created: boolean } {
+  ): Promise<{ object: ApiObject; before: ApiObject | undefined }> {
     const { definition, namespace, name, subresource = "" } = target;
     const wanted = this.#readBody(target, body);
     if (wanted.metadata.managedFields) throw badRequest("metadata.managedFields must be nil");
@@ -179,25 +183,27 @@ export class ObjectWriter {
       ...(subresource !== "" && { subresource }),
     };
     const options = { force: request.force, time: toApiTime(this.#deps.clock.now()) };
-    const live = this.#deps.store.get(resourceId(definition), namespace, name);
+    const find = () => this.#deps.store.get(resourceId(definition), namespace, name);
+    const empty: ApiObject = { apiVersion: wanted.apiVersion, kind: wanted.kind, metadata: { name } };
+    const seen = find();
+    let result = applyConfiguration(seen ?? empty, wanted, manager, options);
+    await nextTurn();
+    const live = find();
+    // Another write came in between.
+    if (live !== seen) result = applyConfiguration(live ?? empty, wanted, manager, options);
+    if ("conflicts" in result) {
+      throw new ApiError(409, "Conflict", conflictMessage(result.conflicts), { causes: result.conflicts });
+    }
     if (!live) {
       if (subresource !== "") throw notFound(definition, name);
       if (wanted.metadata.uid) {
         const why = "uid mismatch: the provided object specified a uid, and no existing object was found";
         throw conflict(definition, name, why);
       }
-      const empty: ApiObject = { apiVersion: wanted.apiVersion, kind: wanted.kind, metadata: { name } };
-      const result = applyConfiguration(empty, wanted, manager, options);
-      if ("conflicts" in result) throw new Error("an object that does not exist cannot have conflicts");
-      return { object: this.create(target, result.object, request, manager), created: true };
-    }
-    const result = applyConfiguration(live, wanted, manager, options);
-    if ("conflicts" in result) {
-      const message = conflictMessage(result.conflicts);
-      throw new ApiError(409, "Conflict", message, { causes: result.conflicts });
+      return { object: this.create(target, result.object, request, manager), before: undefined };
     }
     checkSize(result.object);
-    return { object: this.#replace(definition, live, result.object, request, undefined), created: false };
+    return { object: this.#replace(definition, live, result.object, request, undefined), before: live };
   }
 
   /** @param manager undefined: managedFields of `next` are right already */

@@ -2,7 +2,7 @@ import http, { type IncomingMessage, type ServerResponse, STATUS_CODES } from "n
 import { createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import tls, { type TLSSocket } from "node:tls";
-import { TurnPace } from "../base/concurrency/turn-pace.ts";
+import { nextTurn, TurnPace } from "../base/concurrency/turn-pace.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
@@ -310,7 +310,7 @@ export class NodeTransport implements Transport {
     const { length } = bytesOf(wanted);
     const hasRoom = () => this.#unsentBytes === 0 || this.#unsentBytes + length <= MAX_UNSENT_BYTES;
     // Clients that read nothing must not keep others from their responses. Bytes of closed connections are free a turn later.
-    if (!hasRoom() && this.#table.dropSlowReaders()) await new Promise<void>((resolve) => setImmediate(resolve));
+    if (!hasRoom() && this.#table.dropSlowReaders()) await nextTurn();
     const response = hasRoom() ? wanted : tooManyRequests();
     const body = bytesOf(response);
     this.#table.mark(message.socket, "sending", SEND_MS);

@@ -1,4 +1,5 @@
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
+import { nextTurn } from "../base/concurrency/turn-pace.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type HttpResponse, tooManyRequests } from "./http-response.ts";
 
@@ -60,7 +61,7 @@ export class WorkLane {
   }
 
   async #take<T>(piece: () => T): Promise<T> {
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await nextTurn();
     const startMs = this.#clock.monotonicMs();
     this.#creditMs = Math.min(MAX_CREDIT_MS, this.#creditMs + (startMs - this.#creditedMs) * SHARE);
     this.#creditedMs = startMs;

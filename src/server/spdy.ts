@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { createInflate, constants as zlib } from "node:zlib";
+import { nextTurn } from "../base/concurrency/turn-pace.ts";
 import { writeTo } from "../base/files/bounded-stream.ts";
 import { listOf } from "./channel-protocol.ts";
 import { ReceivedChunks } from "./received-chunks.ts";
@@ -54,7 +55,7 @@ export class SpdyConnection {
         this.onActivity();
         if (!(await this.#take(frame))) break;
         // Frames may be of a byte: others have their turn between thousands of them.
-        if (++frames % 256 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+        if (++frames % 256 === 0) await nextTurn();
       }
     } catch {
       // A broken connection, or a peer that does not keep to the protocol: both end here.

@@ -68,6 +68,14 @@ describe("server-side apply", () => {
     expect((await get(`${CONFIG_MAPS}/c`)).json.data).toEqual({ a: "2" });
   });
 
+  test("two at a time lose nothing", async () => {
+    const { apply } = anApplied();
+    await apply("first", { minReadySeconds: 1 });
+    const [, { json }] = await Promise.all([apply("me", { replicas: 2 }), apply("you", { paused: true })]);
+    expect(json.spec).toMatchObject({ minReadySeconds: 1, replicas: 2, paused: true });
+    expect(json.metadata.managedFields.map((it: { manager: string }) => it.manager)).toEqual(["first", "me", "you"]);
+  });
+
   test("the same again changes nothing", async () => {
     const { apply } = anApplied();
     const first = await apply("me", { replicas: 2 });

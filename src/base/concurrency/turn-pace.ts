@@ -1,3 +1,6 @@
+/** Resolves in the next turn of the event loop. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 /** Spreads work over turns of the event loop, first come first served, so that what comes together makes no long turn. */
 export class TurnPace {
   readonly #waiting: (() => void)[] = [];
