@@ -263,9 +263,9 @@ export class ObjectWriter {
         : live.metadata.generation;
     let object = generation === undefined ? tracked : withMetadata(tracked, { generation });
     if (refusal !== undefined) {
-      const relabeled = Bun.deepEquals(input.spec, live.spec) && this.#deps.rules.relabelMade(definition, live, object);
-      if (!relabeled) throw forbidden(definition, name, refusal);
-      object = relabeled;
+      const labeled = Bun.deepEquals(object.spec, live.spec) && this.#deps.rules.relabelMade(definition, live, object);
+      if (!labeled) throw forbidden(definition, name, refusal);
+      object = labeled;
     }
     if (Bun.deepEquals(clean(object), clean(live))) return live;
     checkSize(object);

@@ -473,6 +473,20 @@ describe("delete", () => {
     expect((await get(`${NAMESPACES}/lab`)).status).toBe(404);
   });
 
+  test.each([
+    ["defaults of the spec", {}, 200],
+    ["another spec", { terminationGracePeriodSeconds: 5 }, 403],
+  ])("labels of a pod that a controller made, sent with %s", async (_, other, expected) => {
+    const { post, put, made, foreign } = anApiServer();
+    const { json } = await post(PODS, aPod("p"));
+    made.add("p");
+    foreign.set("default/p", "a controller made it");
+    const spec = { ...json.spec, hostNetwork: false, securityContext: undefined, ...other };
+    const metadata = { ...json.metadata, labels: { app: "b" } };
+    const written = await put(`${PODS}/p`, { ...json, metadata, spec });
+    expect([written.status, written.json.metadata.labels?.app]).toEqual([expected, expected === 200 ? "b" : undefined]);
+  });
+
   test("the pods of a workload are left to it when their namespace goes", async () => {
     const { post, remove, made, deletedMade } = anApiServer();
     await post(NAMESPACES, { metadata: { name: "lab" } });
