@@ -233,8 +233,9 @@ export class ObjectWriter {
     }
     if (isSame) return live;
     const subresource = manager?.subresource ?? "";
-    // A write to the status has labels and annotations too. Source: the status strategies of the registry.
-    const { labels, annotations } = input.metadata;
+    // A write to the status has labels and annotations too, but no labels of a Deployment. Source: the registry's strategies.
+    const { annotations } = input.metadata;
+    const { labels } = definition.kind === "Deployment" ? live.metadata : input.metadata;
     const written =
       subresource === "status"
         ? { ...withMetadata(live, { labels, annotations }), status: input.status }

@@ -143,8 +143,9 @@ describe("update and patch", () => {
     const change = { spec: { replicas: 5 }, status: { replicas: 1 } };
     expect(await replicasOf("web/status", change)).toEqual([1, { replicas: 1 }, 1]);
     expect(await replicasOf("web", { ...change, status: { replicas: 7 } })).toEqual([5, { replicas: 1 }, 2]);
-    const noted = await patch(`${DEPLOYMENT_PATH}/web/status`, { metadata: { annotations: { a: "b" } } });
-    expect(noted.json.metadata.annotations).toEqual({ a: "b" });
+    const noted = { annotations: { a: "b" }, labels: { c: "d" } };
+    const { json } = await patch(`${DEPLOYMENT_PATH}/web/status`, { metadata: noted });
+    expect([json.metadata.annotations, json.metadata.labels]).toEqual([{ a: "b" }, undefined]);
   });
 
   test("scale shows and sets the replicas", async () => {
