@@ -75,9 +75,17 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   const servers = startNodeServers(parts, view, stats, { eviction, isShuttingDown, configuration, onServers });
   // Pods are compared with the new settings; none is restarted by them.
   let isSupervising = false;
-  const settings = buildSettingsReloader(run, parts.context, () => {
-    logger.setVerbosity(options.verbosity);
-    if (isSupervising) parts.workloads.refresh();
+  const settings = new SettingsReloader({
+    clock,
+    logger,
+    options,
+    resolve: run.resolve,
+    paths: run.configPaths.some(isPipe) ? [] : run.configPaths,
+    watch: (onEvent) => new PathWatch(onEvent, { clock, slot: parts.context.background.slot }),
+    onChanged: () => {
+      logger.setVerbosity(options.verbosity);
+      if (isSupervising) parts.workloads.refresh();
+    },
   });
   const trial =
     run.configuration &&
@@ -182,21 +190,6 @@ function closedPorts(options: KubeletOptions, servers: Servers): string[] {
   ] as const;
   return wanted.filter(([, port, bound]) => port !== 0 && bound === undefined).map(([name]) => name);
 }
-
-const buildSettingsReloader = (
-  { options, logger, resolve, configPaths }: KubeletRun,
-  { background, clock }: AssembledKubelet["context"],
-  onChanged: () => void,
-): SettingsReloader =>
-  new SettingsReloader({
-    clock,
-    logger,
-    options,
-    resolve,
-    paths: configPaths.some(isPipe) ? [] : configPaths,
-    watch: (onEvent) => new PathWatch(onEvent, { clock, slot: background.slot }),
-    onChanged,
-  });
 
 /** For `systemctl status`: `3 pods, 2 ready`. */
 function describePods(kubelet: Pick<Kubelet, "pods" | "runtimeError">): string {

@@ -7,7 +7,6 @@ import type { DesiredState } from "../base/model/desired-pod.ts";
 import { podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import type { DockerContainers } from "../docker/docker-containers.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import { findLogContainer } from "../plan/status/log-container.ts";
 import type { ReadOnceResult } from "../sources/desired-state-feed.ts";
@@ -46,7 +45,22 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
   await parts.feed.storeRunOnce();
   await parts.preload(stop);
   const outcomes = await startAndWait(parts, read.state, report, stop);
-  const results = await explainFailures(outcomes, parts.engine.containers, recorder, stop);
+  const results = await Promise.all(
+    outcomes.map(async (result) => {
+      const { pod, verdict } = result;
+      if (verdict.state !== "failed") return result;
+      // The last failure of a probe and the last lines of the container's log.
+      const unhealthy = recorder
+        .list()
+        .findLast(({ reason, involvedObject }) => reason === "Unhealthy" && involvedObject.uid === pod.metadata.uid);
+      const message = unhealthy ? `${verdict.message}: ${unhealthy.message.trim()}` : verdict.message;
+      const found = verdict.container === undefined ? undefined : findLogContainer(pod, verdict.container, false);
+      const { containers } = parts.engine;
+      const log = found && "id" in found ? await containers.logTail(found.id, LOG_LINES, stop).catch(() => "") : "";
+      const lines = log.split(/\r?\n/).filter((line) => line.trim() !== "");
+      return { ...result, verdict: { ...verdict, message }, ...(lines.length > 0 && { log: lines }) };
+    }),
+  );
   report.finish(options.output === "text" ? results : []);
   if (options.output !== "text") writeAll(1, await serializeResults(results, options.output));
   if (results.some(({ verdict }) => verdict.state === "failed")) return EXIT.failed;
@@ -120,26 +134,3 @@ async function startAndWait(
 }
 
 const LOG_LINES = 10;
-
-/** Adds to each failed pod the last failure of a probe and the last lines of the container's log. */
-function explainFailures(
-  results: readonly RunOnceResult[],
-  containers: Pick<DockerContainers, "logTail">,
-  recorder: Pick<PodEventRecorder, "list">,
-  signal: AbortSignal,
-): Promise<RunOnceResult[]> {
-  return Promise.all(
-    results.map(async (result) => {
-      const { pod, verdict } = result;
-      if (verdict.state !== "failed") return result;
-      const unhealthy = recorder
-        .list()
-        .findLast(({ reason, involvedObject }) => reason === "Unhealthy" && involvedObject.uid === pod.metadata.uid);
-      const message = unhealthy ? `${verdict.message}: ${unhealthy.message.trim()}` : verdict.message;
-      const found = verdict.container === undefined ? undefined : findLogContainer(pod, verdict.container, false);
-      const log = found && "id" in found ? await containers.logTail(found.id, LOG_LINES, signal).catch(() => "") : "";
-      const lines = log.split(/\r?\n/).filter((line) => line.trim() !== "");
-      return { ...result, verdict: { ...verdict, message }, ...(lines.length > 0 && { log: lines }) };
-    }),
-  );
-}

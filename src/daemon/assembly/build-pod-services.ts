@@ -2,7 +2,7 @@ import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-rea
 import { MachineLock } from "../../base/host/machine-lock.ts";
 import { readMayLowerOomScores } from "../../base/host/node-info.ts";
 import { OomGroup } from "../../base/host/oom-group.ts";
-import { type CgroupHierarchy, PodCgroups, runSystemctl } from "../../base/host/pod-cgroups.ts";
+import { PodCgroups, runSystemctl } from "../../base/host/pod-cgroups.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
 import { nodeTarget, type PodEvent } from "../../base/model/pod-event.ts";
 import type { PodNetworks } from "../../base/model/pod-networks.ts";
@@ -87,7 +87,23 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       onRemoved: (uid, id) => cgroups.endContainer(uid, id),
     },
   });
-  const cgroups = buildPodCgroups(context, engine, hierarchies, input);
+  const cgroupVersion = () => engine.info().cgroupVersion;
+  const podCgroups = new PodCgroups({ hierarchies, cgroupVersion, log: logger, systemctl: runSystemctl });
+  const qosLock = new MachineLock(`kubepods${options.cgroupRoot}`);
+  const onNodeBounded = cluster && (() => recorder.record(nodeTarget(node.name), NODE_BOUNDED));
+  const cgroups = new PodCgroupManager(
+    {
+      clock,
+      cgroups: metrics.timeCgroups(podCgroups),
+      engine: engine.info,
+      node: () => node,
+      pods: () => input.podManager.pods(),
+      ownsQosCgroups: () => qosLock.hold(),
+      options,
+      logger,
+    },
+    onNodeBounded,
+  );
   const images = new ImageManager({
     images: engine.images,
     clock,
@@ -203,30 +219,6 @@ async function buildVolumes(
     claimBytesOf: (pod, claimName) => computeClaimBytes(podManager.state.objects ?? [], pod, claimName),
   };
   return new VolumeManager(host, { rootDir: options.rootDir, logger, recorder, metrics: metrics.kubelet });
-}
-
-/** Cgroups above the containers. */
-function buildPodCgroups(
-  { options, node, clock, logger, recorder, metrics }: NodeContext,
-  engine: DockerEngine,
-  hierarchies: readonly CgroupHierarchy[],
-  { podManager, cluster }: PodServicesInput,
-): PodCgroupManager {
-  const cgroupVersion = () => engine.info().cgroupVersion;
-  const cgroups = new PodCgroups({ hierarchies, cgroupVersion, log: logger, systemctl: runSystemctl });
-  const qosLock = new MachineLock(`kubepods${options.cgroupRoot}`);
-  const onNodeBounded = cluster && (() => recorder.record(nodeTarget(node.name), NODE_BOUNDED));
-  const deps = {
-    clock,
-    cgroups: metrics.timeCgroups(cgroups),
-    engine: engine.info,
-    node: () => node,
-    pods: () => podManager.pods(),
-    ownsQosCgroups: () => qosLock.hold(),
-    options,
-    logger,
-  };
-  return new PodCgroupManager(deps, onNodeBounded);
 }
 
 const buildNetworks = ({ options, clock, logger, background }: NodeContext): PodNetworks =>

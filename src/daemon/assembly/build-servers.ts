@@ -22,7 +22,6 @@ import { isStaticPod } from "../../manifest/identity.ts";
 import { computeAllocatableDisk, computeNodeAllocatable } from "../../plan/admission.ts";
 import { isLoopback } from "../../server/host-header.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";
-import type { ListenerTls } from "../../server/node-transport.ts";
 import { PageFeed } from "../../server/page/page-feed.ts";
 import { PageRoutes } from "../../server/page/page-routes.ts";
 import { ensurePageSecret, PageSessions } from "../../server/page/page-session.ts";
@@ -274,20 +273,20 @@ function buildPage(parts: AssembledKubelet, view: KubeletView, stats: NodeStats,
   feed.start();
   return {
     route: (request) => routes.route(request),
-    tls: isLocal ? undefined : pageTls(context),
+    // The port serves cAdvisor's API without TLS too, as it always did.
+    tls: isLocal
+      ? undefined
+      : {
+          isOptional: true,
+          versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
+          readMaterial: () => readPageMaterial(context),
+        },
     stop: () => {
       feed.stop();
       history.stop();
     },
   };
 }
-
-/** TLS of the page on a network address. The port serves cAdvisor's API without TLS too, as it always did. */
-const pageTls = (context: NodeContext): ListenerTls => ({
-  isOptional: true,
-  versions: toTlsVersions(context.options.tlsMinVersion, context.options.tlsCipherSuites),
-  readMaterial: () => readPageMaterial(context),
-});
 
 /**
  * The certificate of `--tls-cert-file`; without that flag, the one of the local API, whose authority a browser can import

@@ -4,8 +4,6 @@ import { toServedConfiguration } from "../../config/effective-config.ts";
 import type { PodWorker } from "../../kubelet/pod-worker.ts";
 import type { VolumeUsagePath } from "../../kubelet/volumes/volume-plugins.ts";
 import type { KubeletView } from "../../server/view.ts";
-import type { ManifestRejection } from "../../sources/desired-state-feed.ts";
-import type { SourceStatus } from "../../sources/source-set.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import type { ContainerFacts, PodFacts, VolumeFacts } from "../../stats/pod-facts.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
@@ -26,31 +24,20 @@ export function buildView({ context, kubelet, feed, volumes, engine }: Assembled
     healthChecks: () => [
       ok("ping"),
       ok("log"),
-      toEngineCheck(engineError()),
-      ...feed.status().map(toSourceCheck),
-      ...feed.rejections().map(toRejectionCheck),
+      { name: "syncloop", ok: engineError() === undefined, message: engineError() ?? "" },
+      // A source out of reach does not make the kubelet unhealthy: the last set keeps running.
+      ...feed.status().map(({ kind, name, state, message }) => {
+        const why = state === "ok" ? "" : ` (${state}${message ? `: ${message}` : ""})`;
+        return ok(`source ${kind} ${name}${why}`);
+      }),
+      // Nor does a refused manifest: its pods keep running as before.
+      ...feed.rejections().map(({ finding }) => ok(`manifest ${finding.file} refused (${describeFinding(finding)})`)),
     ],
     config: () => toServedConfiguration(options),
   };
 }
 
-const toEngineCheck = (error: string | undefined): HealthCheck => ({
-  name: "syncloop",
-  ok: error === undefined,
-  message: error ?? "",
-});
-
 const ok = (name: string): HealthCheck => ({ name, ok: true, message: "" });
-
-/** A refused manifest is shown, and does not make the kubelet unhealthy: its pods keep running as before. */
-const toRejectionCheck = ({ finding }: ManifestRejection): HealthCheck =>
-  ok(`manifest ${finding.file} refused (${describeFinding(finding)})`);
-
-/** A source out of reach is shown, and does not make the kubelet unhealthy: the last set keeps running. */
-function toSourceCheck({ kind, name, state, message }: SourceStatus): HealthCheck {
-  const why = state === "ok" ? "" : ` (${state}${message ? `: ${message}` : ""})`;
-  return { name: `source ${kind} ${name}${why}`, ok: true, message: "" };
-}
 
 /** undefined for a pod without a running sandbox: there is nothing to measure. */
 function toPodFacts(worker: PodWorker, volumes: readonly VolumeUsagePath[]): PodFacts | undefined {

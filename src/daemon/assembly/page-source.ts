@@ -74,7 +74,11 @@ export class KubeletPage implements PageSource, PageDetails {
     parts.feed.onChange((state, { findings }) => {
       this.#desired = state;
       this.#findings = findings;
-      this.#rejections = findings.filter(({ severity }) => severity === "error").map(toRejection);
+      this.#rejections = findings
+        .filter(({ severity }) => severity === "error")
+        .map(({ file: source, line, column, field, message }) => {
+          return { source, line, column, message: field === "" ? message : `${field}: ${message}` };
+        });
     });
   }
 
@@ -276,13 +280,6 @@ async function readManifestFile(files: TextFiles, file: string | undefined): Pro
 
 /** Lines of each log in an explanation. */
 const TAIL_LINES = 5;
-
-const toRejection = ({ file, line, column, field, message }: Finding): Rejection => ({
-  source: file,
-  line,
-  column,
-  message: field === "" ? message : `${field}: ${message}`,
-});
 
 function toNodeUsage({ node }: Summary): NodeUsage {
   const { cpu, memory, fs, runtime } = node;

@@ -58,7 +58,17 @@ export async function gatherImages(
     [...wanted].slice(0, MAX_IMAGES).map(async ([name, { pullPolicy, pullSecrets }]): Promise<ImageFacts> => {
       const architecture = await host.architectureOf(name);
       const needsRegistry = pullPolicy === "Always" || (architecture === undefined && pullPolicy !== "Never");
-      const remote = credentials && needsRegistry ? await askRegistry(host, name, pullSecrets, credentials) : undefined;
+      let remote: RemoteImage | undefined;
+      if (credentials && needsRegistry) {
+        const signal = AbortSignal.timeout(REGISTRY_TIMEOUT_MS);
+        try {
+          const auths = await credentials(parseImageReference(name), pullSecrets, signal);
+          remote = { architectures: await host.registryArchitectures(name, auths, signal) };
+        } catch (error) {
+          const problem = signal.aborted ? `no answer within ${REGISTRY_TIMEOUT_MS / 1000} s` : messageOf(error);
+          remote = { problem };
+        }
+      }
       return {
         name,
         present: architecture !== undefined,
@@ -68,19 +78,4 @@ export async function gatherImages(
       };
     }),
   );
-}
-
-async function askRegistry(
-  host: Pick<DockerHost, "registryArchitectures">,
-  name: string,
-  pullSecrets: readonly Secret[],
-  credentials: CredentialLookUp,
-): Promise<RemoteImage> {
-  const signal = AbortSignal.timeout(REGISTRY_TIMEOUT_MS);
-  try {
-    const auths = await credentials(parseImageReference(name), pullSecrets, signal);
-    return { architectures: await host.registryArchitectures(name, auths, signal) };
-  } catch (error) {
-    return { problem: signal.aborted ? `no answer within ${REGISTRY_TIMEOUT_MS / 1000} s` : messageOf(error) };
-  }
 }
