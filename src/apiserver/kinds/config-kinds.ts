@@ -1,6 +1,6 @@
 import type { StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../object-store.ts";
-import { count, fixed, forbidden, manifestKind, type RefuseChange, text } from "./define-kind.ts";
+import { count, fixed, forbidden, manifestKind, text } from "./define-kind.ts";
 
 export const CONFIG_MAP = manifestKind({
   kind: "ConfigMap",
@@ -16,7 +16,10 @@ export const SECRET = manifestKind({
   columns: [text("Type", ({ type }) => String(type ?? "Opaque")), count("Data", ({ data }) => countKeys(data))],
   fields: { type: ({ type }) => String(type ?? "") },
   fate: "secrets",
-  validateUpdate: (next, previous) => [...refuseImmutable(next, previous), ...refuseOtherType(next, previous)],
+  validateUpdate: (next, previous) => {
+    const isSameType = (next.type ?? "Opaque") === (previous.type ?? "Opaque");
+    return [...refuseImmutable(next, previous), ...(isSameType ? [] : [fixed("type")])];
+  },
   isSecret: true,
   description: "Secret holds secret data of a certain type.",
 });
@@ -31,6 +34,3 @@ function refuseImmutable(next: ApiObject, previous: ApiObject): StatusCause[] {
   );
   return fields.map((field) => forbidden(field, "field is immutable when `immutable` is set"));
 }
-
-const refuseOtherType: RefuseChange = (next, previous) =>
-  (next.type ?? "Opaque") === (previous.type ?? "Opaque") ? [] : [fixed("type")];

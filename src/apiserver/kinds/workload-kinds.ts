@@ -15,7 +15,6 @@ import {
   isOther,
   manifestKind,
   numberOf,
-  type RefuseChange,
   readObject,
   specOf,
   statusOf,
@@ -46,34 +45,11 @@ function durationOf(object: ApiObject, now: Date): string {
   return startTime === undefined ? "" : formatSince(startTime, completionTime ? new Date(completionTime) : now);
 }
 
-function jobState(object: ApiObject): string {
-  const is = (type: string) => hasCondition(statusOf(object), type);
-  return is("Complete") ? "Complete" : is("Failed") ? "Failed" : is("Suspended") ? "Suspended" : "Running";
-}
-
-const lastSchedule = (object: ApiObject, now: Date) => {
-  const { lastScheduleTime } = statusOf(object) as { lastScheduleTime?: string };
-  return lastScheduleTime ? formatSince(lastScheduleTime, now) : "<none>";
-};
-
-/** Those of the pods of its Jobs. */
-const CRON_JOB_WIDE = WIDE.map((column) => ({
-  ...column,
-  value: (object: ApiObject, now: Date) =>
-    column.value({ ...object, spec: fieldsOf(specOf(object).jobTemplate).spec }, now),
-}));
-
 const REPLICAS = [
   count("Desired", (it) => specOf(it).replicas ?? 1),
   count("Current", (it) => statusOf(it).replicas),
   count("Ready", (it) => statusOf(it).readyReplicas),
 ];
-
-/** `statefulset.apps/db` */
-function controllerOf({ metadata }: ApiObject): string {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
-  return owner ? `${owner.kind.toLowerCase()}.apps/${owner.name}` : "<none>";
-}
 
 /** The three of 1.20, and those that later versions let change. */
 const MUTABLE_OF_STATEFUL_SET: ReadonlySet<string> = new Set([
@@ -85,13 +61,6 @@ const MUTABLE_OF_STATEFUL_SET: ReadonlySet<string> = new Set([
   "persistentVolumeClaimRetentionPolicy",
   "revisionHistoryLimit",
 ]);
-
-const refuseStatefulSet: RefuseChange = (next, previous) => {
-  const [after, before] = [next, previous].map((object) => without(specOf(object), MUTABLE_OF_STATEFUL_SET));
-  const message =
-    "updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden";
-  return isOther(after, before) ? [forbidden("spec", message)] : [];
-};
 
 export const DEPLOYMENT = workloadKind({
   kind: "Deployment",
@@ -118,7 +87,11 @@ export const CONTROLLER_REVISION = manifestKind({
   verbs: READ_VERBS,
   decode: undefined,
   columns: [
-    text("Controller", (it) => controllerOf(it)),
+    // `statefulset.apps/db`
+    text("Controller", ({ metadata }) => {
+      const owner = metadata.ownerReferences?.find(({ controller }) => controller);
+      return owner ? `${owner.kind.toLowerCase()}.apps/${owner.name}` : "<none>";
+    }),
     { name: "Revision", type: "integer", value: (it) => numberOf((it as unknown as Fields).revision) },
   ],
   description: "ControllerRevision is a template that a StatefulSet or DaemonSet has or had.",
@@ -126,7 +99,12 @@ export const CONTROLLER_REVISION = manifestKind({
 
 export const STATEFUL_SET = workloadKind({
   kind: "StatefulSet",
-  validateUpdate: refuseStatefulSet,
+  validateUpdate: (next, previous) => {
+    const [after, before] = [next, previous].map((object) => without(specOf(object), MUTABLE_OF_STATEFUL_SET));
+    const message =
+      "updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden";
+    return isOther(after, before) ? [forbidden("spec", message)] : [];
+  },
   shortNames: ["sts"],
   columns: [text("Ready", readyOf("readyReplicas")), ...WIDE],
   description: "StatefulSet represents a set of pods with consistent identities.",
@@ -172,7 +150,10 @@ export const JOB = workloadKind({
   validateUpdate: fixedSpec("completions", "completionMode", "selector", "template"),
   subresources: ["status"],
   columns: [
-    text("Status", jobState),
+    text(
+      "Status",
+      (it) => ["Complete", "Failed", "Suspended"].find((type) => hasCondition(statusOf(it), type)) ?? "Running",
+    ),
     text("Completions", (it) => `${numberOf(statusOf(it).succeeded)}/${numberOf(specOf(it).completions ?? 1)}`),
     text("Duration", durationOf),
     ...WIDE,
@@ -196,8 +177,16 @@ export const CRON_JOB = workloadKind({
     text("Timezone", (it) => specOf(it).timeZone ?? "<none>"),
     text("Suspend", (it) => (specOf(it).suspend === true ? "True" : "False")),
     count("Active", (it) => ((statusOf(it).active ?? []) as unknown[]).length),
-    text("Last Schedule", lastSchedule),
-    ...CRON_JOB_WIDE,
+    text("Last Schedule", (it, now) => {
+      const { lastScheduleTime } = statusOf(it) as { lastScheduleTime?: string };
+      return lastScheduleTime ? formatSince(lastScheduleTime, now) : "<none>";
+    }),
+    // Those of the pods of its Jobs.
+    ...WIDE.map((column) => ({
+      ...column,
+      value: (object: ApiObject, now: Date) =>
+        column.value({ ...object, spec: fieldsOf(specOf(object).jobTemplate).spec }, now),
+    })),
   ],
   description: "CronJob represents the configuration of a single cron job.",
 });
