@@ -73,7 +73,9 @@ async function filterFor(request: CommandRequest, api: PodReader, events: readon
   const [kind, name] = parts.length === 2 ? parts : ["pod", written];
   if (!kind || !name) throw new UsageError(`--for must be KIND/NAME, as in pod/web (found "${written}")`);
   if (!POD_WORDS.includes(kind.toLowerCase())) {
-    const wanted = await kindNamed(request, kind);
+    const isNode = ["node", "nodes", "no"].includes(kind.toLowerCase());
+    const served = isNode ? { kind: "Node" } : await (await ApiClient.open(request)).findResource(kind);
+    const wanted = served.kind.toLowerCase();
     return ({ involvedObject }) => involvedObject.kind.toLowerCase() === wanted && involvedObject.name === name;
   }
   const pod = findPod(await api.pods(), name, scopeOf(request));
@@ -82,10 +84,4 @@ async function filterFor(request: CommandRequest, api: PodReader, events: readon
   if ("problem" in pod && api instanceof KubeletApi && !request.isOn("watch") && !events.some(matches))
     throw new CommandError(pod.problem);
   return matches;
-}
-
-/** The kind of a short name, in lower case. */
-async function kindNamed(request: CommandRequest, written: string): Promise<string> {
-  if (["node", "nodes", "no"].includes(written.toLowerCase())) return "node";
-  return (await (await ApiClient.open(request)).findResource(written)).kind.toLowerCase();
 }

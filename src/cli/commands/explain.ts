@@ -65,7 +65,11 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
       ...objects.flatMap((it) => it.pods),
     ]),
   ];
-  if (names.length === 0 && chosen.length === 0) throw new CommandError(noPods(pods, scope));
+  if (names.length === 0 && chosen.length === 0) {
+    if (scope.namespace === undefined) throw new CommandError("there are no pods");
+    const hint = namespaceHint(scope.namespace, pods.map(namespaceOf));
+    throw new CommandError(`there are no pods in namespace "${scope.namespace}"${hint}`);
+  }
   const { containers } = engineOf(request, instance?.dockerEndpoint);
   const explanations = await Promise.all(
     chosen.map(async (pod) =>
@@ -170,11 +174,6 @@ const CONTEXTS: Readonly<Record<string, ReadContext>> = {
     return { problems: [...(problems.get(name) ?? []), ...(waiting.get(name) ?? [])] };
   },
 };
-
-function noPods(pods: readonly Pod[], { namespace }: PodScope): string {
-  if (namespace === undefined) return "there are no pods";
-  return `there are no pods in namespace "${namespace}"${namespaceHint(namespace, pods.map(namespaceOf))}`;
-}
 
 /** Whether there is a pod of that name; without a kubelet and an engine there is none. */
 async function isPod(request: CommandRequest, name: string): Promise<boolean> {

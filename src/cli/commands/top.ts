@@ -35,11 +35,13 @@ async function podTable(api: KubeletApi, names: readonly string[], request: Comm
   const withNamespace = request.isOn("all-namespaces") || (request.value("namespace") === undefined && isElsewhere);
   const columns = [...(perContainer ? ["POD"] : []), "NAME", "CPU(cores)", "MEMORY(bytes)"];
   const before = (text: string, cells: readonly string[]) => (withNamespace ? [text, ...cells] : cells);
-  const sum = ["", ...(perContainer ? [""] : []), ...toUsageSum(pods)];
+  const sumOf = (used: (pod: PodSummary) => number | undefined) => pods.reduce((all, pod) => all + (used(pod) ?? 0), 0);
+  const cpu = formatMilliCores(sumOf((pod) => pod.cpu?.usageNanoCores));
+  const memory = formatMebibytes(sumOf((pod) => pod.memory?.workingSetBytes));
   return new TextTable().render([
     ...(request.isOn("headers") ? [before("NAMESPACE", columns)] : []),
     ...rows.map(({ namespace, cells }) => before(namespace, cells)),
-    ...(request.isOn("sum") ? [before("", sum)] : []),
+    ...(request.isOn("sum") ? [before("", ["", ...(perContainer ? [""] : []), cpu, memory])] : []),
   ]);
 }
 
@@ -66,13 +68,6 @@ const toUsageRows = (pods: readonly PodSummary[], order: UsageOrder, perContaine
       ? sorted(containers ?? [], order).map((it) => ({ namespace, cells: [name, it.name, ...usageCells(it)] }))
       : { namespace, cells: [name, ...usageCells(usage)] },
   );
-
-/** The sum over pods, as a row of its own. */
-function toUsageSum(pods: readonly PodSummary[]): string[] {
-  const cpu = pods.reduce((sum, pod) => sum + (pod.cpu?.usageNanoCores ?? 0), 0);
-  const memory = pods.reduce((sum, pod) => sum + (pod.memory?.workingSetBytes ?? 0), 0);
-  return [formatMilliCores(cpu), formatMebibytes(memory)];
-}
 
 /** Usage of the node. Shares refer to the allocatable resources, or to the capacity with `ofCapacity`. */
 function toNodeUsageRow({ node }: Summary, { status }: NodeObject, ofCapacity: boolean): string[] {
