@@ -1,6 +1,5 @@
 import { isIP } from "node:net";
 import { isRecord, jsonIfValid } from "../base/text/json.ts";
-import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
 import { isLoopback } from "./host-header.ts";
 import {
@@ -17,7 +16,6 @@ import {
   textResponse,
 } from "./http-response.ts";
 import { cadvisorMetrics, parseQuery, questionOf, type ReadOnlyContext, SHARED_MS } from "./read-only-routes.ts";
-import type { WorkLane } from "./shared-responses.ts";
 import type { KubeletView } from "./view.ts";
 
 /** The cAdvisor port, 4194: an index page, cAdvisor's JSON API 1.x, its metrics. */
@@ -77,35 +75,25 @@ async function routeApi(
   const query = { ...parseQuery(request.query), ...(await postedQuery(request)), containerName: name };
   return shared.get(questionOf(`${version}/${resource}`, query), SHARED_MS, request.signal, async (stop) => {
     await cadvisor.refresh();
-    return resourceResponse(resource, name, query, cadvisor, shared.lane, stop);
+    const { lane } = shared;
+    switch (resource) {
+      case "machine":
+        return lane.run(() => jsonResponse(JSON.stringify(cadvisor.facts.machineInfo())));
+      case "subcontainers": {
+        const infos = await lane.collect(jsonTexts(cadvisor.containers(name, query), false), stop);
+        return infos.length > 0 ? jsonResponse(`[${infos.join(",")}]`) : unknownContainer(name);
+      }
+      case "docker": {
+        const entries = await lane.collect(jsonTexts(cadvisor.dockerContainers(name.slice(1), query), true), stop);
+        return name !== "/" && entries.length === 0 ? unknownContainer(name) : jsonResponse(`{${entries.join(",")}}`);
+      }
+      default:
+        return lane.run(() => {
+          const info = cadvisor.container(name, query);
+          return info ? jsonResponse(JSON.stringify(info)) : unknownContainer(name);
+        });
+    }
   });
-}
-
-async function resourceResponse(
-  resource: string,
-  name: string,
-  query: StatsQuery,
-  cadvisor: CadvisorApi,
-  lane: WorkLane,
-  stop: AbortSignal,
-): Promise<HttpResponse> {
-  switch (resource) {
-    case "machine":
-      return lane.run(() => jsonResponse(JSON.stringify(cadvisor.facts.machineInfo())));
-    case "subcontainers": {
-      const infos = await lane.collect(jsonTexts(cadvisor.containers(name, query), false), stop);
-      return infos.length > 0 ? jsonResponse(`[${infos.join(",")}]`) : unknownContainer(name);
-    }
-    case "docker": {
-      const entries = await lane.collect(jsonTexts(cadvisor.dockerContainers(name.slice(1), query), true), stop);
-      return name !== "/" && entries.length === 0 ? unknownContainer(name) : jsonResponse(`{${entries.join(",")}}`);
-    }
-    default:
-      return lane.run(() => {
-        const info = cadvisor.container(name, query);
-        return info ? jsonResponse(JSON.stringify(info)) : unknownContainer(name);
-      });
-  }
 }
 
 function* jsonTexts(infos: Iterable<ContainerInfo>, isNamed: boolean): Generator<string, void> {
