@@ -190,7 +190,13 @@ export function sortReplicaSets(
       const revision = findRevisionOf(replicaSet, record);
       if (!revision) continue;
       if (isWanted(wanted, ownerKey, record)) owned.add(replicaSet);
-      else if (!records.has(key)) orphaned.set(key, toOrphanRecord(replicaSet, record, revision));
+      else if (!records.has(key)) {
+        const { uid, createdAt, hash } = revision;
+        // The template of the ReplicaSet is that of the revision with the label `pod-template-hash`.
+        const revisions = { [hash]: { ...revision, template: replicaSet.object.spec.template } };
+        const pods = record.pods.filter((pod) => pod.revision === hash);
+        orphaned.set(key, { uid, createdAt, generation: 0, objectRevision: "", revisions, pods });
+      }
     }
   }
   return { owned, orphaned };
@@ -253,17 +259,3 @@ function findRevisionOf({ object }: DesiredReplicaSet, record: WorkloadRecord): 
   if (uid === undefined || uid === record.uid) return undefined;
   return Object.values(record.revisions).find((revision) => revision.uid === uid);
 }
-
-/** The template of the ReplicaSet is that of the revision with the label `pod-template-hash`. */
-const toOrphanRecord = (
-  { object }: DesiredReplicaSet,
-  owner: WorkloadRecord,
-  revision: RevisionRecord,
-): WorkloadRecord => ({
-  uid: revision.uid,
-  createdAt: revision.createdAt,
-  generation: 0,
-  objectRevision: "",
-  revisions: { [revision.hash]: { ...revision, template: object.spec.template } },
-  pods: owner.pods.filter((pod) => pod.revision === revision.hash),
-});
