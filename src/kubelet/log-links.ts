@@ -133,8 +133,18 @@ export function performLogLinkTask(directories: LogDirectories, task: LogLinkTas
   switch (task.kind) {
     case "create":
       return createLinks(directories, task);
-    case "remove-container":
-      return removeContainerLinks(directories, task.container, task.pod);
+    case "remove-container": {
+      const { container, pod } = task;
+      using flat = openIfThere(directories.containersLogsDir);
+      if (flat) removeSymlink(flat, toContainerLogLinkName(pod, container.name, container.id));
+      using root = openIfThere(directories.podLogsDir);
+      using podDirectory = root?.child(toPodLogDirName(pod));
+      using directory = podDirectory?.child(container.name);
+      const name = basename(toContainerLogPath(directories.podLogsDir, pod, container.name, container.restartCount));
+      // A container that was created again with the same number has the link now.
+      if (directory?.readlink(name)?.includes(container.id)) removeSymlink(directory, name);
+      return;
+    }
     case "remove-pod":
       return removePodLinks(directories, task.pod);
     case "sweep":
@@ -159,21 +169,6 @@ function createLinks(
   mkdirSync(containersLogsDir, { recursive: true, mode: DIRECTORY_MODE });
   using flat = HeldDirectory.open(containersLogsDir);
   replaceSymlink(flat, toContainerLogLinkName(pod, containerName, containerId), path);
-}
-
-function removeContainerLinks(
-  { podLogsDir, containersLogsDir }: LogDirectories,
-  container: LoggedContainer,
-  pod: LoggedPod,
-): void {
-  using flat = openIfThere(containersLogsDir);
-  if (flat) removeSymlink(flat, toContainerLogLinkName(pod, container.name, container.id));
-  using root = openIfThere(podLogsDir);
-  using podDirectory = root?.child(toPodLogDirName(pod));
-  using directory = podDirectory?.child(container.name);
-  const name = basename(toContainerLogPath(podLogsDir, pod, container.name, container.restartCount));
-  // A container that was created again with the same number has the link now.
-  if (directory?.readlink(name)?.includes(container.id)) removeSymlink(directory, name);
 }
 
 function removePodLinks({ podLogsDir, containersLogsDir }: LogDirectories, pod: LoggedPod): void {
