@@ -163,19 +163,13 @@ export function selectRows(
   order: (a: PodRow, b: PodRow) => number = comparePodNames,
 ): PodRow[] {
   const words = text.toLowerCase().split(/\s+/);
-  const rows = [...pods.values()].filter(
-    (pod) =>
-      (!onlyNotReady || (!pod.isReady && pod.status !== "Completed" && pod.status !== "Succeeded")) &&
-      hasWords(pod, words),
-  );
+  const rows = [...pods.values()].filter(({ isReady, namespace, name, owner, status, source, why, notice }) => {
+    if (onlyNotReady && (isReady || status === "Completed" || status === "Succeeded")) return false;
+    const shown = `${namespace}/${name} ${owner} ${status} ${source} ${why} ${notice}`.toLowerCase();
+    return words.every((word) => shown.includes(word));
+  });
   const direction = descending ? -1 : 1;
   return rows.sort((a, b) => direction * order(a, b) || comparePodNames(a, b));
-}
-
-/** Every word is somewhere in what the row says. */
-function hasWords({ namespace, name, owner, status, source, why, notice }: PodRow, words: readonly string[]): boolean {
-  const text = `${namespace}/${name} ${owner} ${status} ${source} ${why} ${notice}`.toLowerCase();
-  return words.every((word) => text.includes(word));
 }
 
 export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
