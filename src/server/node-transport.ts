@@ -47,6 +47,9 @@ const HANDSHAKE_MS = 10_000;
 const TLS_HANDSHAKE = 0x16;
 /** Connections that begin their handshake in one turn of the loop; each takes up to a millisecond of it. */
 const HANDSHAKES_PER_TURN = 8;
+/** The request line counts; Node's default of 16 KiB refuses longer scripts in the query of an exec. */
+const HEADER_BYTES = 64 * 1024;
+const TOO_LONG = textResponse(431, `The URL and the headers are longer than ${HEADER_BYTES} bytes.\n`);
 const LIMITS: ConnectionLimits = { connections: 500, perAddress: 250 };
 /** A client that has not taken its whole response by then is dropped. */
 const SEND_MS = 60_000;
@@ -95,14 +98,16 @@ export class NodeTransport implements Transport {
     this.#logger = logger;
     this.#table = new ConnectionTable(clock, options.limits ?? LIMITS);
     this.#handler = handler;
-    this.#http = http.createServer((request, response) => this.#enqueue(request, response));
+    this.#http = http.createServer({ maxHeaderSize: HEADER_BYTES }, (...exchange) => this.#enqueue(...exchange));
     // The default of 5 s would end a connection between two scrapes.
     this.#http.keepAliveTimeout = IDLE_MS;
     this.#http.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       this.#sessions++;
       this.#track(this.#upgrade(request, socket, head).finally(() => this.#sessions--));
     });
-    this.#http.on("clientError", (_error, socket) => void socket.destroy());
+    this.#http.on("clientError", ({ code }: NodeJS.ErrnoException, socket) => {
+      socket.end(code === "HPE_HEADER_OVERFLOW" ? rawResponse(TOO_LONG) : "", () => socket.destroy());
+    });
   }
 
   get port(): number | undefined {

@@ -68,6 +68,16 @@ async function standingStill(count: () => number): Promise<number> {
   });
 }
 
+// An exec has its command in the query, and `sh -c SCRIPT` is long.
+test.each([
+  [60_000, "200"],
+  [70_000, "431"],
+])("a query of %d characters on a port of the API: %s", async (characters, status) => {
+  const { port } = await started("node:http", ({ query }) => textResponse(200, `${query.get("command")?.length}`));
+  const { seen } = client(port, `GET /?command=${"x".repeat(characters)} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await until("the response", () => seen.text.startsWith(`HTTP/1.1 ${status} `));
+});
+
 describe.each(["Bun.serve", "node:http"] as const)("%s", (transport) => {
   test("a long chunk arrives as it was made, characters of two code units too", async () => {
     const text = `${"x".repeat(64 * 1024 - 1)}${"🦊".repeat(50_000)}`;
