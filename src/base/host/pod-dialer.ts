@@ -51,8 +51,14 @@ function isSandbox({ sandboxPid, sandboxId }: PodAddress): boolean {
   return sandboxPid > 1 && sandboxId.length >= 64 && isOfContainer(sandboxPid, sandboxId);
 }
 
+/** Each is two processes. */
+const MAX_RELAYS = 32;
+let relays = 0;
+
 /** @param refusal thrown when no process listens on the loopback either */
 function relay(pid: number, port: number, refusal: Error): PodConnection {
+  if (relays >= MAX_RELAYS) throw new Error(`${MAX_RELAYS} connections lead to loopbacks of pods: close one first`);
+  relays++;
   const args = [`--net=/proc/${pid}/ns/net`, "--", process.execPath, RELAY_ARGUMENT, String(port)];
   const child = spawn("nsenter", args, { stdio: ["pipe", "pipe", "ignore"], env: { PATH: process.env.PATH ?? "" } });
   const { stdin, stdout } = child;
@@ -60,6 +66,7 @@ function relay(pid: number, port: number, refusal: Error): PodConnection {
     child.once("error", () => resolve(1));
     child.once("close", resolve);
   });
+  void ended.then(() => relays--);
   stdin.on("error", () => {});
   return {
     chunks: async function* () {
