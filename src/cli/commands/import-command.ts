@@ -16,7 +16,10 @@ import { CommandError, type CommandIo, type CommandRequest, findObject, UsageErr
 
 /** Names that `docker compose` looks for. */
 const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
-const MAX_FILE_BYTES = 10 * 2 ** 20;
+const MAX_FILE_BYTES = 2 ** 20;
+/** Files that a Compose file names, together; each counts as at least {@link MIN_FILE_BYTES}. */
+const MAX_FILES_BYTES = 16 * 2 ** 20;
+const MIN_FILE_BYTES = 2 ** 14;
 
 /** `kubelet-ts import`: manifests to standard output, notes to standard error. Returns the exit code: 1 when a file was not read. */
 export async function runImport(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -120,21 +123,24 @@ function importFile(path: string, project: string | undefined, profiles: string 
   }
   const directory = dirname(path);
   const outer = new Map(Object.entries(process.env) as [string, string][]);
-  const environment = new Map([...parseEnvFile(readText(join(directory, ".env")) ?? "", outer), ...outer]);
-  if (profiles !== undefined) environment.set("COMPOSE_PROFILES", profiles);
-  const name =
-    project ??
-    environment.get("COMPOSE_PROJECT_NAME") ??
-    basename(directory)
-      .toLowerCase()
-      .replace(/[^a-z0-9_-]/g, "");
+  let bytesLeft = MAX_FILES_BYTES;
+  const readFile = (file: string) => {
+    const text = readText(file);
+    bytesLeft -= Math.max(text?.length ?? 0, MIN_FILE_BYTES);
+    if (bytesLeft < 0) throw new ComposeError(`it names files of more than ${MAX_FILES_BYTES} bytes in all`);
+    return text;
+  };
   try {
+    const environment = new Map([...parseEnvFile(readText(join(directory, ".env")) ?? "", outer), ...outer]);
+    if (profiles !== undefined) environment.set("COMPOSE_PROFILES", profiles);
+    const ownName = basename(directory).toLowerCase();
+    const name = project ?? environment.get("COMPOSE_PROJECT_NAME") ?? ownName.replace(/[^a-z0-9_-]/g, "");
     const { file, lineOf } = parseCompose(Buffer.from(bytes).toString("utf8"));
     const withLine = (note: string) => {
       const line = lineOf(note.split(": ", 1)[0]!);
       return line === undefined ? note : `${basename(path)}:${line}: ${note}`;
     };
-    const machine = { readFile: readText, findDevices, hostGateway: hostGateway() };
+    const machine = { readFile, findDevices, hostGateway: hostGateway() };
     const imported = importCompose({ file, project: name, directory, environment, ...machine });
     const overrides = COMPOSE_FILES.map((name) => name.replace(/(?=\.ya?ml$)/, ".override")).filter(
       (name) => statSync(join(directory, name), { throwIfNoEntry: false }) !== undefined,

@@ -16,42 +16,52 @@ export class ComposeError extends Error {
 }
 
 const VARIABLE = /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-?+])((?:[^{}]|\$\{[^{}]*\})*))?\})/g;
+/** Values may be put into each other, again and again. Unit: characters that one interpolation puts in. */
+const MAX_EXPANDED = 4 * 1024 * 1024;
+const TOO_LONG = `the values of variables have more than ${MAX_EXPANDED} characters where they are used`;
 
 /**
  * Replaces `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME:?message}`, `${NAME:+other}`; `$$` is a dollar sign.
  * Source: compose specification, interpolation.
  * @param onMissing gets the name of each variable that has neither a value nor a default, and counts as empty
- * @throws ComposeError
+ * @returns a function that throws ComposeError
  */
-function interpolate(
-  text: string,
-  variables: ReadonlyMap<string, string>,
+function interpolation(
+  lookUp: (name: string) => string | undefined,
   onMissing: (name: string) => void = () => {},
-): string {
-  return text.replace(VARIABLE, (whole, plain?: string, braced?: string, operator = "", argument = "") => {
-    if (whole === "$$") return "$";
-    const name = plain ?? braced ?? "";
-    const value = variables.get(name);
-    const isSet = value !== undefined && !(operator.startsWith(":") && value === "");
-    if (operator.endsWith("-")) return isSet ? value : interpolate(argument, variables, onMissing);
-    if (operator.endsWith("+")) return isSet ? interpolate(argument, variables, onMissing) : "";
-    if (operator.endsWith("?") && !isSet) throw new ComposeError(`${name}: ${argument || "must be set"}`);
-    if (value === undefined) onMissing(name);
-    return value ?? "";
-  });
+): (text: string) => string {
+  let left = MAX_EXPANDED;
+  const interpolate = (text: string): string =>
+    text.replace(VARIABLE, (whole, plain?: string, braced?: string, operator = "", argument = "") => {
+      if (whole === "$$") return "$";
+      const name = plain ?? braced ?? "";
+      const value = lookUp(name);
+      const isSet = value !== undefined && !(operator.startsWith(":") && value === "");
+      if (operator.endsWith("-") && !isSet) return interpolate(argument);
+      if (operator.endsWith("+")) return isSet ? interpolate(argument) : "";
+      if (operator.endsWith("?") && !isSet) throw new ComposeError(`${name}: ${argument || "must be set"}`);
+      if (value === undefined) onMissing(name);
+      left -= value?.length ?? 0;
+      if (left < 0) throw new ComposeError(TOO_LONG);
+      return value ?? "";
+    });
+  return interpolate;
 }
 
-/** {@link interpolate} in all texts of a value. */
+/** All texts of a value, interpolated. @throws ComposeError */
 export function interpolateAll(
   value: Json,
   variables: ReadonlyMap<string, string>,
   onMissing: (name: string) => void,
 ): Json {
-  const inside = (item: Json) => interpolateAll(item, variables, onMissing);
-  if (typeof value === "string") return interpolate(value, variables, onMissing);
-  if (Array.isArray(value)) return value.map(inside);
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inside(item)]));
+  const interpolate = interpolation((name) => variables.get(name), onMissing);
+  const inside = (item: Json): Json => {
+    if (typeof item === "string") return interpolate(item);
+    if (Array.isArray(item)) return item.map(inside);
+    if (!isRecord(item)) return item;
+    return Object.fromEntries(Object.entries(item).map(([key, value]) => [key, inside(value)]));
+  };
+  return inside(value);
 }
 
 /** Also of a text, as `${NAME:-true}` and `yes` are. Source: compose-go's cast of booleans. */
@@ -69,11 +79,12 @@ const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
  */
 export function parseEnvFile(text: string, outer: ReadonlyMap<string, string> = new Map()): Map<string, string> {
   const variables = new Map<string, string>();
+  const interpolate = interpolation((name) => outer.get(name) ?? variables.get(name));
   const expand = (value: string) => {
     try {
-      return interpolate(value, new Map([...variables, ...outer]));
+      return interpolate(value);
     } catch (error) {
-      if (error instanceof ComposeError) return value;
+      if (error instanceof ComposeError && error.message !== TOO_LONG) return value;
       throw error;
     }
   };
@@ -90,6 +101,7 @@ export function parseEnvFile(text: string, outer: ReadonlyMap<string, string> = 
 
 const MAX_DEPTH = 100;
 const MAX_KEY = 256;
+const MAX_VALUES = 50_000;
 
 /** A Compose file that was read. */
 export interface ComposeText {
@@ -113,7 +125,10 @@ export function parseCompose(text: string): ComposeText {
   if (document?.kind !== "value") return { file: null, lineOf: () => undefined };
   const { root } = document;
   if (isDeeperThan(root, MAX_DEPTH)) throw new ComposeError("it is nested too deeply");
+  let values = 0;
   const toJson = (node: SourceNode): Json => {
+    if (++values > MAX_VALUES)
+      throw fail({ message: `it has more than ${MAX_VALUES} values: split it`, offset: node.offset });
     if (node.kind === "list") return node.items.map(toJson);
     if (node.kind === "bool") return /^(?:true|false)$/i.test(node.source) ? node.value : node.source;
     if (node.kind === "number") return isRounded(node.json) ? node.json : Number(node.json);
@@ -139,12 +154,13 @@ function offsetOf(node: SourceNode, path: string): number | undefined {
     const item = node.items[Number(index ?? -1)];
     return item && (offsetOf(item, path.slice(step.length)) ?? item.offset);
   }
+  if (node.kind !== "map") return undefined;
   // Names may have dots: the longest that fits.
-  const [key] = (node.kind === "map" ? [...node.entries.keys()] : [])
-    .filter((it) => path.startsWith(it) && /^(?:$|[.[])/.test(path.slice(it.length)))
-    .sort((one, other) => other.length - one.length);
-  const entry = key !== undefined && node.kind === "map" ? node.entries.get(key) : undefined;
-  return entry && (offsetOf(entry.value, path.slice(key!.length).replace(/^\./, "")) ?? entry.keyOffset);
+  for (let end = Math.min(path.length, 4 * MAX_KEY); end > 0; end--) {
+    const entry = /^[.[]?$/.test(path[end] ?? "") ? node.entries.get(path.slice(0, end)) : undefined;
+    if (entry) return offsetOf(entry.value, path.slice(end).replace(/^\./, "")) ?? entry.keyOffset;
+  }
+  return undefined;
 }
 
 const isRounded = (json: string): boolean => /^-?\d+$/.test(json) && !Number.isSafeInteger(Number(json));

@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import {
   IMAGE_HEALTHCHECK_ANNOTATION,
   NETWORK_ALIASES_ANNOTATION,
@@ -41,6 +42,9 @@ import {
   uniqueName,
 } from "./pod-parts.ts";
 
+/** A node runs some hundred pods. */
+const MAX_SERVICES = 500;
+
 /**
  * Writes a pod for each service of a Compose file. Several services are put into a Docker network of the name of the
  * project, in which they reach each other by their names. Source: compose specification.
@@ -56,6 +60,8 @@ export function importCompose(input: ComposeInput): Imported {
   for (const name of missing)
     notes.add(`\${${name}}`, "has no value, neither in .env nor in the environment: it is empty");
   const services = servicesOf(mapAt(content, "services"), environment, notes);
+  if (Object.keys(services).length > MAX_SERVICES)
+    throw new ComposeError(`it has more than ${MAX_SERVICES} services: import parts of it, by --profile or as files`);
   const project = typeof content.name === "string" ? content.name : input.project;
   const names = Object.keys(services);
   const declared = mapAt(content, "networks");
@@ -307,10 +313,10 @@ function toContainerOfService(
     init: isTrue(service.init),
     fileGroups: volumes.fileGroups,
     logOptions: logOptionsOf(service.logging, (name) => notes.add(`logging.${name}`, LOGS_ARE_FILES)),
-    labels: [...labelsOfFiles(service, context, notes), ...pairsOf(service.labels)].map(([key, value = ""]) => [
-      key,
-      value,
-    ]),
+    labels: [
+      ...pairsOfFiles("label_file", service.label_file ?? [], context, notes),
+      ...pairsOf(service.labels).map(([key, value = ""]) => [key, value] as const),
+    ],
     sysctls: pairsOf(service.sysctls).map(([key, value = ""]) => [key, value]),
     groups: textsOf(service.group_add),
     restart: restartOf(service),
@@ -412,15 +418,7 @@ function commandOf(service: Service, notes: ImportNotes): Pick<ContainerSettings
 }
 
 function variablesOf(service: Service, context: ComposeContext, notes: ImportNotes): Map<string, string> {
-  const variables = new Map<string, string>();
-  const files = Array.isArray(service.env_file) ? service.env_file : [service.env_file ?? []].flat();
-  for (const file of files) {
-    const name = isRecord(file) ? (textOf(file.path) ?? "") : (textOf(file) ?? "");
-    const text = context.readFile(name.startsWith("/") ? name : `${context.directory}/${name}`);
-    if (text !== undefined)
-      for (const [key, value] of parseEnvFile(text, context.environment)) variables.set(key, value);
-    else if (!isRecord(file) || file.required !== false) notes.addMissing("env_file", `${name} cannot be read`);
-  }
+  const variables = new Map(pairsOfFiles("env_file", service.env_file ?? [], context, notes));
   for (const [key, value] of pairsOf(service.environment)) {
     const found = value ?? context.environment.get(key);
     if (found !== undefined) variables.set(key, found);
@@ -429,11 +427,15 @@ function variablesOf(service: Service, context: ComposeContext, notes: ImportNot
   return variables;
 }
 
-function labelsOfFiles({ label_file }: Service, context: ComposeContext, notes: ImportNotes): [string, string][] {
-  return textsOf(label_file).flatMap((name) => {
-    const text = context.readFile(name.startsWith("/") ? name : `${context.directory}/${name}`);
-    if (text === undefined) notes.addMissing("label_file", `${name} cannot be read`);
-    return text === undefined ? [] : [...parseEnvFile(text, context.environment)];
+/** Names and values in the files that a service names; one may be allowed to be missing. */
+function pairsOfFiles(key: string, files: Json, context: ComposeContext, notes: ImportNotes): [string, string][] {
+  return [files].flat().flatMap((file: Json) => {
+    const { path, required } = isRecord(file) ? file : { path: file, required: true };
+    const name = textOf(path) ?? "";
+    const text = context.readFile(posix.resolve(context.directory, name));
+    if (text !== undefined) return [...parseEnvFile(text, context.environment)];
+    if (required !== false) notes.addMissing(key, `${name} cannot be read`);
+    return [];
   });
 }
 

@@ -568,6 +568,11 @@ describe("interpolation", () => {
   test("a required variable without a value is an error", () => {
     expect(() => convert(service({ image: "a:${TAG:?set it}" }))).toThrow("TAG: set it");
   });
+
+  test("variables that hold each other again and again are an error", () => {
+    const lines = Array.from("BCDEFGH", (name, i) => `${name}=${`$${"ABCDEFG"[i]}`.repeat(20)}`);
+    expect(() => parseEnvFile(["A=x", ...lines].join("\n"))).toThrow("more than 4194304 characters");
+  });
 });
 
 test.each<{ file: Json }>([
@@ -577,6 +582,11 @@ test.each<{ file: Json }>([
   { file: { services: [] } },
   { file: { services: { web: "x" } } },
 ])("$file is not a Compose file", ({ file }) => expect(() => convert(file)).toThrow("this is not a Compose file"));
+
+test("more services than a node runs are an error", () => {
+  const services = Object.fromEntries(Array.from({ length: 501 }, (_, index) => [`s${index}`, { image: "a" }]));
+  expect(() => convert({ services })).toThrow("more than 500 services");
+});
 
 describe("the text", () => {
   test.each([
@@ -611,6 +621,7 @@ describe("the text", () => {
     ["[".repeat(50_000), "levels of nesting"],
     ["? ".repeat(3000), "1:6000:"],
     [Array.from({ length: 600 }, (_, level) => `${" ".repeat(level)}a:`).join("\n"), "nested too deeply"],
+    [`a: [${"1,".repeat(60_000)}]`, "more than 50000 values"],
     [
       Array.from(
         "abcdefghij",
