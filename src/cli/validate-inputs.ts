@@ -2,12 +2,11 @@ import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
 import type { IngressBackend } from "../base/api/ingress.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { withRequests } from "../base/api/pod-requests.ts";
-import { matchesSelector, toLabelSelector } from "../base/api/selectors.ts";
 import type { Service } from "../base/api/service.ts";
 import { ARCHITECTURE } from "../base/host/node-info.ts";
 import { claimVolumeOf } from "../base/model/claim-volume.ts";
 import { podTemplateOf, type TypedObject } from "../base/model/desired-object.ts";
-import type { ObjectIndex } from "../base/model/desired-pod.ts";
+import type { DesiredPod, ObjectIndex } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
@@ -19,11 +18,12 @@ import { readManifest } from "../manifest/read-manifest.ts";
 import { findDanglingReferences } from "../manifest/references.ts";
 import { backendsOf } from "../manifest/workloads/validate-ingress.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
-import { admitPods } from "../plan/admission.ts";
+import { admitPods, rejectForNode } from "../plan/admission.ts";
 import { classNameOf, isServedHere } from "../plan/ingress-config.ts";
 import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { computeHostPorts, findNetworkMistake } from "../plan/pod-network.ts";
+import { isCriticalPod } from "../plan/pod-resources.ts";
 import { allocateServices, serviceName, toPortKey } from "../plan/service-addresses.ts";
 import { hasSelector, ServicePods, targetPortOf, writtenEndpoints } from "../plan/service-endpoints.ts";
 import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../plan/sysctls.ts";
@@ -162,6 +162,17 @@ function reportImages(results: readonly ObjectResult[]): void {
 /** Warns of Services that select none of the pods of the input, and without a selector have no addresses in it. */
 function reportServices(results: readonly ObjectResult[]): void {
   const written = new ServicePods([], writtenEndpoints(results.flatMap(({ desired }) => desired ?? [])));
+  const labelsIn = new Map(
+    Array.from(
+      Map.groupBy(results.filter(mayHavePods), ({ namespace }) => namespace),
+      ([namespace, others]) => {
+        const labels = others.map((other) => candidateOf(other, "")?.pod.metadata).map((it) => it && (it.labels ?? {}));
+        const pairs = new Set(labels.flatMap((it = {}) => Object.entries(it).map((pair) => pair.join("="))));
+        const found = pairs.size > 0 ? `their labels are ${[...pairs].slice(0, 10).join(", ")}` : "they have no labels";
+        return [namespace, { labels, found }] as const;
+      },
+    ),
+  );
   for (const result of results) {
     if (!result.ok || result.desired?.kind !== "Service") continue;
     const { selector, type, ports = [] } = result.desired.object.spec;
@@ -174,13 +185,10 @@ function reportServices(results: readonly ObjectResult[]): void {
         add(result, "ignored", pathOf(result).child("spec"), `has no selector, and ${missing}: it leads nowhere`);
       continue;
     }
-    const others = results.filter((other) => other.namespace === result.namespace && mayHavePods(other));
-    const pods = others.map((other) => candidateOf(other, "")?.pod);
-    const wanted = toLabelSelector(selector ?? {});
+    const { labels, found } = labelsIn.get(result.namespace) ?? {};
+    const wanted = Object.entries(selector ?? {});
     // A refused workload, or one without replicas, may be the one that is meant.
-    if (pods.length === 0 || pods.some((pod) => !pod || matchesSelector(wanted, pod.metadata.labels))) continue;
-    const labels = new Set(pods.flatMap((pod) => Object.entries(pod?.metadata.labels ?? {}).map((it) => it.join("="))));
-    const found = labels.size > 0 ? `their labels are ${[...labels].slice(0, 10).join(", ")}` : "they have no labels";
+    if (!labels || labels.some((it) => !it || wanted.every(([name, value]) => it[name] === value))) continue;
     const path = pathOf(result).child("spec").child("selector");
     add(result, "ignored", path, `selects no pod of this input: ${found}`);
   }
@@ -363,22 +371,23 @@ function findNodeRefusals(candidates: readonly NodeCandidate[], rules: NodeRules
   const labels = computeNodeLabels(rules.nodeName, ARCHITECTURE, rules.nodeLabels);
   const pods = candidates.filter(({ pod, isDaemon }) => !isDaemon || matchesNode(pod, rules.nodeName, labels));
   const own = new Map(pods.map((one) => [one, findOwnRefusal(one.pod, one.path, rules)]));
+  const node = { ...rules, name: rules.nodeName, labels };
+  const admitted = pods.filter((one) => own.get(one) === undefined);
+  // More replicas than the node takes are only counted. Critical pods get their places first.
+  let left = rules.maxPods;
+  const replicasOf = new Map<NodeCandidate, Pod[]>();
+  for (const one of admitted.toSorted((a, b) => Number(isCriticalPod(b.pod)) - Number(isCriticalPod(a.pod)))) {
+    const replicas = rejectForNode(toDesired(one, one.pod), node) ? [] : toReplicas(one, left);
+    left -= replicas.length;
+    replicasOf.set(one, replicas);
+  }
   const { rejections } = admitPods({
     earlier: new Map(),
-    pods: pods
-      .filter((one) => own.get(one) === undefined)
-      .flatMap((one) => [one, ...toReplicas(one, rules.maxPods).map((pod) => ({ ...one, pod }))])
-      .map(({ pod, isFetched, isFromTemplate }) => ({
-        pod,
-        source: isFetched ? ("http" as const) : ("file" as const),
-        origin: "",
-        revision: "",
-        ...(isFromTemplate && { isFromTemplate }),
-      })),
+    pods: admitted.flatMap((one) => [one.pod, ...replicasOf.get(one)!].map((pod) => toDesired(one, pod))),
     running: new Set<PodUID>(),
     held: new Map(),
     allocations: new Map(),
-    node: { name: rules.nodeName, labels, maxPods: rules.maxPods, comparesAllLabels: rules.comparesAllLabels },
+    node,
   });
   return candidates.map((one) => {
     const refusal = own.get(one);
@@ -391,10 +400,9 @@ function findNodeRefusals(candidates: readonly NodeCandidate[], rules: NodeRules
         const message = describeIgnoredLabels(ignored);
         return { path: fieldOfRejection("NodeAffinity", pod, path), message, isWarning: true };
       }
-      const refused = toReplicas(one, rules.maxPods).filter(({ metadata }) => rejections.has(metadata.uid!)).length;
-      if (!replicas || refused === 0) return undefined;
-      const beyond = Math.max(0, replicas.count - 1 - rules.maxPods);
-      const message = `${refused + beyond} of ${replicas.count} pods are refused: the node takes ${rules.maxPods} in all (--max-pods)`;
+      const run = (replicasOf.get(one) ?? []).filter(({ metadata }) => !rejections.has(metadata.uid!)).length + 1;
+      if (!replicas || replicas.count <= run) return undefined;
+      const message = `${replicas.count - run} of ${replicas.count} pods are refused: the node takes ${rules.maxPods} in all (--max-pods)`;
       return { path: replicas.path, message, isWarning: true };
     }
     const message = rejection.message.replace(/^Pod (?:Predicate \S+ failed: )?/, "");
@@ -402,13 +410,21 @@ function findNodeRefusals(candidates: readonly NodeCandidate[], rules: NodeRules
   });
 }
 
-/** The other pods of a workload, which only count here: ports that they share are reported by the template. */
-function toReplicas({ pod, replicas }: NodeCandidate, maxPods: number): Pod[] {
+const toDesired = ({ isFetched, isFromTemplate }: NodeCandidate, pod: Pod): DesiredPod => ({
+  pod,
+  source: isFetched ? "http" : "file",
+  origin: "",
+  revision: "",
+  ...(isFromTemplate && { isFromTemplate }),
+});
+
+/** At most so many other pods of a workload, which only count here: ports that they share are reported by the template. */
+function toReplicas({ pod, replicas }: NodeCandidate, most: number): Pod[] {
   const { containers, initContainers = [], ...spec } = pod.spec;
   const withoutPorts = <T extends object>(container: T) => ({ ...container, ports: [] });
   const quiet = { ...spec, containers: containers.map(withoutPorts), initContainers: initContainers.map(withoutPorts) };
-  const count = Math.min(maxPods, (replicas?.count ?? 1) - 1);
-  return Array.from({ length: Math.max(0, count) }, (_, index) => ({
+  const count = Math.max(0, Math.min(most, (replicas?.count ?? 1) - 1));
+  return Array.from({ length: count }, (_, index) => ({
     ...pod,
     metadata: { ...pod.metadata, uid: `${pod.metadata.uid}/${index}` },
     spec: quiet,

@@ -329,7 +329,8 @@ function describeMissingLabels({ spec }: Pod, labels: Readonly<Record<string, st
 /** The text of a URL is often meant for many machines, among which labels choose. */
 const isOfThisNodeAlone = ({ isFromTemplate, source }: DesiredPod) => isFromTemplate === true && source !== "http";
 
-function rejectForNode(desired: DesiredPod, node: AdmissionNode): PodRefusal | undefined {
+/** Why the node is none of those that the pod may run on; undefined where it is one. */
+export function rejectForNode(desired: DesiredPod, node: AdmissionNode): PodRefusal | undefined {
   const { pod } = desired;
   const isMatch =
     isOfThisNodeAlone(desired) && !node.comparesAllLabels

@@ -61,6 +61,21 @@ test.each([
   expect(warningsOf(...of)).toEqual([...want]),
 );
 
+test("places of a node are counted over all workloads: one that runs elsewhere takes none, critical pods come first", () => {
+  const named = (name: string, replicas: number, more: object = {}) => {
+    const { spec } = deployment(replicas);
+    const template = { ...spec.template, spec: { ...spec.template.spec, ...more } };
+    return { ...deployment(replicas), metadata: { name, namespace: "kube-system" }, spec: { ...spec, template } };
+  };
+  const elsewhere = { nodeSelector: { "kubernetes.io/hostname": "other" } };
+  const critical = { priorityClassName: "system-node-critical" };
+  const told = warningsOf(named("a", 1e9, elsewhere), named("b", 1e9), named("c", 50), named("d", 100, critical));
+  expect(told.filter((line) => !line.includes("nodeSelector"))).toEqual([
+    "spec.replicas 999999990 of 1000000000 pods are refused: the node takes 110 in all (--max-pods)",
+    expect.stringContaining("spec.template.spec "),
+  ]);
+});
+
 describe("a port of the machine that a Service publishes", () => {
   const published = (name: string) => {
     const ports = [{ port: 80, targetPort: 8080 }];
