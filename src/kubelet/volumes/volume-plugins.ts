@@ -449,27 +449,19 @@ async function setUpClaim(claimName: string, pod: Pod, host: VolumeHost, signal:
   if (!found) {
     const namespace = pod.metadata.namespace ?? "default";
     const labels = { "kubelet-ts.io/claim": claimName, "kubelet-ts.io/claim-namespace": namespace };
-    await createSized({ name, driver: "local", labels }, host.claimBytesOf?.(pod, claimName), engine, signal);
+    const volume = { name, driver: "local", labels, options: {} } as const;
+    const sizeBytes = host.claimBytesOf?.(pod, claimName);
+    if (sizeBytes === undefined) await engine.createVolume(volume, signal);
+    else {
+      await engine.createVolume({ ...volume, options: { size: String(sizeBytes) } }, signal).catch((error: unknown) => {
+        // The local driver limits the size on XFS with project quotas, and refuses the option elsewhere.
+        if (!/quota/i.test((error as Error).message)) throw error;
+        return engine.createVolume(volume, signal);
+      });
+    }
     found = await engine.inspectVolume(name, signal);
   }
   const { fsGroup, fsGroupChangePolicy: policy } = pod.spec.securityContext;
   if (fsGroup === undefined || !isRoot || !found || !isPlainDirectory(found)) return;
   await hostFiles.applyFsGroup(found.mountpoint, { fsGroup, readOnly: false, ...(policy && { policy }) });
-}
-
-/** The local driver limits the size on XFS with project quotas, and refuses the option elsewhere. */
-async function createSized(
-  volume: { name: string; driver: "local"; labels: Record<string, string> },
-  sizeBytes: number | undefined,
-  engine: VolumeEngine,
-  signal: AbortSignal,
-): Promise<void> {
-  if (sizeBytes !== undefined) {
-    try {
-      return await engine.createVolume({ ...volume, options: { size: String(sizeBytes) } }, signal);
-    } catch (error) {
-      if (!/quota/i.test((error as Error).message)) throw error;
-    }
-  }
-  await engine.createVolume({ ...volume, options: {} }, signal);
 }
