@@ -184,7 +184,7 @@ export function describeBusyRoot(
   manifests: readonly string[],
   isDirectory: (path: string) => boolean,
 ): string {
-  const another = "set another root directory with --root-dir";
+  const another = "set another root directory with --root-dir and node name with --hostname-override";
   if (holder === undefined || holder === "unreadable")
     return `Another kubelet-ts uses the root directory "${rootDir}"; ${another}`;
   const { pid, nodeName, mode, manifestPaths = [] } = holder;

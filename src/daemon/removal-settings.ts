@@ -2,11 +2,13 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { readTextIfExists } from "../base/files/bounded-read.ts";
 import { replaceFile } from "../base/files/replace-file.ts";
+import type { Owner } from "../base/model/container-engine.ts";
 import { isRunning } from "../base/model/pod-snapshot.ts";
 import { unlessFailed } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
+import { MisconfigurationError } from "../docker/docker-engine.ts";
 import { DockerHost, dockerEndpoint } from "../docker/docker-host.ts";
-import { computeRootHash } from "../docker/labels.ts";
+import { computeRootHash, LABEL } from "../docker/labels.ts";
 import type { Environment } from "./kubelet-run.ts";
 
 /** Settings that place files and containers of pods outside the root directory, and the engine. */
@@ -51,27 +53,50 @@ export function readRemovalSettings(rootDir: string): RemovalSettings {
 }
 
 /**
- * Pods of the last run that would run a second time: they run on another engine.
- * @returns what to do; undefined where that engine is the same one, has none of them, or one of both does not answer
+ * Nothing is done where the engine of the last run is the same one, or one of both does not answer.
+ * @throws MisconfigurationError, with what to do: pods of the last run would run twice, they run on another engine
  */
-export async function describeOtherEngine(
+export async function refuseOtherEngine(
   { rootDir, dockerEndpoint: endpoint }: KubeletOptions,
   environment: Environment,
-): Promise<string | undefined> {
+): Promise<void> {
   const now = dockerEndpoint({ endpoint, environment });
   const { dockerEndpoint: before = now } = readRemovalSettings(rootDir);
-  if (before === now) return undefined;
+  if (before === now) return;
   const runningAt = async (place: string) => {
     const host = new DockerHost({ endpoint: place, environment });
     const pods = await host.listPods(computeRootHash(rootDir), AbortSignal.timeout(ENGINE_TIMEOUT_MS));
     return pods.flatMap(({ snapshot }) => snapshot.containers.filter(isRunning).map(({ id }) => id));
   };
-  const [there, here] = await Promise.all([runningAt(before), runningAt(now)]).catch((): [string[], string[]] => [
-    [],
-    [],
-  ]);
-  const others = there.filter((id) => !here.includes(id));
-  if (others.length === 0) return undefined;
+  const [there = [], here] = await Promise.all([runningAt(before), runningAt(now)]).catch((): string[][] => []);
+  const others = there.filter((id) => !here?.includes(id));
+  if (others.length === 0) return;
   const remove = `kubelet-ts down --all --root-dir=${rootDir} --docker-endpoint=${before}`;
-  return `${others.length} containers of this root directory run on the engine at ${before}, and would run a second time on ${now}: remove them with "${remove}", or start with that engine`;
+  const where = `${others.length} containers of this root directory run on the engine at ${before}, and would run a second time on ${now}`;
+  throw new MisconfigurationError(`${where}: remove them with "${remove}", or start with that engine`);
+}
+
+/**
+ * Pods of this node's name that run from another root directory would run twice from one that is new or was moved. One that
+ * has containers may start again next to the other; within it a pod that the other one runs waits.
+ * @throws MisconfigurationError, with what to do
+ */
+export async function refuseOtherRoot(
+  engine: Pick<DockerHost, "listOwned" | "inspectContainer">,
+  { nodeName, rootHash }: Owner,
+  signal: AbortSignal,
+): Promise<void> {
+  const listed = await engine.listOwned(nodeName, signal);
+  const others = listed.filter((it) => it.isRunning);
+  // The sandbox mounts nothing of the root directory.
+  const example = others.find(({ labels }) => labels[LABEL.type] !== "podsandbox") ?? others[0];
+  if (!example || listed.some(({ labels }) => labels[LABEL.root] === rootHash)) return;
+  const inspected = JSON.stringify((await engine.inspectContainer(example.id, signal)) ?? {});
+  const paths = Array.from(inspected.matchAll(/"(\/[^":]*)\/pods\//g), ([, path = ""]) => path);
+  const path = paths.find((it) => computeRootHash(it) === example.labels[LABEL.root]) ?? "DIRECTORY";
+  const count = new Set(others.map(({ labels }) => labels[LABEL.podUid])).size;
+  const problem = `Pods of node "${nodeName}" (${count}) run from the root directory ${path}, and would run a second time from this one`;
+  const fix = `start with --root-dir=${path}, or remove them with "kubelet-ts down --all --root-dir=${path}"`;
+  const second = "a second kubelet needs a new root directory and a node name of its own (--hostname-override=NAME)";
+  throw new MisconfigurationError(`${problem}: ${fix}; ${second}`);
 }

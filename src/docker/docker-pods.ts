@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { readSync } from "node:fs";
 import type { Pod } from "../base/api/pod.ts";
 import { timed } from "../base/concurrency/timed.ts";
@@ -25,7 +26,7 @@ import type { ContainerCreateBody } from "./engine/container-create-body.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { DockerError, isConflict, isNotFound, known } from "./engine/docker-error.ts";
 import { toIps, toObserved } from "./inspect-to-snapshot.ts";
-import { isOwned, LABEL, toConflictFreeName, toContainerName, toOwnershipFilter, toSandboxName } from "./labels.ts";
+import { isOwned, LABEL, toContainerName, toOwnershipFilter, toSandboxName } from "./labels.ts";
 import { MappingError } from "./mapping-error.ts";
 
 const PROC_BYTES = 16 * 1024;
@@ -269,7 +270,7 @@ export class DockerPods implements PodEngine {
       if (holder?.State.Running && isSamePod && LABEL.root in holder.Config.Labels)
         throw new Error(`container "${name}" of this pod runs already, by another root directory`, { cause: error });
       if (isOurs) await this.remove(holder.Id, holder.Config.Labels[LABEL.podUid] ?? "", signal);
-      const nextName = holder && !isOurs ? toConflictFreeName(name) : name;
+      const nextName = holder && !isOurs ? `${name}_${randomBytes(4).toString("hex")}` : name;
       return (await this.#client.createContainer(nextName, fields, { signal })).Id;
     }
   }

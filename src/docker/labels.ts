@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { CONTAINER_LABELS_ANNOTATION, imageHealthcheckOf, parseContainerLabels } from "../base/api/annotations.ts";
 import type { Container, ContainerPort, Pod } from "../base/api/pod.ts";
 import type { Owner } from "../base/model/container-engine.ts";
@@ -155,6 +155,3 @@ export function toContainerName(pod: Pod, containerName: string, attempt: number
 
 /** `k8s_POD_<pod>_<namespace>_<uid>_<attempt>`. */
 export const toSandboxName = (pod: Pod, attempt: number) => toContainerName(pod, SANDBOX_CONTAINER_NAME, attempt);
-
-/** The name to take when another program has `name`: `<name>_<8 random hex digits>`. */
-export const toConflictFreeName = (name: string) => `${name}_${randomBytes(4).toString("hex")}`;

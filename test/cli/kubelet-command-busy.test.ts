@@ -5,7 +5,7 @@ import { describeBusyRoot } from "../../src/cli/kubelet-command.ts";
 const holder = { pid: 7, nodeName: "n", rootDir: "/r", mode: "supervise", manifestPaths: ["/etc/pods"] };
 const pidAndNode = (more: Partial<InstanceInfo> = {}) => ({ ...holder, ...more }) as InstanceInfo;
 const here = 'A kubelet-ts already runs on the root directory "/r" (pid 7, node "n")';
-const another = "set another root directory with --root-dir";
+const another = "set another root directory with --root-dir and node name with --hostname-override";
 
 test.each<[string, InstanceInfo | "unreadable" | undefined, string[], string]>([
   [

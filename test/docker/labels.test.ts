@@ -2,7 +2,6 @@ import { expect, test } from "bun:test";
 import {
   computeRootHash,
   isOwned,
-  toConflictFreeName,
   toContainerLabels,
   toContainerName,
   toOwnershipFilter,
@@ -94,9 +93,4 @@ test("the root hash names the directory as it is written", () => {
 test("a uid that Docker would refuse in a name is made to fit", () => {
   const pod = aPod({ metadata: { uid: "a/b_c ü" } });
   expect(toContainerName(pod, "c", 0)).toBe("k8s_c_web-node1_default_a-b-c--_0");
-});
-
-test("a name in use gets eight random hex digits", () => {
-  expect(toConflictFreeName("k8s_c_p_n_u_0")).toMatch(/^k8s_c_p_n_u_0_[0-9a-f]{8}$/);
-  expect(toConflictFreeName("x")).not.toBe(toConflictFreeName("x"));
 });

@@ -11,7 +11,7 @@ import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { computeClaimBytes } from "../../controllers/claims.ts";
 import type { ServiceManager } from "../../controllers/service-manager.ts";
 import { CredentialProviders } from "../../docker/credential-provider.ts";
-import { DockerEngine, MisconfigurationError } from "../../docker/docker-engine.ts";
+import { DockerEngine } from "../../docker/docker-engine.ts";
 import { ImageCredentials } from "../../docker/image-credentials.ts";
 import { CniNetworks } from "../../kubelet/cni/cni-networks.ts";
 import { ImageManager } from "../../kubelet/images/image-manager.ts";
@@ -27,7 +27,7 @@ import type { VolumeHost } from "../../kubelet/volumes/volume-plugins.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
 import { parseCgroupMounts } from "../../stats/cgroups/cgroup-layout.ts";
 import { countOperation } from "../../stats/metrics/kubelet-metrics.ts";
-import { describeOtherEngine, writeRemovalSettings } from "../removal-settings.ts";
+import { refuseOtherEngine, refuseOtherRoot, writeRemovalSettings } from "../removal-settings.ts";
 import { probeVersion } from "../version.ts";
 import type { NodeContext } from "./node-context.ts";
 
@@ -165,9 +165,9 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   );
   /** One attempt to reach the engine. @throws EngineError, MisconfigurationError */
   const connect = async (signal: AbortSignal) => {
-    const other = await describeOtherEngine(options, environment);
-    if (other !== undefined) throw new MisconfigurationError(other);
+    await refuseOtherEngine(options, environment);
     await engine.connect(signal);
+    await refuseOtherRoot(engine, context.owner, signal);
     // Until then the settings stay those of the last run: its pods may be on another engine.
     writeRemovalSettings(options, environment);
     await engine.volumes.removeLeftovers(signal);
