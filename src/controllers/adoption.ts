@@ -236,8 +236,9 @@ export function adoptReplicaSets(
     if (record.revisions[revision.hash]) continue;
     const pods = own.pods.filter((pod) => pod.revision === hash);
     const replicas = pods.filter(({ leaving }) => !leaving).length;
-    // One that no Deployment had is older than any of its own.
-    const number = Number(metadata.annotations?.[REVISION_ANNOTATION]) || 0;
+    // One that no Deployment had is older than any of its own. Source: `Revision`, for numbers that can be counted on from.
+    const written = metadata.annotations?.[REVISION_ANNOTATION] ?? "";
+    const number = /^\d{1,15}$/.test(written) ? Number(written) : 0;
     record.revisions[revision.hash] = { ...revision, template: withoutHash(spec.template), replicas, revision: number };
     record.pods.push(...pods);
     uids.push(own.uid);

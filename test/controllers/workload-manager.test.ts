@@ -437,6 +437,8 @@ describe("a new Deployment adopts a ReplicaSet of a client that its selector mat
   test.each([
     ["no number, so that the first of the Deployment is 1", {}, [undefined, "1"]],
     ["its number", { "deployment.kubernetes.io/revision": "4" }, ["4", "5"]],
+    ["none that is no number", { "deployment.kubernetes.io/revision": "1e3" }, [undefined, "1"]],
+    ["none when too large", { "deployment.kubernetes.io/revision": "3546343826724305832" }, [undefined, "1"]],
   ])("of another template has %s", (_, annotations, expected) => {
     const { world } = adopting(replicaSet("busybox:2", { annotations }));
     expect(numbers(world)).toEqual(expected);
