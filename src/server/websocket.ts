@@ -13,6 +13,10 @@ export const MAX_UNSENT_BYTES = 64 * 1024;
 const MAX_RECEIVED_BYTES = 256 * 1024;
 /** The same where a client cannot be made to wait: it is closed. Above what is pasted into a shell. */
 const MAX_RECEIVED_UNPAUSED_BYTES = 2 * 1024 * 1024;
+/** Received in one turn of the loop: 512 KiB are read at a time, which may be 75,000 messages. A paste is one. */
+const MAX_MESSAGES_OF_TURN = 512;
+/** Cost of a message in {@link PACE}: what is typed into a shell is one request to the engine. */
+const MESSAGE_COST = 256;
 
 const OPEN = 1;
 /** Bytes of clients that are read at a time: a chunk of TLS may have 512 KiB, which may be 80,000 frames. */
@@ -71,6 +75,7 @@ export abstract class WebSocketConnection {
 export class BunWebSocket extends WebSocketConnection {
   #socket: ServerWebSocket<unknown> | undefined;
   #drained: (() => void)[] = [];
+  #messagesOfTurn = 0;
 
   opened(socket: ServerWebSocket<unknown>): void {
     this.#socket = socket;
@@ -79,6 +84,19 @@ export class BunWebSocket extends WebSocketConnection {
   drained(): void {
     this.onActivity();
     for (const resolve of this.#drained.splice(0)) resolve();
+  }
+
+  override received(message: Buffer): void {
+    if (this.#messagesOfTurn++ === 0) setImmediate(() => (this.#messagesOfTurn = 0));
+    if (this.#messagesOfTurn > MAX_MESSAGES_OF_TURN) this.destroy();
+    super.received(message);
+  }
+
+  override async *messages(): AsyncGenerator<Buffer> {
+    for await (const message of super.messages()) {
+      await PACE.enter(MESSAGE_COST);
+      yield message;
+    }
   }
 
   override ended(): void {
