@@ -207,7 +207,7 @@ export class DesiredStateFeed {
       logged.add(`duplicate:${message}`);
       this.#facts.log(`duplicate:${message}`, "warn", message);
     }
-    this.#facts.prune("duplicate:", logged);
+    this.#facts.prune("duplicates", logged);
     this.#reportUnclaimed(state);
     const before = this.#last?.state;
     const configMaps = keepSame(before?.configMaps, state.configMaps);
@@ -239,7 +239,7 @@ export class DesiredStateFeed {
         `describes it or it is removed ("kubelet-ts delete KIND NAME --namespace=NAMESPACE")`;
       this.#facts.log(key, "warn", `${what}: ${firstOf(names)}`);
     }
-    this.#facts.prune("unclaimed:", logged);
+    this.#facts.prune("unclaimed", logged);
   }
 }
 

@@ -409,11 +409,11 @@ class ManifestReporter {
       const [what, stay] = record.stale.length > 1 ? ["pods", "stay"] : ["pod", "stays"];
       facts.log(staleKey, "warn", `${path}: has errors; ${what} ${names} ${stay} as before`);
     } else facts.resolve(staleKey, `${path}: is good again`);
-    facts.prune(`file:${path}:`, logged);
+    facts.prune(path, logged);
   }
 
   reportGone(path: string): void {
-    this.#facts.prune(`file:${path}:`, new Set());
+    this.#facts.prune(path, new Set());
     this.#logger.debug(`Manifests: "${path}" is gone`);
   }
 }

@@ -162,7 +162,7 @@ export class UrlSource implements FeedSource {
 
   /** Takes a new text. @returns what is wrong with it, if anything */
   #take(result: ManifestResult): string | undefined {
-    this.#facts.prune("finding:", logFindings(this.#facts, "finding:", result.findings));
+    this.#facts.prune("findings", logFindings(this.#facts, "finding:", result.findings));
     this.#findings = result.findings;
     const isBad = hasErrors(result.findings);
     const before = this.#live ?? (isBad ? this.#lastKnownGood() : undefined);

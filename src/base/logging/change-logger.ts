@@ -9,6 +9,7 @@ const MAX_FACTS = 10_000;
 export class ChangeLogger {
   readonly #logger: Logger;
   readonly #known = new Map<string, string>();
+  readonly #groups = new Map<string, ReadonlySet<string>>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -32,10 +33,13 @@ export class ChangeLogger {
     if (this.#known.delete(key)) this.#logger.info(message, fields);
   }
 
-  /** Drops every key that starts with `prefix` and is not in `current`, without a message. */
-  prune(prefix: string, current: ReadonlySet<string>): void {
-    for (const key of this.#known.keys()) {
-      if (key.startsWith(prefix) && !current.has(key)) this.#known.delete(key);
-    }
+  /**
+   * Drops, without a message, the facts that were `current` in the group at the last call and are not any more.
+   * @param current keys of all facts of the group
+   */
+  prune(group: string, current: ReadonlySet<string>): void {
+    for (const key of this.#groups.get(group) ?? []) if (!current.has(key)) this.#known.delete(key);
+    if (current.size > 0) this.#groups.set(group, current);
+    else this.#groups.delete(group);
   }
 }

@@ -19,14 +19,16 @@ test("a fact is logged when it begins, and when it ends", () => {
   ]);
 });
 
-test("prune forgets facts that are not true any more, under its prefix", () => {
+test("prune forgets the facts of a group that are not true any more", () => {
   const logger = new RecordingLogger();
   const facts = new ChangeLogger(logger);
   const sayAll = () => {
     for (const key of ["a:1", "a:2", "b:1"]) facts.log(key, "info", key);
   };
   sayAll();
-  facts.prune("a:", new Set(["a:1"]));
+  facts.prune("a", new Set(["a:1", "a:2"]));
+  facts.prune("b", new Set(["b:1"]));
+  facts.prune("a", new Set(["a:1"]));
   sayAll();
   expect(logger.lines).toEqual(["info a:1", "info a:2", "info b:1", "info a:2"]);
 });
