@@ -86,7 +86,14 @@ export class ComposeVolumes {
     this.#isPrivileged = isTrue(service.privileged);
     this.#context = context;
     this.#notes = notes;
-    for (const [index, volume] of listOf(service.volumes).entries()) this.#add(volume, `volumes[${index}]`);
+    const volumes = listOf(service.volumes);
+    const targets = volumes.map(targetOf);
+    for (const [index, volume] of volumes.entries()) {
+      const last = targets.lastIndexOf(targets[index]!);
+      // Compose merges the volumes of a service by their target.
+      if (last === index) this.#add(volume, `volumes[${index}]`);
+      else notes.add(`volumes[${index}]`, `is not carried over: volumes[${last}] has its target, and the last counts`);
+    }
     for (const [index, entry] of textsOf(service.volumes_from).entries()) {
       const [name = "", access] = entry.replace(/^container:/, "").split(":");
       const other = context.services[name];
@@ -96,7 +103,8 @@ export class ComposeVolumes {
     }
     for (const entry of textsOf(service.tmpfs)) {
       const [target = "", options = ""] = entry.split(":");
-      this.mounts.push(this.#pod.tmpfs(target, options, "tmpfs", notes));
+      if (this.#isMounted(target)) notes.add("tmpfs", `${target} is not carried over: a volume has this target`);
+      else this.mounts.push(this.#pod.tmpfs(target, options, "tmpfs", notes));
     }
     for (const [index, device] of listOf(service.devices).entries()) {
       const words = isRecord(device) ? [device.source, device.target, device.permissions] : textOf(device)?.split(":");
@@ -115,10 +123,12 @@ export class ComposeVolumes {
     if (shmSize !== undefined) this.#addMemory("/dev/shm", shmSize);
   }
 
+  #isMounted = (target: string): boolean => this.mounts.some(({ mountPath }) => toPath(mountPath) === toPath(target));
+
   /** @param isEmptied a named volume does not start with the files of the image */
   #mount(target: string, source: object, extra: object, isEmptied = false): void {
     // A mount of the service itself counts more than `volumes_from`.
-    if (this.mounts.some(({ mountPath }) => mountPath === target)) return;
+    if (this.#isMounted(target)) return;
     const mount = this.#pod.mount(target, source, extra);
     this.mounts.push(mount);
     if ("persistentVolumeClaim" in source && !("subPath" in extra) && !isEmptied) this.#pod.filled.add(mount.name);
@@ -126,6 +136,7 @@ export class ComposeVolumes {
 
   /** @param size a Compose size, e.g. `64m` */
   #addMemory(target: string, size: string | undefined, mode = 0): void {
+    if (this.#isMounted(target)) return;
     this.mounts.push(this.#pod.memory(target, size === undefined ? undefined : toQuantity(size), {}, mode));
   }
 
@@ -311,6 +322,16 @@ const modeOf = (mode: Json | undefined): number | undefined =>
     : typeof mode === "number"
       ? mode
       : undefined;
+
+/** Docker takes `/v/` and `/v` for one mount. */
+const toPath = (target: string): string => posix.resolve("/", target);
+
+/** The path in the container of an entry of `volumes`. */
+export function targetOf(volume: Json): string {
+  if (isRecord(volume)) return toPath(textOf(volume.target) ?? "");
+  const [source = "", target = source] = (textOf(volume) ?? "").split(":");
+  return toPath(target);
+}
 
 const asReadOnly = (volume: Json): Json => {
   if (isRecord(volume)) return { ...volume, read_only: true };

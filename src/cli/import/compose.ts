@@ -22,6 +22,7 @@ import {
   type JsonMap,
   listOf,
   ownNameOf,
+  targetOf,
 } from "./compose-volumes.ts";
 import {
   type ContainerSettings,
@@ -262,11 +263,12 @@ function toStepsOfService(
   return listOf(service.pre_start).map((step, index) => {
     const own = isRecord(step) ? step : {};
     const variables = [...pairsOf(service.environment), ...pairsOf(own.environment)];
+    const targets = listOf(own.volumes).map(targetOf);
     const merged = {
       ...inherited,
       ...own,
       environment: Object.fromEntries(variables.map(([key, value]) => [key, value ?? null])),
-      volumes: [...listOf(own.volumes), ...listOf(service.volumes)],
+      volumes: [...listOf(own.volumes), ...listOf(service.volumes).filter((one) => !targets.includes(targetOf(one)))],
     };
     if (replicas !== undefined)
       context.notes.add(`services.${name}.pre_start`, "runs before each container of the service");

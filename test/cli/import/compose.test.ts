@@ -158,6 +158,7 @@ privileged: "yes", tty: "true", read_only: "no" => containers: [{securityContext
 ports: ["::1:25:25", "[::1]:26:26"] => containers: [{ports: [{containerPort: 25, hostPort: 25, hostIP: "::1"}, {containerPort: 26, hostPort: 26, hostIP: "::1"}]}]
 cpus: 0.5, cpu_shares: 1024, mem_limit: 64m, mem_reservation: 1g => containers: [{resources: {limits: {cpu: "0.5"}, requests: {cpu: "0.5", memory: 64Mi}}}]
 volumes: ["v:/v"], volumes_from: [web] => containers: [{volumeMounts: [{name: v, mountPath: /v}]}]
+volumes: [/v, "v:/v/", {type: tmpfs, target: /v}], tmpfs: [/v] => containers: [{volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, emptyDir: {medium: Memory}}]
 pull_policy: always => containers: [{imagePullPolicy: Always}]
 healthcheck: {test: [CMD, a], start_period: 5m} => containers: [{readinessProbe: {exec: {command: [a]}, periodSeconds: 30, timeoutSeconds: 30, failureThreshold: 3}}]
 healthcheck: {test: [CMD, a], start_period: 5m, start_interval: 2s} => containers: [{startupProbe: {exec: {command: [a]}, periodSeconds: 2, timeoutSeconds: 30, failureThreshold: 2147483647}, readinessProbe: {periodSeconds: 30}}]
