@@ -14,7 +14,21 @@ export async function runExec(request: CommandRequest, io: CommandIo): Promise<n
   const tty = isWanted && process.stdin.isTTY === true;
   if (isWanted && !tty) io.stderr("Unable to use a TTY - input is not a terminal\n");
   const streams = { stdin: request.isOn("stdin"), stdout: true, stderr: !tty, tty };
-  return (await hold(await container.exec(argv, streams), streams, io)) ?? 1;
+  const { exitCode = 1, head } = await hold(await container.exec(argv, streams), streams, io);
+  const hint = exitCode === 0 ? undefined : describeMissingCommand(head);
+  if (hint !== undefined) io.stderr(`${hint}\n`);
+  return exitCode;
+}
+
+/** The hint for a program that the image lacks: the engine sends its message as the output of the command. */
+export function describeMissingCommand(output: string): string | undefined {
+  const failure = /^OCI runtime exec failed: .*exec: "([^"]*)": (?:executable file not found|stat .*no such file)/;
+  const command = failure.exec(output)?.[1];
+  if (command === undefined) return undefined;
+  const name = command.slice(command.lastIndexOf("/") + 1);
+  if (name === "sh") return `"${command}" is not in the image, which may have no shell: name a program that it has`;
+  const isShell = /^(?:ba|z|a|da|k|c|fi)sh$/.test(name);
+  return `"${command}" is not in the image: ${isShell ? "try sh instead" : "name a program that it has"}`;
 }
 
 /** `kubelet-ts attach`: holds the streams of a container's own process, which continues afterwards. */
@@ -34,13 +48,14 @@ export async function runAttach(request: CommandRequest, io: CommandIo): Promise
 /**
  * Connects a process in a container with this process's streams until it ends. With a terminal on both sides the local
  * one is in raw mode: keys such as Ctrl-C reach the container, and its size follows the window.
- * @returns its exit code; undefined when it is not known, as for an attached container
+ * @returns its exit code, undefined when it is not known, as for an attached container; and its first output
  */
 async function hold(
   session: ProcessSession,
   { stdin: wantsStdin, tty }: { stdin: boolean; tty: boolean },
   io: CommandIo,
-): Promise<number | undefined> {
+): Promise<{ exitCode: number | undefined; head: string }> {
+  let head: string | undefined;
   const { stdin, stdout } = process;
   const isRaw = tty && wantsStdin && stdin.isTTY === true;
   const onResize = () => {
@@ -61,10 +76,11 @@ async function hold(
     if (wantsStdin) void forward(stdin, session);
     else session.endInput();
     for await (const { stream, data } of session.output) {
+      head ??= Buffer.from(data).toString("utf8");
       if (stream === "stderr") io.stderr(Buffer.from(data).toString("utf8"));
       else io.stdout(data);
     }
-    return await session.exitCode();
+    return { exitCode: await session.exitCode(), head: head ?? "" };
   } finally {
     stdout.off("resize", onResize);
     process.off("SIGINT", onSignal);
