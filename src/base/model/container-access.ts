@@ -67,6 +67,8 @@ export interface CommandResult {
   output: string;
   stderr: string;
   timedOut: boolean;
+  /** The command had ended when its time elapsed, but its output had not: what came later is missing. */
+  isCut?: boolean;
 }
 
 /** Logs and commands of containers. The caller ensures that ids are those of our own containers. */

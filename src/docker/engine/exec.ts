@@ -94,9 +94,9 @@ export async function runExec(
     }
     // The engine (frozen, very busy) never showed the command running: its time-out says nothing about the command.
     if (!timedOut || !found || signal?.aborted) throw error;
-    // It had ended; its children kept its output open, and were killed.
+    // It had ended; its children kept its output open, and were killed. Or a busy engine had not sent its output.
     timedOut = found.Running || found.ExitCode === null;
-    return outcome(timedOut ? undefined : found.ExitCode!);
+    return timedOut ? outcome(undefined) : { ...outcome(found.ExitCode!), isCut: true };
   } finally {
     cancelTimer();
   }

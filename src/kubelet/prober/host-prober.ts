@@ -73,12 +73,13 @@ async function probeExec(
     maxOutputBytes: PROBE_OUTPUT_LIMIT_BYTES,
     signal,
   });
-  if (ended.timedOut) {
-    const output = `command timed out: "${argv.join(" ")}" timed out after ${timeoutMs / 1000}s`;
-    return { result: "failure", output, isTimeout: true };
-  }
+  const late = `command timed out: "${argv.join(" ")}" timed out after ${timeoutMs / 1000}s`;
+  if (ended.timedOut) return { result: "failure", output: late, isTimeout: true };
   if (ended.exitCode === undefined) return { result: "unknown", output: "the engine reported no exit code" };
-  return { result: ended.exitCode === 0 ? "success" : "failure", output: ended.output };
+  if (ended.exitCode === 0) return { result: "success", output: ended.output };
+  const isUnread = ended.isCut === true && ended.output === "";
+  const cut = `${late}: it ended with exit code ${ended.exitCode}, and its output was not read in this time`;
+  return { result: "failure", output: isUnread ? cut : ended.output };
 }
 
 /** One attempt: success when the port accepts. Throws PortError, or rejects with the reason of an abort. */

@@ -21,6 +21,18 @@ function attempt(exec: Exec, signal = new AbortController().signal, clock = new 
 test.each([
   { exitCode: 0, output: "fine\n", timedOut: false, want: { result: "success", output: "fine\n" } },
   { exitCode: 1, output: "no\n", timedOut: false, want: { result: "failure", output: "no\n" } },
+  { exitCode: 1, output: "no\n", timedOut: false, isCut: true, want: { result: "failure", output: "no\n" } },
+  {
+    exitCode: 1,
+    output: "",
+    timedOut: false,
+    isCut: true,
+    want: {
+      result: "failure",
+      output:
+        'command timed out: "cat /ok" timed out after 2s: it ended with exit code 1, and its output was not read in this time',
+    },
+  },
   {
     exitCode: undefined,
     output: "",
