@@ -77,26 +77,25 @@ export async function refuseOtherEngine(
 }
 
 /**
- * Pods of this node's name that run from another root directory would run twice from one that is new or was moved. One that
- * has containers may start again next to the other; within it a pod that the other one runs waits.
- * @throws MisconfigurationError, with what to do
+ * Pods of this node's name that run from another root directory: a new or moved one may run them a second time. It is told,
+ * not refused: it may have other pods, and a pod whose container runs there waits.
+ * @returns what is so and what to do; undefined where there are none, or this root directory has containers of its own
  */
-export async function refuseOtherRoot(
+export async function describeOtherRoot(
   engine: Pick<DockerHost, "listOwned" | "inspectContainer">,
   { nodeName, rootHash }: Owner,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<string | undefined> {
   const listed = await engine.listOwned(nodeName, signal);
   const others = listed.filter((it) => it.isRunning);
   // The sandbox mounts nothing of the root directory.
   const example = others.find(({ labels }) => labels[LABEL.type] !== "podsandbox") ?? others[0];
-  if (!example || listed.some(({ labels }) => labels[LABEL.root] === rootHash)) return;
+  if (!example || listed.some(({ labels }) => labels[LABEL.root] === rootHash)) return undefined;
   const inspected = JSON.stringify((await engine.inspectContainer(example.id, signal)) ?? {});
   const paths = Array.from(inspected.matchAll(/"(\/[^":]*)\/pods\//g), ([, path = ""]) => path);
   const path = paths.find((it) => computeRootHash(it) === example.labels[LABEL.root]) ?? "DIRECTORY";
   const count = new Set(others.map(({ labels }) => labels[LABEL.podUid])).size;
-  const problem = `Pods of node "${nodeName}" (${count}) run from the root directory ${path}, and would run a second time from this one`;
+  const problem = `Pods of node "${nodeName}" (${count}) run from the root directory ${path}, and may run a second time from this one`;
   const fix = `start with --root-dir=${path}, or remove them with "kubelet-ts down --all --root-dir=${path}"`;
-  const second = "a second kubelet needs a new root directory and a node name of its own (--hostname-override=NAME)";
-  throw new MisconfigurationError(`${problem}: ${fix}; ${second}`);
+  return `${problem}: ${fix}; give a second kubelet a node name of its own (--hostname-override=NAME)`;
 }
