@@ -208,10 +208,13 @@ export class WorkloadManager {
     for (const entry of this.#records.entries()) {
       const { metadata } = entry.desired.object;
       const { cron } = entry.record;
-      const jobs = cron?.jobs.filter(({ name }) => podFullName({ ...metadata, name }) !== fullName);
-      if (!cron || !jobs || jobs.length === cron.jobs.length) continue;
+      const job = cron?.jobs.find(({ name }) => podFullName({ ...metadata, name }) === fullName);
+      if (!cron || !job) continue;
       return () => {
-        entry.record = { ...entry.record, cron: { ...cron, jobs } };
+        entry.record = { ...entry.record, cron: { ...cron, jobs: cron.jobs.filter((other) => other !== job) } };
+        const message = `Active job went missing: ${job.name}`;
+        const missing: WorkloadEvent = { type: "Warning", reason: "MissingJob", message };
+        if (!job.isSeen) this.#record(entry.desired, entry.record, missing);
         entry.wakeAtMs = Number.NEGATIVE_INFINITY;
         this.#records.save();
         this.#sync(false);

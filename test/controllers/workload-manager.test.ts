@@ -148,6 +148,7 @@ describe("a CronJob between two runs", () => {
     expect([world.names.length, world.manager.removalOfJob("default/other")]).toEqual([1, undefined]);
     world.manager.removalOfJob(job)!();
     expect([world.names.length, world.manager.removalOfJob(job)]).toEqual([0, undefined]);
+    expect(world.events.at(-1)).toBe(`CronJob tick MissingJob: Active job went missing: ${job.split("/")[1]}`);
     await world.clock.advance(58 * 60_000);
     expect(world.names).toEqual([]);
     await world.clock.advance(60_000);
