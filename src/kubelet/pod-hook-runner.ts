@@ -62,8 +62,9 @@ export class PodHookRunner {
 
   /**
    * Runs the preStop hook, if there is one, for as long as the grace period at most, then `stop`. A hook that failed is
-   * recorded, and the container is stopped in any case.
-   * @param spec absent for a container without a manifest: its label has the hook it was created with
+   * recorded, and the container is stopped in any case. The hook is the one the container was created with: an edit, which
+   * upstream makes a new pod, may have changed or dropped it.
+   * @param spec as the manifest is now; absent for a container without one
    * @param stop gets the elapsed part of the time. Unit: milliseconds.
    */
   async runPreStopThen(
@@ -75,7 +76,7 @@ export class PodHookRunner {
     const { container, graceSeconds } = request;
     const { clock } = this.#deps;
     const startedAtMs = clock.monotonicMs();
-    const handler = spec ? spec.lifecycle?.preStop : parseHandler(container);
+    const handler = parseHandler(container) ?? spec?.lifecycle?.preStop;
     const giveUp = new AbortController();
     if (handler && graceSeconds > 0) {
       const limit = Promise.withResolvers<void>();
@@ -121,7 +122,7 @@ export class PodHookRunner {
   }
 }
 
-/** The hook as the manifest had it when the container was made, for one whose manifest is gone. */
+/** The hook as the manifest had it when the container was made: its label. */
 function parseHandler({ labels }: ContainerSnapshot): LifecycleHandler | undefined {
   return jsonIfValid(labels["annotation.io.kubernetes.container.preStopHandler"] ?? "") as LifecycleHandler | undefined;
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { LifecycleHandler } from "../../src/base/api/container.ts";
 import type { ContainerAccess } from "../../src/base/model/container-access.ts";
 import { type HookTarget, PodHookRunner, runLifecycleHook } from "../../src/kubelet/pod-hook-runner.ts";
-import { aContainer, aPod } from "../support/builders.ts";
+import { aContainer, aPod, aRunning } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingRecorder } from "../support/recording-logger.ts";
 import { closedPort, rawServers } from "../support/test-servers.ts";
@@ -154,4 +154,31 @@ test("a postStart hook that fails is an event, and its container is told", async
   expect(recorder.events).toEqual([
     expect.stringMatching(/ FailedPostStartHook Exec lifecycle hook .*no such command/),
   ]);
+});
+
+test.each([
+  ["the one it was created with, after an edit that changed it", ["old"], ["new"], ["old"]],
+  ["the one it was created with, after an edit that dropped it", ["old"], undefined, ["old"]],
+  ["the one of its manifest, for a container that was created without", undefined, ["new"], ["new"]],
+])("the preStop hook of a container is %s", async (_, created, edited, expected) => {
+  const ran: string[] = [];
+  const exec: ContainerAccess["run"] = async (_id, argv) => {
+    ran.push(...argv);
+    return { exitCode: 0, output: "", stderr: "", timedOut: false };
+  };
+  const node = { name: "node1", ip: "192.0.2.1", cpuCount: 1, memoryBytes: 1, bootId: "", machineId: "" };
+  const deps = {
+    exec: { run: exec },
+    clock: new FakeClock(),
+    version: "1.20",
+    recorder: new RecordingRecorder(),
+    node,
+  };
+  const hook = (command: string[]) => ({ exec: { command } });
+  const label = "annotation.io.kubernetes.container.preStopHandler";
+  const labels: Record<string, string> = created ? { [label]: JSON.stringify(hook(created)) } : {};
+  const request = { container: aRunning("app", { labels }), pod: aPod(), podIps: [], graceSeconds: 30 };
+  const spec = aContainer(edited && { lifecycle: { preStop: hook(edited) } });
+  await new PodHookRunner(deps).runPreStopThen(request, spec, never, async () => void ran.push("stop"));
+  expect(ran).toEqual([...expected, "stop"]);
 });
