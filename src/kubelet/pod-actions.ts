@@ -101,6 +101,8 @@ export class PodSyncState implements SyncState {
 const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
 const START_RETRY_MS = 10_000;
 const REMOVE_VOLUMES_RETRY_MS = 10_000;
+/** As long as the kubelet's `syncFrequency`, after which it writes the files of a running pod again. */
+const REFRESH_RETRY_MS = 60_000;
 /** Delay of the sync after a failure that the next sync retries. */
 const RETRY_MS = 1_000;
 /** How long a failed pull is shown; then the image manager is asked again and reports ImagePullBackOff. Source: recorded kubelet. */
@@ -135,6 +137,8 @@ export class PodActions {
   readonly #starts = new Map<string, Promise<void>>();
   /** Work on volumes that is under way. */
   readonly #volumeWork = new Set<"refresh" | "remove">();
+  /** Revision of the objects whose files could not be written, which is told once. */
+  #toldRefresh: string | undefined;
   #volumesRevision: string | undefined;
   /** Counts changes of the revision: each may have made volumes of its own, also one that is rolled back. */
   #generation = 0;
@@ -455,9 +459,14 @@ export class PodActions {
         state.objectsRevision = revision.objectsRevision;
       },
       (error) => {
+        const { objectsRevision } = revision;
         const step = toStepError(error, "FailedMount");
-        this.record("Warning", step.reason, step.message);
-        state.objectsRevision = revision.objectsRevision;
+        if (this.#toldRefresh !== objectsRevision) this.record("Warning", step.reason, step.message);
+        this.#toldRefresh = state.objectsRevision = objectsRevision;
+        void this.#delay(REFRESH_RETRY_MS).then(() => {
+          if (state.objectsRevision === objectsRevision) state.objectsRevision = undefined;
+          this.#sync();
+        });
       },
     );
   }

@@ -145,6 +145,21 @@ describe("an edit", () => {
     await world.clock.advance(10);
     expect(world.engine.calls).toContain("refresh web-node1");
   });
+
+  test("its files are written again a minute after a disk refused them, and that is told once", async () => {
+    await world.started(named("web"));
+    const refreshes = () => world.engine.calls.filter((call) => call === "refresh web-node1").length;
+    world.engine.failures.set("refresh", { error: new Error("EROFS"), times: 2 });
+    const pod = named("web");
+    world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision: "2" });
+    await world.clock.advance(59_000);
+    expect(refreshes()).toBe(1);
+    await world.clock.advance(62_000);
+    expect(refreshes()).toBe(3);
+    await world.clock.advance(600_000);
+    expect(refreshes()).toBe(3);
+    expect(world.recorder.events.filter((event) => event.includes("EROFS"))).toHaveLength(1);
+  });
 });
 
 test("an edit that changes the QoS class is an event", async () => {

@@ -309,6 +309,7 @@ export class FakeEngine implements PodEngine, PodServices {
 
   async refreshVolumes({ pod }: PodRequest): Promise<void> {
     this.calls.push(`refresh ${pod.metadata.name}`);
+    await this.#work("refresh");
   }
 
   /** Pods whose dropped volumes were removed, in order. */
