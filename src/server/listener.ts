@@ -2,7 +2,8 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { BunTransport } from "./bun-transport.ts";
-import { type ConnectionLimits, type ListenerTls, NodeTransport } from "./node-transport.ts";
+import type { ConnectionLimits } from "./connection-table.ts";
+import { type ListenerTls, NodeTransport } from "./node-transport.ts";
 import { type ListenAddress, RequestHandler, type RequestHandlerOptions, type Transport } from "./request-handler.ts";
 
 export interface ListenerOptions extends RequestHandlerOptions {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
-import { ConnectionTable } from "../../src/server/node-transport.ts";
+import { ConnectionTable } from "../../src/server/connection-table.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 let port = 0;
