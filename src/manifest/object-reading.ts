@@ -200,9 +200,16 @@ export class ObjectReading {
 
   /** Warns of something that Kubernetes refuses and that is accepted here, unless the place has an error. */
   addDeviation(path: FieldPath, message: string): void {
-    if (!this.findings.some(({ field, severity }) => severity === "error" && field === path.toString()))
-      this.add("ignored", "warning", path, message);
+    if (!this.hasErrorIn(path)) this.add("ignored", "warning", path, message);
     this.valid = false;
+  }
+
+  /** Whether a field, or one in it, has an error: its value here is not the one that was written. */
+  hasErrorIn(path: FieldPath): boolean {
+    const place = path.toString();
+    return this.findings.some(
+      ({ field = "", severity }) => severity === "error" && (field === place || field.startsWith(`${place}.`)),
+    );
   }
 
   addFieldErrors(errors: readonly FieldError[]): void {

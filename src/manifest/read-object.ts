@@ -251,7 +251,10 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
   // Before validation, which refuses the names.
   if (reading.acceptsPodman && (template || rules.isRenamed)) notes.push(...renameObject(field.field("metadata")));
   if (template) {
-    if (reading.acceptsPodman) notes.push(...addSelector(kind, field, template), ...adaptPodmanPod(template));
+    if (reading.acceptsPodman) {
+      const adapted = [...addSelector(kind, field, template), ...adaptPodmanPod(template)];
+      notes.push(...adapted.filter(({ path }) => !reading.hasErrorIn(path)));
+    }
     if (reading.acceptsPodman && needsSelector(kind)) notes.push(...restartAlways(template));
     notes.push(...resolveHostPaths(template, reading.directory), ...findPodNotes(template, reading.isLenient));
     notes.push(...findMisplacedAnnotations(field.field("metadata").field("annotations"), template));

@@ -179,6 +179,21 @@ describe("what has one meaning only", () => {
     expect(errorsOf(pod(container("    Image: c\n")))).toMatchObject([{ message }]);
   });
 
+  test.each([
+    ["a pod", (ports: string) => pod(container(ports))],
+    [
+      "a template",
+      (ports: string) =>
+        `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec:\n      containers:\n      - name: c\n        image: b:1\n    ${ports}`,
+    ],
+  ])("a port of %s that cannot be read is not called one without a number", (_, textOf) => {
+    const messages = (ports: string) => read(textOf(ports)).findings.map(({ message }) => message);
+    expect(messages("    ports: [{containerPort: 80x}]\n")).toEqual([
+      'must be a whole number (found the string "80x")',
+    ]);
+    expect(messages("    ports: [{protocol: TCP}]\n")).toEqual([expect.stringContaining("has no containerPort")]);
+  });
+
   const publishing = (name: string, port: number) =>
     `{name: ${name}, image: b, ports: [{containerPort: ${port}, hostPort: 90}]}`;
   const published = (second: number) => pod(`  containers: [${publishing("a", 80)}, ${publishing("c", second)}]\n`);
