@@ -33,8 +33,10 @@ interface KubeletDeps {
 }
 
 /** The state of every pod until all containers were inspected: it may run since before this process. */
-const message = "waits for the Docker engine: whether it runs is not known before that has answered";
-const ENGINE_AWAITED = { reason: "EngineUnavailable", message };
+const ENGINE_AWAITED = {
+  reason: "EngineUnavailable",
+  message: "waits for the Docker engine: whether it runs is not known before that has answered",
+};
 
 /**
  * The sync loop: turns the desired state and what the engine reports into orders for pod workers, one worker per pod. A

@@ -177,7 +177,10 @@ export class FileSource implements FeedSource {
     this.#emit?.(this.#records.assemble(this.#reads.failure));
   }
 
-  /** Brings the records up to date; yields the next turn where there is much to do. @returns after how many milliseconds something unsettled must be read again */
+  /**
+   * Brings the records up to date; yields the next turn where there is much to do.
+   * @returns after how many milliseconds something unsettled must be read again
+   */
   *#take(
     snapshot: ManifestSnapshot,
     purpose: "supervise" | "once",
