@@ -4,6 +4,7 @@ interface MediaType {
   parameters: Readonly<Record<string, string>>;
 }
 
+/** The media types, or codings, of a header as they are written; a part without one is left out. Source: RFC 9110, 12.5. */
 export function parseMediaTypes(header: string): MediaType[] {
   return header
     .split(",")
