@@ -73,8 +73,8 @@ export function jsonOf(object: object): string | Uint8Array {
   return json;
 }
 
-/** An object without what a dry run does not set. */
-export function writtenPart({ metadata, ...object }: Readonly<Record<"metadata", object>>): unknown {
+/** The part of an object that clients write: its status may change between a read and a write, a dry run sets no version. */
+export function writtenPart({ metadata, status: _, ...object }: { metadata: object; status?: unknown }): unknown {
   const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata as Partial<ApiMetadata>;
   return { ...object, metadata: kept };
 }

@@ -87,10 +87,7 @@ async function applyOne({ api, resource, object, namespace, query }: Submission)
   const before = await api.find(path);
   const response = await api.applyObject(path, toSubmittable(object, namespace, resource.namespaced), query);
   if (!before) return { outcome: "created", object: response };
-  const isDryRun = query.has("dryRun");
-  const isSame = isDryRun
-    ? Bun.deepEquals(writtenPart(before), writtenPart(response))
-    : before.metadata.resourceVersion === response.metadata.resourceVersion;
+  const isSame = Bun.deepEquals(writtenPart(before), writtenPart(response));
   return { outcome: isSame ? "unchanged" : "configured", object: response };
 }
 
