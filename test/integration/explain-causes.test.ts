@@ -36,11 +36,6 @@ const NETWORK = `late-${RUN_ID}-${process.pid}`;
 /** A file that is written for the second part. */
 const LATE_FILE = join(tmpdir(), `${NETWORK}.key`);
 const inNetwork = { annotations: { "kubelet-ts.io/network": NETWORK } };
-const UNSAFE = "net.core.somaxconn";
-const unsafe = { spec: { securityContext: { sysctls: [{ name: UNSAFE, value: "100" }] } } };
-const selecting = { spec: { nodeSelector: { a: "b" } } };
-/** Flags that the fixes of some pods name. */
-const FIXED_FLAGS = [`--allowed-unsafe-sysctls=${UNSAFE}`, "--node-labels=a=b"];
 const scripts = (command: string, more: object = {}, mountPath = "/v") => ({
   container: { command: [command], volumeMounts: [{ name: "v", mountPath }] },
   spec: { volumes: [{ name: "v", configMap: { name: "conf", ...more } }] },
@@ -58,29 +53,12 @@ const subPath = (name: string) => ({
   },
   spec: { volumes: [{ name: "v", configMap: { name: "conf" } }] },
 });
-const subPathExpr = (...env: object[]) => ({
-  container: { ...shell(STOPPABLE), env, volumeMounts: [{ name: "v", mountPath: "/v", subPathExpr: "$(NOPE)" }] },
-  spec: { volumes: [{ name: "v", emptyDir: {} }] },
-});
 const memory = (sizeLimit: string) => ({
   container: {
     ...shell(`dd if=/dev/zero of=/v/x bs=1M count=20 || exit 1; ${STOPPABLE}`),
     volumeMounts: [{ name: "v", mountPath: "/v" }],
   },
   spec: { volumes: [{ name: "v", emptyDir: { medium: "Memory", sizeLimit } }] },
-});
-const probe = (more: object) => ({ container: { readinessProbe: { periodSeconds: 1, ...more } } });
-const web = (scheme: string) => ({
-  container: {
-    ...shell("exec httpd -f -p 80 -h /etc"),
-    readinessProbe: { httpGet: { port: 80, scheme, path: "/passwd" } },
-  },
-});
-const reference = (...variables: object[]) => ({
-  container: {
-    ...shell(`case $URL in *DB*) echo "no host $URL"; exit 1;; esac; ${STOPPABLE}`),
-    env: [...variables, { name: "URL", value: "http://$(DB):80" }],
-  },
 });
 const twoServers = (port: number) => {
   const server = (name: string, number: number, pause: string) => ({
@@ -94,7 +72,7 @@ const after = (name: string) => ({ annotations: { "kubelet-ts.io/depends-on": `d
 
 /**
  * Pods that do not become Ready: their true cause, a fix for it, and the pod with which they become Ready: that of the fix; where
- * it needs another machine or flag, a pod without what it asked for.
+ * it needs another machine, a pod without what it asked for. Causes whose words are our own have rows in explain-pod.test.ts.
  */
 const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fields, fixed?: Fields]>> = {
   // Refusals of the engine and the kernel.
@@ -126,12 +104,6 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     { container: { workingDir: "/etc/passwd" } },
     { container: { workingDir: "/etc" } },
   ],
-  seccomp: [
-    "seccomp profile is not on this machine",
-    "RuntimeDefault",
-    user({ seccompProfile: { type: "Localhost", localhostProfile: "x.json" } }),
-    user({ seccompProfile: { type: "RuntimeDefault" } }),
-  ],
   "lacks-chown": [
     "exit code 1",
     "capabilities.add: CHOWN",
@@ -145,15 +117,7 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     script(DOWN, { securityContext: { capabilities: { add: ["NET_ADMIN"] } } }),
   ],
   // Refusals of the node.
-  sysctl: ["sets a sysctl", `--allowed-unsafe-sysctls=${UNSAFE}`, unsafe, unsafe],
   runtime: ["cannot run the pod", "daemon.json", { spec: { runtimeClassName: "kata" } }],
-  selector: ["labels of the node", "--node-labels", selecting, selecting],
-  cpu: [
-    "more than the node has left",
-    "more than the whole node has",
-    { container: { resources: { requests: { cpu: "1000" } } } },
-    { container: { resources: { requests: { cpu: "1m" } } } },
-  ],
   deadline: [
     "activeDeadlineSeconds",
     "raise",
@@ -161,29 +125,11 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     { spec: { activeDeadlineSeconds: 9999 } },
   ],
   // Missing objects, files and images.
-  "config-key": [
-    'key "no" is missing in ConfigMap',
-    "correct its name",
-    env({ configMapKeyRef: { name: "conf", key: "no" } }),
-    env({ configMapKeyRef: { name: "conf", key: "k" } }),
-  ],
-  secret: [
-    'Secret "nope" is missing',
-    "mark the reference optional",
-    env({ secretKeyRef: { name: "nope", key: "k" } }),
-    env({ secretKeyRef: { name: "nope", key: "k", optional: true } }),
-  ],
   "secret-file": [
     `the file "${LATE_FILE}"`,
     `write the file ${LATE_FILE}`,
     env({ secretKeyRef: { name: "filed", key: "k" } }),
     env({ secretKeyRef: { name: "filed", key: "k" } }),
-  ],
-  "config-volume": [
-    'ConfigMap "nope" is missing',
-    'add the ConfigMap "nope"',
-    volume({ configMap: { name: "nope" } }),
-    volume({ configMap: { name: "conf" } }),
   ],
   "host-path": [
     "volume cannot be made ready",
@@ -191,7 +137,6 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     volume({ hostPath: { path: "/tmp/nope/x", type: "File" } }),
     volume({ hostPath: { path: "/etc/passwd", type: "File" } }),
   ],
-  "no-image": ['"nope:1" is not on this machine', "docker load", image("nope:1"), image("busybox:test")],
   "no-registry": [
     "cannot be pulled",
     "the registry cannot be reached",
@@ -232,48 +177,22 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
   ],
   "processor-by-shell": ["exit code", "processor of this machine", byShell("/v/foreign"), byShell("/v/run.sh")],
   "sub-path": ["exit code 1", "volume v has no file nope.conf", subPath("nope.conf"), subPath("k")],
-  "sub-path-expression": [
-    "subPathExpr names NOPE",
-    "set NOPE in env",
-    subPathExpr(),
-    subPathExpr({ name: "NOPE", value: "x" }),
-  ],
   hidden: [
     "cannot be started",
     "volume v hides what the image has in /bin",
     scripts("/bin/sh", {}, "/bin"),
     scripts("/w/run.sh", { defaultMode: 0o755 }, "/w"),
   ],
-  reference: ["exit code 1", "$(DB) stayed as it is", reference(), reference({ name: "DB", value: "db" })],
   "memory-volume": ["exit code 1", "sizeLimit of v at /v (4Mi)", memory("4Mi"), memory("64Mi")],
   dependency: ['no pod "default/nope"', "correct its name in the annotation", after("nope"), after("tiny")],
   // Users and files.
-  "non-root": [
-    "runs as root",
-    "runAsUser",
-    user({ runAsNonRoot: true }),
-    user({ runAsNonRoot: true, runAsUser: 1000 }),
-  ],
-  "user-0": [
-    "runAsUser is 0",
-    "other than 0",
-    user({ runAsNonRoot: true, runAsUser: 0 }),
-    user({ runAsNonRoot: true, runAsUser: 1000 }),
-  ],
   "read-only": [
     "exit code 1",
     "readOnlyRootFilesystem: false",
     script("touch /x", { securityContext: { readOnlyRootFilesystem: true } }),
     script("touch /x", { securityContext: { readOnlyRootFilesystem: false } }),
   ],
-  permission: [
-    "exit code 1",
-    "runAsUser",
-    script("touch /x", { securityContext: { runAsUser: 1000 } }),
-    script("touch /x", { securityContext: { runAsUser: 0 } }),
-  ],
   // Programs, probes and hooks.
-  success: ["ended with success", "foreground", { container: { command: ["true"] } }],
   oom: [
     "its limit of 16Mi",
     "raise resources.limits.memory",
@@ -281,8 +200,6 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     script(EATER, { resources: { limits: { memory: "128Mi" } } }),
   ],
   live: ["liveness", "port", { container: { livenessProbe: closed } }, { container: { livenessProbe: fine } }],
-  start: ["startup", "port", { container: { startupProbe: closed } }, { container: { startupProbe: fine } }],
-  ready: ["readiness", "0.0.0.0", { container: { readinessProbe: closed } }, { container: { readinessProbe: fine } }],
   "probe-command": [
     "readiness probe fails",
     '"nope" is not in the image',
@@ -290,19 +207,6 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     { container: { readinessProbe: fine } },
   ],
   bash: ["cannot be started", "write sh", { container: { command: ["/bin/bash", "-c", "sleep 9"] } }],
-  "port-name": [
-    "readiness probe fails",
-    'no port of the container has the name "http"',
-    probe({ tcpSocket: { port: "http" } }),
-    { container: { readinessProbe: fine } },
-  ],
-  scheme: ["readiness probe fails", "scheme: HTTP", web("HTTPS"), web("HTTP")],
-  "slow-probe": [
-    "readiness probe fails",
-    "timeoutSeconds (1): raise it",
-    probe({ exec: { command: ["sleep", "2"] }, timeoutSeconds: 1 }),
-    probe({ exec: { command: ["sleep", "2"] }, timeoutSeconds: 60 }),
-  ],
   "same-port": ["exit code 1", "give each its own", twoServers(80), twoServers(81)],
   hook: [
     "postStart hook failed",
@@ -316,7 +220,6 @@ const BROKEN: Readonly<Record<string, [problem: string, fix: string, broken: Fie
     { spec: { initContainers: [{ name: "i", image: "busybox:test", command: ["false"] }] } },
     { spec: { initContainers: [{ name: "i", image: "busybox:test", command: ["true"] }] } },
   ],
-  gate: ["x/y", "spec.readinessGates", { spec: { readinessGates: [{ conditionType: "x/y" }] } }],
 };
 
 const template = (name: string, container: object, spec: object = {}) => ({
@@ -538,7 +441,7 @@ describeWithEngine("explain", () => {
     await node.docker.createNetwork({ Name: NETWORK });
     writeFileSync(LATE_FILE, "v");
     await kubelet.stop();
-    await node.start(FIXED_FLAGS);
+    await node.start();
     const unready = async () => {
       const ready = (await node.pods()).filter(isReady).map(({ metadata }) => metadata.name);
       return NAMES.filter((name) => !ready.includes(`${name}-${node.name}`));

@@ -155,6 +155,7 @@ test("what a program writes does not control the reader's terminal", () => {
 
 test.each([
   ["Evicted", "the node ran short of memory and evicted it (Evicted)"],
+  ["NodeAffinity", "the labels of the node are not those it asks for (NodeAffinity)"],
   ["OutOfpods", "the node has as many pods as it may have (OutOfpods)"],
   ["SysctlForbidden", "it sets a sysctl that pods may not set here (SysctlForbidden)"],
   ["OfAnotherKubelet", "the node ended or refused the pod (OfAnotherKubelet)"],

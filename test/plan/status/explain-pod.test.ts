@@ -147,6 +147,16 @@ const MISTAKES: [string, Given, string, string][] = [
     "connection refused",
     "0.0.0.0",
   ],
+  [
+    "a startup probe of a closed port",
+    {
+      status: unready({ started: false }),
+      container: { startupProbe: { tcpSocket: { port: 81 } } },
+      events: [unhealthy("Startup probe failed: connection refused")],
+    },
+    "its startup probe fails",
+    "0.0.0.0",
+  ],
   ["a missing capability", failing("chown: /data: Operation not permitted"), "exit code 1", "capabilities.add"],
   ["a refused mount", failing("mount: permission denied (are you root?)"), "exit code 1", "capabilities.add"],
   [
@@ -180,6 +190,13 @@ const MISTAKES: [string, Given, string, string][] = [
     "line ends",
   ],
   ["a reference that stayed", failing("wget: bad address '$(DB):80'"), "end of its log", "$(DB) stayed as it is"],
+  [
+    "a file system of an image",
+    failing("touch: /x: Read-only file system"),
+    "exit code 1",
+    "readOnlyRootFilesystem: false",
+  ],
+  ["a file of another user", failing("touch: /x: Permission denied"), "exit code 1", "runAsUser"],
   ["a full disk", failing("dd: No space left on device"), "end of its log", "Fix: free space"],
   ["a probe that times out", { ...probed(), events: [unhealthy("Readiness probe failed: timed out")] }, "", "raise it"],
   [
@@ -211,7 +228,6 @@ const MISTAKES: [string, Given, string, string][] = [
     "scheme: HTTPS",
   ],
   ["a forbidden user 0", noConfig("container's runAsUser breaks non-root policy"), "runAsUser is 0", "other than 0"],
-  ["a readiness gate", { status: unready(), spec: { readinessGates: [{ conditionType: "lb" }] } }, "pod", ""],
 ];
 
 test.each(MISTAKES)("a common mistake has a fix: %s", (_, given, problem, fix) => {
@@ -244,6 +260,11 @@ const beyond = (requested: number) => {
   const message = `Pod Node didn't have enough resource: cpu, requested: ${requested}, used: 1500, capacity: 2000`;
   return { ...shown({}), status: { phase: "Failed", reason: "OutOfcpu", message } } as Pod;
 };
+const gated = shown({
+  mains: [has("app", running, { ready: true })],
+  spec: { readinessGates: [{ conditionType: "lb" }] },
+  status: { conditions: [{ type: "ContainersReady", status: "True" }] },
+});
 const hostPath = (text: string) => [mountFailed(`hostPath type check failed: ${text}`)];
 const bindFailed = event("FailedCreatePodSandBox", "listen tcp4 0.0.0.0:18082: bind: address already in use");
 const portHolders = new Map([[18_082, "nginx (pid 812)"]]);
@@ -258,6 +279,7 @@ test.each<[string, Pod, Partial<Parameters<typeof explainPod>[0]>, object]>([
     { events: [bindFailed], portHolders },
     { problem: "host port 18082 is in use", facts: saysAll(["port 18082 is held by nginx (pid 812)"]) },
   ],
+  ["an unmet readiness gate", gated, {}, { problem: says("lb"), fix: says("remove spec.readinessGates") }],
   ["no directory", pending(), { events: hostPath("/data is not a directory") }, { fix: says("DirectoryOrCreate") }],
   ["no file", pending(), { events: hostPath("/data is not a file") }, { fix: says("FileOrCreate") }],
   ["requests beyond the node", beyond(64_000), {}, { fix: says("more than the whole node has") }],
