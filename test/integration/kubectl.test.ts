@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { kubectlClients, startForKubectl } from "../support/kubectl.ts";
 import { askApi, startWithApi } from "../support/local-api.ts";
-import { object, podSpec, STOPPABLE, shell, sleeper, workload } from "../support/manifests.ts";
+import { object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
 import { until } from "../support/until.ts";
 
 const clients = kubectlClients();
@@ -107,42 +107,6 @@ describeWithEngine("the local Kubernetes API", () => {
       expect(await kubectl.words("explain pod.spec.containers")).toContain("imagePullPolicy");
       const summary = await kubectl.words(`get --raw /api/v1/nodes/${node.name}/proxy/stats/summary`);
       expect(JSON.parse(summary).node.nodeName).toBe(node.name);
-    },
-  );
-
-  test.each(clients)(
-    "kubectl $version shows where a Service leads, waits for its address and forwards ports to it",
-    async (client) => {
-      const node = testNode();
-      const kubectl = await startForKubectl(node, client, ["--cadvisor-port=0"]);
-      const serve = shell("echo pong > /tmp/index.html; exec httpd -f -p 8000 -h /tmp");
-      const pod = podSpec({ ...serve, ports: [{ name: "http", containerPort: 8000 }] });
-      const spec = {
-        type: "LoadBalancer",
-        selector: { app: "web" },
-        ports: [{ port: node.cadvisorPort, targetPort: "http" }],
-      };
-      await kubectl.apply(workload("Deployment", "web", { replicas: 2 }, pod), object("Service", "web", { spec }));
-      await kubectl.words("rollout status deployment/web --timeout=60s");
-      const addresses = /(\d+\.){3}\d+:8000,(\d+\.){3}\d+:8000/;
-      await until("both endpoints", async () => addresses.test(await kubectl.words("get endpoints web")));
-      const ingress = "{.status.loadBalancer.ingress[0].ip}";
-      // Conditions other than those of the status are newer than the oldest kubectl.
-      if (Number(client.version.split(".")[1]) >= 23) {
-        expect(await kubectl.words(`wait --for=jsonpath=${ingress} service/web --timeout=20s`)).toContain(
-          "condition met",
-        );
-      }
-      expect(await kubectl.words(`get service web -o jsonpath=${ingress}`)).toMatch(/^[\d.]+$/);
-      expect(await kubectl.words("describe service web")).toMatch(addresses);
-      const forwarder = kubectl.spawn(["port-forward", "service/web", `:${node.cadvisorPort}`]);
-      try {
-        const { value } = await forwarder.stdout.getReader().read();
-        const [, port] = /127\.0\.0\.1:(\d+)/.exec(new TextDecoder().decode(value)) ?? [];
-        expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("pong\n");
-      } finally {
-        forwarder.kill();
-      }
     },
   );
 

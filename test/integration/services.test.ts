@@ -158,55 +158,6 @@ describeWithEngine("Services", () => {
     expect(await fetchName(foreign)).toBe(otherName);
   });
 
-  test("a chain that was emptied is whole again, and Docker's rules for a new network do not come before ours", async () => {
-    const node = testNode();
-    node.writeManifest("web.yaml", list(servers("web", 1), service("web"), service("nothing")));
-    await node.start();
-    await node.readyPods(1);
-    const own = (await shown(node, "web")).spec.clusterIP;
-    const name = await fetchName(own);
-    const [chain] = (await rulesOf(node)).flatMap(
-      (line) => /"?default\/web"? .* -j (\S+-SVC-\w+)$/.exec(line)?.[1] ?? [],
-    );
-    await program("iptables", "-t", "nat", "-F", chain!);
-    await expect(fetchName(own)).rejects.toThrow();
-    await until("the rules", async () => (await fetchName(own).catch(() => "")) === name);
-    const network = node.name;
-    await node.docker.createNetwork({ Name: network });
-    try {
-      const client = sleeper("client", { name: "client" }, {}, { annotations: { "kubelet-ts.io/network": network } });
-      node.writeManifest("client.yaml", client);
-      const { Id } = await node.runningContainer("client");
-      const url = `http://${(await shown(node, "nothing")).spec.clusterIP}/`;
-      const ask = () => node.exec(Id, "sh", "-c", `timeout 1 wget -O - ${url} 2>&1; true`);
-      await node.until("a refusal at once", async () => (await ask()).includes("refused"));
-    } finally {
-      await node.cleanUp();
-      await node.docker.removeNetwork(network);
-    }
-  });
-
-  test("a port of the machine that another kubelet-ts publishes is told, and taken when it is free", async () => {
-    const [first, second] = [testNode(), testNode()];
-    const spec = { type: "LoadBalancer", ports: [{ port: first.kubeletPort, targetPort: "http" }] };
-    first.writeManifest("web.yaml", list(servers("web", 1), service("web", spec)));
-    second.writeManifest("web.yaml", list(servers("web", 1), service("web")));
-    await Promise.all([first.start(["--port=0"]), second.start()]);
-    const [[pod], [other]] = await Promise.all([first.readyPods(1), second.readyPods(1)]);
-    second.writeManifest("web.yaml", list(servers("web", 1), service("web", spec)));
-    const told = async () => (await shown(second, "web")).status.conditions?.[0]?.message ?? "";
-    await second.until("the holder", async () => (await told()).includes(`(rules ${prefixOf(first)})`));
-    expect((await second.run("get service web")).stdout).toContain("<port is held>");
-    const address = `127.0.0.1:${first.kubeletPort}`;
-    for (let time = 0; time < 5; time++) expect(await fetchName(address)).toBe(pod!.metadata.name!);
-    first.removeManifest("web.yaml");
-    const answer = async () => await fetchName(address).catch(() => "");
-    await until("the port to be taken", async () => (await answer()) === other!.metadata.name);
-    expect(await told()).toBe("");
-    // Each kubelet-ts of a machine has a range of its own, and there are eight.
-    await Promise.all([first.cleanUp(), second.cleanUp()]);
-  });
-
   test("externalIPs, loadBalancerSourceRanges, sessionAffinity, publishNotReadyAddresses, SCTP", async () => {
     const node = testNode();
     await using outside = await anotherMachine(`kv${node.kubeletPort}`);
@@ -387,37 +338,6 @@ describeWithEngine("Services", () => {
     await node.readyPods(1);
     for (const { ask } of [early, late]) await until("the second pod", async () => (await ask()) === "second");
   });
-
-  test("a Service of a client has its numbers in the answer, and they are those of the kernel", async () => {
-    const node = testNode();
-    node.writeManifest("web.yaml", servers("web", 1));
-    await node.start(["--port=0"]);
-    const path = "/api/v1/namespaces/default/services";
-    const web = service("web", {
-      type: "NodePort",
-      ports: [{ port: 80, targetPort: "http", nodePort: node.kubeletPort }],
-    });
-    const { status, json } = await askApi(node, "POST", path, web);
-    expect(status).toBe(201);
-    const { clusterIP, ports } = json.spec;
-    expect(ports[0].nodePort).toBe(node.kubeletPort);
-    const taken = await askApi(node, "POST", path, { ...web, metadata: { name: "other" } });
-    expect(taken.status).toBe(422);
-    expect(taken.json.message).toBe(
-      `Service "other" is invalid: spec.ports[0].nodePort: Invalid value: ${node.kubeletPort}: provided port is already allocated`,
-    );
-    const chosen = await askApi(node, "POST", path, service("chosen", { type: "NodePort", selector: { app: "web" } }));
-    const other = chosen.json.spec.ports[0].nodePort;
-    for (const address of [clusterIP, `127.0.0.1:${node.kubeletPort}`, `127.0.0.1:${other}`]) {
-      await node.until(address, async () => (await fetchName(address).catch(() => "")).startsWith("web-"));
-    }
-    expect((await shown(node, "chosen")).spec).toEqual(chosen.json.spec);
-    const outside = { spec: { type: "ExternalName", externalName: "example.com" } };
-    const changed = await askApi(node, "PATCH", `${path}/chosen`, outside, "application/merge-patch+json");
-    expect(changed.json.spec.clusterIP).toBeUndefined();
-    const free = await askApi(node, "POST", path, service("late", { clusterIP: chosen.json.spec.clusterIP }));
-    expect(free.status).toBe(201);
-  }, 120_000);
 
   test("a Service without a selector leads to the addresses that a manifest or a client writes", async () => {
     const node = testNode();
