@@ -11,10 +11,8 @@ const EFFECTS = `
 integration/image-gc | on a full disk exactly our unused images go | image-gc-high-threshold image-gc-low-threshold minimum-image-ttl-duration
 integration/flags-at-work | --docker-endpoint, --runtime-request-timeout: an engine that does not answer is not waited for | docker-endpoint
 integration/flags-at-work | --docker-endpoint, --runtime-request-timeout | runtime-request-timeout
-integration/flags-at-work | --image-pull-progress-deadline: a stalled pull is cancelled | image-pull-progress-deadline
 integration/flags-at-work | --serialize-image-pulls: one at a time, unless it is off | serialize-image-pulls
-integration/flags-at-work | --max-parallel-image-pulls: that many at a time | max-parallel-image-pulls
-integration/flags-at-work | --registry-qps, --registry-burst: no more often than that | registry-qps registry-burst
+integration/flags-at-work | --max-parallel-image-pulls, --registry-qps, --registry-burst, --image-pull-progress-deadline | max-parallel-image-pulls registry-qps registry-burst image-pull-progress-deadline
 integration/flags-at-work | --image-credential-provider-config | image-credential-provider-config
 integration/flags-at-work | --image-credential-provider-bin-dir | image-credential-provider-bin-dir
 integration/flags-at-work | --cgroup-driver: another one than the engine's ends the start | cgroup-driver

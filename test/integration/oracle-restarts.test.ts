@@ -35,10 +35,8 @@ describeWithEngine("--runonce and manifest paths as recorded (oracle 79, 88)", (
    * for exit code 1 instead of 255, a crash that is reported at once, and a pod that has failed permanently and is not waited for.
    */
   test.each([
-    { tag: "good", files: ["good-g"], exitCode: 0, left: { ronce: "running" } },
     { tag: "goodtwo", files: ["goodtwo-g", "goodtwo-g2"], exitCode: 0, left: { ronce: "running", ronce2: "running" } },
     { tag: "mixedinvalid", files: ["mixedinvalid-g", "mixedinvalid-i"], exitCode: 2, left: { ronce: "running" } },
-    { tag: "invalid", files: ["invalid-i"], exitCode: 2, left: {} },
     { tag: "mixedbadimage", files: ["mixedbadimage-g", "mixedbadimage-b"], exitCode: 1, left: { ronce: "running" } },
     { tag: "crash", files: ["crash-c"], exitCode: 1, left: { rcrash: "exited" } },
     { tag: "neverfails", files: ["neverfails-f"], exitCode: 1, left: { rfail: "exited" } },
