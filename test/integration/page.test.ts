@@ -310,53 +310,51 @@ describeWithEngine("the page", () => {
     await context.close();
   });
 
-  test.each(["light", "dark"] as const)(
-    "every view is accessible on a desktop and on a phone, and no wider than the screen: %s",
-    async (colorScheme) => {
-      const context = await browser.newContext({ colorScheme, reducedMotion: "reduce" });
-      const page = await open(context, await sessionLink(node));
-      const check = async (view: string, shown: Locator) => {
-        await shown.first().waitFor();
-        expect({ view, problems: await findAccessibilityProblems(page, colorScheme === "dark") }).toEqual({
-          view,
-          problems: [],
-        });
-      };
-      const web = row(page, /^web-/);
-      await check("overview", web);
-      await web.getByRole("link").click();
-      const tabs = page.getByRole("navigation", { name: "Parts of the pod" });
-      const shown: Record<string, Locator> = {
-        Overview: page.getByRole("heading", { name: "Conditions" }),
-        Logs: page.getByRole("log").getByText(/^line/),
-        Shell: page.locator(".xterm-rows", { hasText: "#" }),
-        Processes: page.getByRole("columnheader", { name: "Command" }),
-        Events: page.getByRole("cell", { name: "Started" }),
-        Manifest: page.getByRole("button", { name: "Try an edit" }),
-      };
-      for (const [tab, sign] of Object.entries(shown)) {
-        await tabs.getByRole("link", { name: tab }).click();
-        await check(tab, sign);
+  test("every view is accessible on a desktop and on a phone, light and dark, and no wider than the screen", async () => {
+    const context = await browser.newContext({ reducedMotion: "reduce" });
+    const page = await open(context, await sessionLink(node));
+    const check = async (view: string, shown: Locator) => {
+      await shown.first().waitFor();
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        const problems = await findAccessibilityProblems(page, colorScheme === "dark");
+        expect({ view, colorScheme, problems }).toEqual({ view, colorScheme, problems: [] });
       }
-      await page.getByRole("button", { name: "Delete" }).click();
-      await check("a question", page.getByRole("dialog"));
-      await page.keyboard.press("Escape");
-      await page.goto(`${origin}/#/pods/default/nothing`);
-      await check("no such pod", page.getByText("There is no such pod"));
-      await follow(page, "Node");
-      await check("node", page.getByRole("heading", { name: "Images" }));
-      await follow(page, "Apply");
-      await check("apply", page.getByRole("heading", { name: "Apply a manifest" }));
-      await context.clearCookies();
-      await page.goto(`${origin}/#/pods/default/nothing/logs`);
-      await page.reload();
-      await follow(page, "Pods");
-      await web.getByRole("link").click();
-      await page.goto(`${page.url()}/logs`);
-      await check("logs without a session", page.getByText("This part needs a session"));
-      await context.close();
-    },
-  );
+    };
+    const web = row(page, /^web-/);
+    await check("overview", web);
+    await web.getByRole("link").click();
+    const tabs = page.getByRole("navigation", { name: "Parts of the pod" });
+    const shown: Record<string, Locator> = {
+      Overview: page.getByRole("heading", { name: "Conditions" }),
+      Logs: page.getByRole("log").getByText(/^line/),
+      Shell: page.locator(".xterm-rows", { hasText: "#" }),
+      Processes: page.getByRole("columnheader", { name: "Command" }),
+      Events: page.getByRole("cell", { name: "Started" }),
+      Manifest: page.getByRole("button", { name: "Try an edit" }),
+    };
+    for (const [tab, sign] of Object.entries(shown)) {
+      await tabs.getByRole("link", { name: tab }).click();
+      await check(tab, sign);
+    }
+    await page.getByRole("button", { name: "Delete" }).click();
+    await check("a question", page.getByRole("dialog"));
+    await page.keyboard.press("Escape");
+    await page.goto(`${origin}/#/pods/default/nothing`);
+    await check("no such pod", page.getByText("There is no such pod"));
+    await follow(page, "Node");
+    await check("node", page.getByRole("heading", { name: "Images" }));
+    await follow(page, "Apply");
+    await check("apply", page.getByRole("heading", { name: "Apply a manifest" }));
+    await context.clearCookies();
+    await page.goto(`${origin}/#/pods/default/nothing/logs`);
+    await page.reload();
+    await follow(page, "Pods");
+    await web.getByRole("link").click();
+    await page.goto(`${page.url()}/logs`);
+    await check("logs without a session", page.getByText("This part needs a session"));
+    await context.close();
+  });
 
   test("no request left for another host, and no script failed", () => {
     expect({ foreign, errors }).toEqual({ foreign: [], errors: [] });
