@@ -77,8 +77,8 @@ export async function refuseOtherEngine(
 }
 
 /**
- * Pods of this node's name that run from another root directory: a new or moved one may run them a second time. It is told,
- * not refused: it may have other pods, and a pod whose container runs there waits.
+ * Pods of this node's name that run from another root directory, perhaps of this one before it was moved. It is told, not
+ * refused: this one may have other pods, and a pod that runs there waits.
  * @returns what is so and what to do; undefined where there are none, or this root directory has containers of its own
  */
 export async function describeOtherRoot(
@@ -95,7 +95,7 @@ export async function describeOtherRoot(
   const paths = Array.from(inspected.matchAll(/"(\/[^":]*)\/pods\//g), ([, path = ""]) => path);
   const path = paths.find((it) => computeRootHash(it) === example.labels[LABEL.root]) ?? "DIRECTORY";
   const count = new Set(others.map(({ labels }) => labels[LABEL.podUid])).size;
-  const problem = `Pods of node "${nodeName}" (${count}) run from the root directory ${path}, and may run a second time from this one`;
+  const problem = `Pods of node "${nodeName}" (${count}) run from the root directory ${path}: the same pods of this one wait for their end`;
   const fix = `start with --root-dir=${path}, or remove them with "kubelet-ts down --all --root-dir=${path}"`;
   return `${problem}: ${fix}; give a second kubelet a node name of its own (--hostname-override=NAME)`;
 }

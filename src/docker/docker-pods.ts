@@ -26,7 +26,7 @@ import type { ContainerCreateBody } from "./engine/container-create-body.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { DockerError, isConflict, isNotFound, known } from "./engine/docker-error.ts";
 import { toIps, toObserved } from "./inspect-to-snapshot.ts";
-import { isOwned, LABEL, toContainerName, toOwnershipFilter, toSandboxName } from "./labels.ts";
+import { isOwned, LABEL, toContainerName, toOwnershipFilter, toSandboxName, toSandboxPattern } from "./labels.ts";
 import { MappingError } from "./mapping-error.ts";
 
 const PROC_BYTES = 16 * 1024;
@@ -81,6 +81,7 @@ export class DockerPods implements PodEngine {
   async #startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox> {
     let attempted = "failed to create a sandbox for";
     try {
+      await this.#refuseOtherRoot(request.pod, signal);
       const name = toSandboxName(request.pod, request.attempt);
       const { NetworkingConfig, ...body } = toSandboxCreateBody(request, this.#deps.owner);
       const { NetworkMode = "" } = body.HostConfig;
@@ -98,6 +99,15 @@ export class DockerPods implements PodEngine {
         cause: error,
       });
     }
+  }
+
+  /** @throws Error when this pod, or one of its workload under another name, runs from another root directory of this node */
+  async #refuseOtherRoot(pod: Pod, signal: AbortSignal): Promise<void> {
+    const { nodeName, rootHash } = this.#deps.owner;
+    const filters = { name: [toSandboxPattern(pod)], label: [LABEL.root, `${LABEL.node}=${nodeName}`] };
+    const running = await this.#client.listContainers({ filters }, { signal });
+    const other = running.find(({ Labels }) => Labels[LABEL.root] !== rootHash);
+    if (other) throw new Error(`pod "${other.Labels[LABEL.podName]}" runs already, by another root directory`);
   }
 
   /** Engines before API 1.44 create a container in one network only. */

@@ -155,3 +155,14 @@ export function toContainerName(pod: Pod, containerName: string, attempt: number
 
 /** `k8s_POD_<pod>_<namespace>_<uid>_<attempt>`. */
 export const toSandboxName = (pod: Pod, attempt: number) => toContainerName(pod, SANDBOX_CONTAINER_NAME, attempt);
+
+/**
+ * Go expression for the names of all sandboxes of a pod, and of the other pods of its workload: one that is replaced, or has
+ * another template, gets another name.
+ */
+export function toSandboxPattern({ metadata }: Pod): string {
+  const { name = "", namespace = "default", generateName = "", labels, ownerReferences } = metadata;
+  const stem = ownerReferences?.some(({ controller }) => controller) ? generateName : "";
+  const pods = stem && `${stem.replace(`-${labels?.["pod-template-hash"]}-`, "-[^_-]+-")}[^_-]+`;
+  return `^k8s_POD_${pods || name}_${namespace}_`.replaceAll(".", "\\.");
+}

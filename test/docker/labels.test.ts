@@ -6,6 +6,7 @@ import {
   toContainerName,
   toOwnershipFilter,
   toSandboxLabels,
+  toSandboxPattern,
 } from "../../src/docker/labels.ts";
 import { aPod, OWNER } from "./mapping-requests.ts";
 
@@ -93,4 +94,29 @@ test("the root hash names the directory as it is written", () => {
 test("a uid that Docker would refuse in a name is made to fit", () => {
   const pod = aPod({ metadata: { uid: "a/b_c ü" } });
   expect(toContainerName(pod, "c", 0)).toBe("k8s_c_web-node1_default_a-b-c--_0");
+});
+
+const REPLICA_SET = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-1a", uid: "u", controller: true }];
+test.each([
+  ["its own name, whatever its attempt", {}, ["k8s_POD_web.a_prod_u_0", "k8s_POD_web.a_prod_v_1"]],
+  [
+    "a pod that only shares a beginning",
+    { generateName: "web-1a-", ownerReferences: [] },
+    ["k8s_POD_web.a_prod_u_0", "k8s_POD_web.a_prod_v_1"],
+  ],
+  [
+    "those of its Deployment, of every template",
+    { generateName: "web-1a-", labels: { "pod-template-hash": "1a" }, ownerReferences: REPLICA_SET },
+    ["k8s_POD_web-1a-x_prod_u_0", "k8s_POD_web-2b-y_prod_u_0"],
+  ],
+])("other sandboxes of a pod: %s", (_, metadata, want) => {
+  const names = ["k8s_POD_web.a_prod_u_0", "k8s_POD_web.a_prod_v_1", "k8s_POD_webba_prod_u_0", "k8s_POD_web.a_dev_u_0"];
+  const others = [
+    "k8s_POD_web-1a-x_prod_u_0",
+    "k8s_POD_web-2b-y_prod_u_0",
+    "k8s_POD_web-x_prod_u_0",
+    "k8s_c_web.a_prod_u_0",
+  ];
+  const pattern = new RegExp(toSandboxPattern(aPod({ metadata: { name: "web.a", namespace: "prod", ...metadata } })));
+  expect([...names, ...others].filter((name) => pattern.test(name))).toEqual(want);
 });
