@@ -1,9 +1,9 @@
 import { basename, dirname } from "node:path";
 import { namesIfReadable } from "../base/files/bounded-read.ts";
-import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
+import { didYouMean, nearestByBeginning, nearestName } from "../base/text/nearest-name.ts";
 import { isManifestUrl } from "../base/text/url.ts";
-import { parseCommandLine, readWords, flagTakesValue as takesValue } from "../config/flags.ts";
-import { flagsOf, isNamed } from "./arguments.ts";
+import { nearestFlag, parseCommandLine, readWords, flagTakesValue as takesValue } from "../config/flags.ts";
+import { flagsOf, isNamed, writtenName } from "./arguments.ts";
 import { CHANGE_COMMANDS, INSIDE_COMMANDS } from "./declarations/change.ts";
 import { SETUP_COMMANDS } from "./declarations/setup.ts";
 import { SHOW_COMMANDS } from "./declarations/show.ts";
@@ -121,13 +121,17 @@ function unknownWord(word: string): string {
 }
 
 /**
- * Whether a flag in front of the command takes the next word as its value: for the kubelet, else for some command; undefined
- * for an unknown flag.
+ * Whether a flag in front of the command takes the next word as its value: for the kubelet, else for some command, else where
+ * it is misspelled; undefined for an unknown flag.
  * @param written with its dashes, without a value
  */
 export function flagTakesValue(written: string): boolean | undefined {
   const ofKubelet = takesValue(written);
   if (ofKubelet !== undefined) return ofKubelet;
   const known = COMMANDS.flatMap(({ args }) => flagsOf(args).filter((flag) => isNamed(flag, written)));
-  return known.length === 0 ? undefined : known.some((flag) => flag.takesValue);
+  if (known.length > 0) return known.some((flag) => flag.takesValue);
+  // The next word is the value of the flag that is meant, not a command or manifest.
+  const names = COMMANDS.flatMap(({ args }) => flagsOf(args).map(writtenName));
+  const meant = nearestFlag(written) ?? nearestByBeginning(written.replace(/^-+/, ""), names);
+  return meant === undefined ? undefined : flagTakesValue(`--${meant}`);
 }

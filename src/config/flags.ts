@@ -145,16 +145,18 @@ function splitFlags(
   return [{ text: letter, value }, ...splitFlags(`-${rest}`, takesValue, areJoined)];
 }
 
+/** The flag that is meant by one that does not exist; the long name after one dash is, too, as Go programs accept it. */
+export function nearestFlag(written: string): string | undefined {
+  const rows = [...ROW_BY_FLAG].filter(([key, row]) => row.flag === key && row.is !== "refused");
+  const name = written.replace(/^-+/, "").replaceAll("_", "-");
+  return nearestByBeginning(
+    name,
+    rows.map(([key]) => key),
+  );
+}
+
 function unknownFlag(written: string): string {
-  const name = written.replace(/^-+/, "");
-  const longNames = [...ROW_BY_FLAG]
-    .filter(([key, row]) => row.flag === key && row.is !== "refused")
-    .map(([key]) => key);
-  // One dash before a long name, as Go programs accept.
-  if (written.startsWith("-") && !written.startsWith("--") && longNames.includes(name)) {
-    return `${written}: no such flag; did you mean --${name}?`;
-  }
-  const nearest = nearestByBeginning(name.replaceAll("_", "-"), longNames);
+  const nearest = nearestFlag(written);
   return `${written}: no such flag${nearest ? `; did you mean --${nearest}?` : " (see kubelet-ts --help)"}`;
 }
 

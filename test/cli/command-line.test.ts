@@ -11,6 +11,7 @@ test.each([
   ["--docker-endpoint=unix:///x logs web", "logs", "--docker-endpoint=unix:///x web"],
   ["-n prod get pods", "get", "-n prod pods"],
   ["--watch get pods", "get", "--watch pods"],
+  ["--namespce prod get pods", "get", "--namespce prod pods"],
   ["--root-dir R validate x.yaml", "validate", "--root-dir R x.yaml"],
   ["help get", "get", "--help"],
   ["--root-dir R help get", "get", "--help"],
@@ -32,6 +33,9 @@ describe("a kubelet is started only by flags and manifests", () => {
     "https://host/pods",
     "unix:/run/x",
     "-- pods",
+    "--hostname-overide demo",
+    "--hostname-overide=demo",
+    "--runonc web.yaml",
   ])("%p", (line) => {
     expect(read(line)).toMatchObject({ kind: "kubelet", argv: line.split(" ").filter(Boolean) });
   });
