@@ -1,4 +1,4 @@
-import type { EphemeralContainer, Pod } from "../base/api/pod.ts";
+import type { EphemeralContainer, Pod, PodCondition } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
@@ -202,10 +202,20 @@ export class Kubelet {
 
   /**
    * Every desired pod and every pod that still terminates, with its status, by namespace and name. An unchanged pod is
-   * the same object as before. How a pod ended in an earlier process is known before the engine has answered.
+   * the same object as before. How a pod ended in an earlier process, or that it was ready there, is known before the engine
+   * has answered: its phase does not go back.
    */
   pods(): readonly Pod[] {
-    const awaited = (uid: PodUID) => ({ waits: this.#deps.records.completions.get(uid)?.status ?? ENGINE_AWAITED });
+    const { completions, conditions } = this.#deps.records;
+    const awaited = (uid: PodUID) => {
+      const last = conditions.get(uid) ?? [];
+      const wasReady = last.some(({ type, status }) => type === "ContainersReady" && status === "True");
+      const unknown = last.map((it) =>
+        it.type.endsWith("Ready") ? { ...it, ...ENGINE_AWAITED, status: "Unknown" } : it,
+      );
+      const running = wasReady && { phase: "Running" as const, conditions: unknown as PodCondition[] };
+      return { waits: completions.get(uid)?.status ?? { ...ENGINE_AWAITED, ...running } };
+    };
     const blockedOf = (uid: PodUID) => (this.isSynced ? this.#blocked.get(uid) : awaited(uid));
     return this.#statusStore.list(this.desiredPods, blockedOf, this.#workers.byUid);
   }

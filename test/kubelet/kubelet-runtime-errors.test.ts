@@ -47,6 +47,15 @@ describe("errors of the runtime", () => {
     expect(world.statusOf("web")).toMatchObject({ phase: "Running" });
     expect(world.statusOf("web")?.reason).toBeUndefined();
     expect(world.kubelet.mayRun(left)).toBe(false);
+    const conditions = world.statusOf("web")?.conditions;
+    world.renew();
+    world.want(named("web"));
+    const awaited = world.statusOf("web");
+    expect(awaited).toMatchObject({ ...unknown, phase: "Running" });
+    const ready = awaited?.conditions?.filter(({ type }) => type.endsWith("Ready"));
+    expect(ready?.map(({ status }) => status)).toEqual(["Unknown", "Unknown"]);
+    await world.started(named("web"));
+    expect(world.statusOf("web")?.conditions).toEqual(conditions!);
   });
 
   test("an engine that refuses to end a container is told by an event, and asked again", async () => {
