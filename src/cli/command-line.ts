@@ -1,6 +1,6 @@
 import { basename, dirname } from "node:path";
 import { namesIfReadable } from "../base/files/bounded-read.ts";
-import { didYouMean, nearestByBeginning, nearestName } from "../base/text/nearest-name.ts";
+import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import { nearestFlag, parseCommandLine, readWords, flagTakesValue as takesValue } from "../config/flags.ts";
 import { flagsOf, isNamed, writtenName } from "./arguments.ts";
@@ -131,7 +131,9 @@ export function flagTakesValue(written: string): boolean | undefined {
   const known = COMMANDS.flatMap(({ args }) => flagsOf(args).filter((flag) => isNamed(flag, written)));
   if (known.length > 0) return known.some((flag) => flag.takesValue);
   // The next word is the value of the flag that is meant, not a command or manifest.
-  const names = COMMANDS.flatMap(({ args }) => flagsOf(args).map(writtenName));
-  const meant = nearestFlag(written) ?? nearestByBeginning(written.replace(/^-+/, ""), names);
+  const meant = nearestFlag(
+    written,
+    COMMANDS.flatMap(({ args }) => flagsOf(args).map(writtenName)),
+  );
   return meant === undefined ? undefined : flagTakesValue(`--${meant}`);
 }

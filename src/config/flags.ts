@@ -145,14 +145,13 @@ function splitFlags(
   return [{ text: letter, value }, ...splitFlags(`-${rest}`, takesValue, areJoined)];
 }
 
-/** The flag that is meant by one that does not exist; the long name after one dash is, too, as Go programs accept it. */
-export function nearestFlag(written: string): string | undefined {
-  const rows = [...ROW_BY_FLAG].filter(([key, row]) => row.flag === key && row.is !== "refused");
-  const name = written.replace(/^-+/, "").replaceAll("_", "-");
-  return nearestByBeginning(
-    name,
-    rows.map(([key]) => key),
-  );
+/**
+ * The flag that is meant by one that does not exist; the long name after one dash is, too, as Go programs accept it.
+ * @param others names of other flags
+ */
+export function nearestFlag(written: string, others: readonly string[] = []): string | undefined {
+  const own = [...ROW_BY_FLAG].flatMap(([key, row]) => (row.flag === key && row.is !== "refused" ? [key] : []));
+  return nearestByBeginning(written.replace(/^-+/, "").replaceAll("_", "-"), [...own, ...others]);
 }
 
 function unknownFlag(written: string): string {

@@ -186,13 +186,11 @@ function namesOf(name: string, namespace: string, from: string, clusterDomain: s
 const seesServices = ({ spec }: Pod): boolean =>
   spec.dnsPolicy === "ClusterFirst" || spec.dnsPolicy === "ClusterFirstWithHostNet";
 
-/** Addresses of a name for this machine. Throws when there are none. */
-type LookUpName = (name: string) => Promise<string[]>;
-
 interface ExternalNamesDeps {
   clock: Clock;
   logger: Logger;
-  lookUp: LookUpName;
+  /** Addresses of a name for this machine. Throws when there are none. */
+  lookUp(name: string): Promise<string[]>;
 }
 
 const REFRESH_MS = 60_000;
@@ -201,6 +199,7 @@ const RETRY_MS = 10_000;
 /** A name server that does not respond delays the names of other Services by at most this time. */
 const PATIENCE_MS = 5_000;
 const MAX_NAMES = 200;
+const MAX_ADDRESSES = 16;
 
 interface Known {
   addresses: readonly string[];
@@ -264,7 +263,7 @@ export class ExternalNames {
     this.#inProgress.add(name);
     let found: Known;
     try {
-      found = { addresses: [...new Set(await this.#deps.lookUp(name))].sort() };
+      found = { addresses: [...new Set(await this.#deps.lookUp(name))].sort().slice(0, MAX_ADDRESSES) };
     } catch (error) {
       found = { addresses: this.addressesOf(name), failure: messageOf(error) };
     }

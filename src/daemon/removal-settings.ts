@@ -2,13 +2,12 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { readTextIfExists } from "../base/files/bounded-read.ts";
 import { replaceFile } from "../base/files/replace-file.ts";
-import type { Owner } from "../base/model/container-engine.ts";
 import { isRunning } from "../base/model/pod-snapshot.ts";
 import { unlessFailed } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { MisconfigurationError } from "../docker/docker-engine.ts";
 import { DockerHost, dockerEndpoint } from "../docker/docker-host.ts";
-import { computeRootHash, LABEL } from "../docker/labels.ts";
+import { computeRootHash } from "../docker/labels.ts";
 import type { Environment } from "./kubelet-run.ts";
 
 /** Settings that place files and containers of pods outside the root directory, and the engine. */
@@ -74,28 +73,4 @@ export async function refuseOtherEngine(
   const remove = `kubelet-ts down --all --root-dir=${rootDir} --docker-endpoint=${before}`;
   const where = `${others.length} containers of this root directory run on the engine at ${before}, and would run a second time on ${now}`;
   throw new MisconfigurationError(`${where}: remove them with "${remove}", or start with that engine`);
-}
-
-/**
- * Pods of this node's name that run from another root directory, perhaps of this one before it was moved. It is told, not
- * refused: this one may have other pods, and a pod that runs there waits.
- * @returns what is so and what to do; undefined where there are none, or this root directory has containers of its own
- */
-export async function describeOtherRoot(
-  engine: Pick<DockerHost, "listOwned" | "inspectContainer">,
-  { nodeName, rootHash }: Owner,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const listed = await engine.listOwned(nodeName, signal);
-  const others = listed.filter((it) => it.isRunning);
-  // The sandbox mounts nothing of the root directory.
-  const example = others.find(({ labels }) => labels[LABEL.type] !== "podsandbox") ?? others[0];
-  if (!example || listed.some(({ labels }) => labels[LABEL.root] === rootHash)) return undefined;
-  const inspected = JSON.stringify((await engine.inspectContainer(example.id, signal)) ?? {});
-  const paths = Array.from(inspected.matchAll(/"(\/[^":]*)\/pods\//g), ([, path = ""]) => path);
-  const path = paths.find((it) => computeRootHash(it) === example.labels[LABEL.root]) ?? "DIRECTORY";
-  const count = new Set(others.map(({ labels }) => labels[LABEL.podUid])).size;
-  const problem = `Pods of node "${nodeName}" (${count}) run from the root directory ${path}: the same pods of this one wait for their end`;
-  const fix = `start with --root-dir=${path}, or remove them with "kubelet-ts down --all --root-dir=${path}"`;
-  return `${problem}: ${fix}; give a second kubelet a node name of its own (--hostname-override=NAME)`;
 }

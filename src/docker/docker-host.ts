@@ -104,13 +104,6 @@ export class DockerHost {
     return [...pods.values()].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
   }
 
-  /** The containers of a node name, of every root directory it was used with; none is inspected. */
-  async listOwned(nodeName: string, signal: AbortSignal) {
-    const filters = { label: [LABEL.root, `${LABEL.node}=${nodeName}`] };
-    const listed = await this.client.listContainers({ all: true, filters }, { signal });
-    return listed.map(({ Id, State, Labels }) => ({ id: Id, labels: Labels, isRunning: /running|paused/.test(State) }));
-  }
-
   /** Address of the pod that a container belongs to, by its sandbox. */
   async podAddressOf(id: ContainerId): Promise<PodAddress> {
     const { Config } = await this.client.inspectContainer(id);

@@ -26,7 +26,15 @@ import type { ContainerCreateBody } from "./engine/container-create-body.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { DockerError, isConflict, isNotFound, known } from "./engine/docker-error.ts";
 import { toIps, toObserved } from "./inspect-to-snapshot.ts";
-import { isOwned, LABEL, toContainerName, toOwnershipFilter, toSandboxName, toSandboxPattern } from "./labels.ts";
+import {
+  computeRootHash,
+  isOwned,
+  LABEL,
+  toContainerName,
+  toOwnershipFilter,
+  toSandboxName,
+  toSandboxPattern,
+} from "./labels.ts";
 import { MappingError } from "./mapping-error.ts";
 
 const PROC_BYTES = 16 * 1024;
@@ -106,8 +114,17 @@ export class DockerPods implements PodEngine {
     const { nodeName, rootHash } = this.#deps.owner;
     const filters = { name: [toSandboxPattern(pod)], label: [LABEL.root, `${LABEL.node}=${nodeName}`] };
     const running = await this.#client.listContainers({ filters }, { signal });
-    const other = running.find(({ Labels }) => Labels[LABEL.root] !== rootHash);
-    if (other) throw new Error(`pod "${other.Labels[LABEL.podName]}" runs already, by another root directory`);
+    const other = running.find(({ Labels }) => Labels[LABEL.root] !== rootHash)?.Labels;
+    if (!other) return;
+    // The sandbox mounts nothing of the root directory.
+    const ofPod = { label: [`${LABEL.podUid}=${other[LABEL.podUid]}`] };
+    const listed = await this.#client.listContainers({ all: true, filters: ofPod }, { signal });
+    const inspected = await Promise.all(
+      listed.map(({ Id }) => known(this.#client.inspectContainerRaw(Id, { signal }))),
+    );
+    const paths = Array.from(JSON.stringify(inspected).matchAll(/"(\/[^":]*)\/pods\//g), ([, path = ""]) => path);
+    const path = paths.find((it) => computeRootHash(it) === other[LABEL.root]) ?? "DIRECTORY";
+    throw new Error(`pod "${other[LABEL.podName]}" runs already, from the root directory ${path}`);
   }
 
   /** Engines before API 1.44 create a container in one network only. */
@@ -261,7 +278,6 @@ export class DockerPods implements PodEngine {
    * A name that is taken is that of our own container from an attempt that broke off, or of another program's: then the name
    * gets a suffix. Our own is removed, unless it was started by a call whose response was lost: a second one must not run
    * next to it, and its end counts as a crash once the next list of all containers shows it.
-   * @throws Error when the same pod runs from another root directory: this one may have been moved
    */
   async #create(name: string, body: ContainerCreateBody, signal: AbortSignal): Promise<ContainerId> {
     const fields: Readonly<Record<string, unknown>> = { ...body };
@@ -276,9 +292,6 @@ export class DockerPods implements PodEngine {
         if (isSame && holder.State.Running) return holder.Id;
         throw error;
       }
-      const isSamePod = holder?.Config.Labels[LABEL.podUid] === body.Labels?.[LABEL.podUid];
-      if (holder?.State.Running && isSamePod && LABEL.root in holder.Config.Labels)
-        throw new Error(`container "${name}" of this pod runs already, by another root directory`, { cause: error });
       if (isOurs) await this.remove(holder.Id, holder.Config.Labels[LABEL.podUid] ?? "", signal);
       const nextName = holder && !isOurs ? `${name}_${randomBytes(4).toString("hex")}` : name;
       return (await this.#client.createContainer(nextName, fields, { signal })).Id;

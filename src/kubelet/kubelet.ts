@@ -1,4 +1,4 @@
-import type { EphemeralContainer, Pod, PodCondition } from "../base/api/pod.ts";
+import type { EphemeralContainer, Pod } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
@@ -210,10 +210,8 @@ export class Kubelet {
     const awaited = (uid: PodUID) => {
       const last = conditions.get(uid) ?? [];
       const wasReady = last.some(({ type, status }) => type === "ContainersReady" && status === "True");
-      const unknown = last.map((it) =>
-        it.type.endsWith("Ready") ? { ...it, ...ENGINE_AWAITED, status: "Unknown" } : it,
-      );
-      const running = wasReady && { phase: "Running" as const, conditions: unknown as PodCondition[] };
+      const unknown = last.map((it) => (it.type.endsWith("Ready") ? { ...it, status: "Unknown" as const } : it));
+      const running = wasReady && { phase: "Running" as const, conditions: unknown };
       return { waits: completions.get(uid)?.status ?? { ...ENGINE_AWAITED, ...running } };
     };
     const blockedOf = (uid: PodUID) => (this.isSynced ? this.#blocked.get(uid) : awaited(uid));

@@ -116,7 +116,6 @@ export class PodTrials {
   }
 
   #tried(uid: PodUID): Tried {
-    const known = this.#pods.getOrInsert(uid, { readySinceMs: 0 });
-    return known;
+    return this.#pods.getOrInsert(uid, { readySinceMs: 0 });
   }
 }

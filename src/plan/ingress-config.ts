@@ -223,8 +223,7 @@ class ConfigPlanner {
   }
 
   #hostOf(name: string): IngressHost {
-    const host = this.#hosts.getOrInsert(name, { name, routes: [] });
-    return host;
+    return this.#hosts.getOrInsert(name, { name, routes: [] });
   }
 
   #toRoute(source: Source, type: IngressRoute["type"], path: string, backend: IngressBackend): IngressRoute {

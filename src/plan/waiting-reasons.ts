@@ -152,9 +152,9 @@ function explainPull(waitingMessage: string, { spec, events, images }: WaitingCo
 /** Messages of engines and of this kubelet about a start that failed, and what they mean. $1 to $3: groups of the expression. */
 const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
   [
-    /runs already, by another root directory/,
-    "it runs already, by a kubelet-ts with another root directory, or one that this directory had before it was moved",
-    "end the kubelet-ts there, if one runs, and remove the pod there: kubelet-ts down --all --root-dir=DIRECTORY",
+    /runs already, from the root directory (\S+)/,
+    "it runs already, by a kubelet-ts of the root directory $1, or since before that one was moved",
+    "start with --root-dir=$1, or remove the pod there: kubelet-ts down --all --root-dir=$1; a second kubelet needs a node name of its own (--hostname-override=NAME)",
   ],
   [
     /couldn't find key (\S+) in Secret .* file "([^"]*)"/,

@@ -2,8 +2,9 @@ import { expect, test } from "bun:test";
 import { DockerPods } from "../../src/docker/docker-pods.ts";
 import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { DockerError } from "../../src/docker/engine/docker-error.ts";
+import { computeRootHash } from "../../src/docker/labels.ts";
 import { FakeClock, settle } from "../support/fake-clock.ts";
-import { aContainerRequest, aPod } from "./mapping-requests.ts";
+import { aContainerRequest, aPod, aSandboxRequest } from "./mapping-requests.ts";
 
 /** An engine whose event stream is open and silent, also while it is frozen. */
 class SilentClient {
@@ -109,10 +110,9 @@ test("the removal of a container is reported, also of the one that had the name 
 });
 
 test.each([
-  ["runs by another root directory: it is not started twice", { root: "other", isRunning: true }, undefined],
-  ["ran by another root directory", { root: "other", isRunning: false }, /_[0-9a-f]{8}$/],
-  ["has the name of another program's container", { root: undefined, isRunning: true }, /_[0-9a-f]{8}$/],
-])("a pod that %s", async (_, { root, isRunning }, wanted) => {
+  ["ran by another root directory", { root: "other", isRunning: false }],
+  ["has the name of another program's container", { root: undefined, isRunning: true }],
+])("a pod that %s", async (_, { root, isRunning }) => {
   const request = aContainerRequest(aPod({}));
   const names: string[] = [];
   const labels = { "io.kubernetes.pod.uid": request.pod.metadata.uid, ...(root && { "kubelet-ts.io/root": root }) };
@@ -126,7 +126,23 @@ test.each([
   };
   const owner = { nodeName: "n", rootHash: "r" };
   const pods = new DockerPods({ client: client as DockerClient, owner, clock: new FakeClock() });
-  const created = pods.createContainer(request, new AbortController().signal);
-  if (wanted === undefined) await expect(created).rejects.toThrow("runs already, by another root directory");
-  else expect((await created) && names.at(-1)).toMatch(wanted);
+  const created = await pods.createContainer(request, new AbortController().signal);
+  expect(created && names.at(-1)).toMatch(/_[0-9a-f]{8}$/);
+});
+
+test.each([
+  ["another root directory", "/srv/a", ["/x/pods/y:/z", "/srv/a/pods/1/etc-hosts:/etc/hosts"], "directory /srv/a"],
+  ["one whose path is not known", "/srv/a", ["/x/pods/y:/z"], "directory DIRECTORY"],
+  ["this root directory", "/srv/b", [], "made"],
+])("a pod that runs from %s is started once", async (_, rootDir, Binds, want) => {
+  const Labels = { "kubelet-ts.io/root": computeRootHash(rootDir), "io.kubernetes.pod.name": "web-1" };
+  const client: Partial<DockerClient> = {
+    listContainers: async () => [{ Id: "old", Labels }] as never,
+    inspectContainerRaw: async () => ({ HostConfig: { Binds } }),
+    createContainer: () => Promise.reject(new Error("made")),
+  };
+  const owner = { nodeName: "n", rootHash: computeRootHash("/srv/b") };
+  const pods = new DockerPods({ client: client as DockerClient, owner, clock: new FakeClock() });
+  const started = pods.startSandbox(aSandboxRequest(aPod({})), new AbortController().signal);
+  await expect(started).rejects.toThrow(want === "made" ? want : `pod "web-1" runs already, from the root ${want}`);
 });

@@ -34,8 +34,7 @@ describeWithEngine("a node that is renamed", () => {
     const [pod] = await node.untilRunning(1);
     const flags = [...node.flags(), `--root-dir=${join(node.directory, "new")}`, "--port=0", "--read-only-port=0"];
     const second = node.spawn([...flags, "--healthz-port=0", "--cadvisor-port=0", "--local-api-port=0"]);
-    await node.untilLogged(second, 'or remove them with "kubelet-ts down --all');
-    await node.untilLogged(second, "runs already, by another root directory");
+    await node.untilLogged(second, `runs already, from the root directory ${node.rootDir}`);
     const label = [`kubelet-ts.io/node=${node.name}`, "io.kubernetes.docker.type=container"];
     expect((await node.docker.listContainers({ filters: { label } })).map(({ Id }) => Id)).toEqual([pod!.Id]);
     await second.stop();

@@ -104,9 +104,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   }
 
   #ownOf(definition: ResourceDefinition): Set<string> {
-    const resource = resourceId(definition);
-    const keys = this.#own.getOrInsertComputed(resource, () => new Set());
-    return keys;
+    return this.#own.getOrInsertComputed(resourceId(definition), () => new Set());
   }
 
   /** Removes the file of an object that a controller has adopted; the object stays in the store. */

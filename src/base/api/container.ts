@@ -201,20 +201,25 @@ export const AppArmorProfileSchema = v.object({
 });
 export type AppArmorProfile = v.InferOutput<typeof AppArmorProfileSchema>;
 
-/** Source: core/v1 `SecurityContext`, of one container. */
-export const SecurityContextSchema = v.object({
-  capabilities: v.optional(CapabilitiesSchema),
-  privileged: v.optional(flagPointer),
+/** Fields of a container and of a pod. */
+const OF_BOTH = {
   seLinuxOptions: v.optional(SELinuxOptionsSchema),
   windowsOptions: v.optional(WindowsSecurityContextOptionsSchema),
   runAsUser: v.optional(int64Pointer),
   runAsGroup: v.optional(int64Pointer),
   runAsNonRoot: v.optional(flagPointer),
+  seccompProfile: v.optional(SeccompProfileSchema),
+  appArmorProfile: v.optional(AppArmorProfileSchema),
+};
+
+/** Source: core/v1 `SecurityContext`, of one container. */
+export const SecurityContextSchema = v.object({
+  capabilities: v.optional(CapabilitiesSchema),
+  privileged: v.optional(flagPointer),
+  ...OF_BOTH,
   readOnlyRootFilesystem: v.optional(flagPointer),
   allowPrivilegeEscalation: v.optional(flagPointer),
   procMount: v.optional(oneOfPointer(["Default", "Unmasked"])),
-  seccompProfile: v.optional(SeccompProfileSchema),
-  appArmorProfile: v.optional(AppArmorProfileSchema),
 });
 export type SecurityContext = v.InferOutput<typeof SecurityContextSchema>;
 
@@ -223,18 +228,12 @@ export const SysctlSchema = v.object({ name: text, value: text });
 
 /** Source: core/v1 `PodSecurityContext`. */
 export const PodSecurityContextSchema = v.object({
-  seLinuxOptions: v.optional(SELinuxOptionsSchema),
-  windowsOptions: v.optional(WindowsSecurityContextOptionsSchema),
-  runAsUser: v.optional(int64Pointer),
-  runAsGroup: v.optional(int64Pointer),
-  runAsNonRoot: v.optional(flagPointer),
+  ...OF_BOTH,
   supplementalGroups: v.optional(v.array(int64)),
   supplementalGroupsPolicy: v.optional(oneOfPointer(["Merge", "Strict"])),
   fsGroup: v.optional(int64Pointer),
   sysctls: v.optional(v.array(SysctlSchema)),
   fsGroupChangePolicy: v.optional(oneOfPointer(["OnRootMismatch", "Always"])),
-  seccompProfile: v.optional(SeccompProfileSchema),
-  appArmorProfile: v.optional(AppArmorProfileSchema),
   seLinuxChangePolicy: v.optional(oneOfPointer(["Recursive", "MountOption"])),
 });
 

@@ -6,6 +6,7 @@ import { type ObjectTarget, referenceOf, selectObjects } from "../client/object-
 import { readJsonPath } from "../print/json-path.ts";
 import { CommandError, type CommandIo, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
 
+const USUAL = ["Ready", "Available", "Complete", "Failed"].map((type) => `condition=${type}`);
 const POLL_MS = 250;
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** Exit code when the last edit of a pod was rolled back. */
@@ -124,7 +125,7 @@ export function parseFor(text: string | undefined): Wanted {
       },
     };
   }
-  const hint = /^[a-z]+$/i.test(text) ? `; did you mean condition=${text[0]!.toUpperCase()}${text.slice(1)}?` : "";
+  const hint = didYouMean(text, ["create", "delete"]) || didYouMean(`condition=${text}`, USUAL);
   throw new UsageError(
     `--for must be create, delete, condition=TYPE[=STATUS] or jsonpath=PATH[=VALUE] (found "${text}"${hint})`,
   );

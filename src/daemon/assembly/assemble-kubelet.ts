@@ -1,3 +1,4 @@
+import { lookup } from "node:dns/promises";
 import type { VersionInfo } from "../../apiserver/discovery.ts";
 import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
@@ -5,7 +6,6 @@ import type { Pod } from "../../base/api/pod.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
-import { lookUpName } from "../../base/host/look-up-name.ts";
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
@@ -81,7 +81,8 @@ export async function assembleKubelet(input: AssembleInput) {
   const cluster = await buildCluster(context, checkpoints);
   const podManager = new PodManager();
   const controllers = toControllerContext(context);
-  const hosts = new ServiceHosts(options.clusterDomain, new ExternalNames({ clock, logger, lookUp: lookUpName }));
+  const lookUp = async (name: string) => (await lookup(name, { all: true })).map(({ address }) => address);
+  const hosts = new ServiceHosts(options.clusterDomain, new ExternalNames({ clock, logger, lookUp }));
   const serviceManager = await buildServiceManager(context, controllers, hosts, () =>
     [...kubelet.workers()].flatMap(({ snapshot }) => snapshot.sandboxes.slice(0, 1)),
   );

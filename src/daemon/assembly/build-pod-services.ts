@@ -27,7 +27,7 @@ import type { VolumeHost } from "../../kubelet/volumes/volume-plugins.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
 import { parseCgroupMounts } from "../../stats/cgroups/cgroup-layout.ts";
 import { countOperation } from "../../stats/metrics/kubelet-metrics.ts";
-import { describeOtherRoot, refuseOtherEngine, writeRemovalSettings } from "../removal-settings.ts";
+import { refuseOtherEngine, writeRemovalSettings } from "../removal-settings.ts";
 import { probeVersion } from "../version.ts";
 import type { NodeContext } from "./node-context.ts";
 
@@ -167,8 +167,6 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   const connect = async (signal: AbortSignal) => {
     await refuseOtherEngine(options, environment);
     await engine.connect(signal);
-    const other = await describeOtherRoot(engine, context.owner, signal);
-    if (other !== undefined) logger.warn(other);
     // Until then the settings stay those of the last run: its pods may be on another engine.
     writeRemovalSettings(options, environment);
     await engine.volumes.removeLeftovers(signal);

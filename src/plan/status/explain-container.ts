@@ -188,9 +188,7 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
     case 127:
       return "its command is not in the image: check command, args and PATH";
     case 137:
-      return spec.livenessProbe
-        ? "it was killed (SIGKILL): by its liveness probe (see kubelet-ts events), docker kill or the kernel"
-        : "it was killed (SIGKILL): by docker kill, the kernel, or because it ignored SIGTERM";
+      return `it was killed (SIGKILL): by ${spec.livenessProbe ? "its liveness probe (see kubelet-ts events), " : ""}docker kill, the kernel, or because it ignored SIGTERM`;
     case 139:
       return "it crashed (SIGSEGV): is the image made for this processor?";
     case 143:

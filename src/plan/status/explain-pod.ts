@@ -207,12 +207,11 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
 /** The pod waits for another one, is not assigned to the node, or it is not its turn yet. */
 function explainNotBegun({ status = {} }: Pod): Cause | undefined {
   const isAwaited = status.reason === "EngineUnavailable";
-  if ((status.phase !== "Pending" && !isAwaited) || (status.containerStatuses ?? []).length > 0) return undefined;
+  if (!(status.phase === "Pending" || isAwaited) || (status.containerStatuses ?? []).length > 0) return undefined;
   const cause = { subject: "pod", facts: [], fix: "" };
   const unscheduled = status.conditions?.find(({ type, status: is }) => type === "PodScheduled" && is === "False");
   if (unscheduled) {
-    const facts = unscheduled.message ? [unscheduled.message] : [];
-    return { ...cause, problem: "it is not assigned to the node", facts };
+    return { ...cause, problem: "it is not assigned to the node", facts: [unscheduled.message ?? ""].filter(Boolean) };
   }
   const fix = isAwaited ? "kubelet-ts doctor shows why the engine does not answer" : "";
   return { ...cause, problem: status.message ? `it ${status.message}` : "the kubelet has not started it yet", fix };
