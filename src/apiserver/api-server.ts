@@ -37,6 +37,7 @@ import {
   verbOf,
 } from "./api-request.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
+import { toOldEphemeralContainers } from "./kinds/pod-kind.ts";
 import { listResponse, parseSelection, watchResponse } from "./list-and-watch.ts";
 import type { ObjectAccess } from "./object-commands.ts";
 import { parseDeleteOptions } from "./object-deleter.ts";
@@ -136,9 +137,8 @@ export class ApiServer {
     const verb = verbOf(request, info);
     authorize(request, info, verb);
     if (subresource !== "") {
-      if (subresource === "status" && definition.observedStatus && verb !== "get") {
-        throw methodNotSupported(definition, verb);
-      }
+      const isRead = verb === "get" || (subresource === "status" && definition.observedStatus);
+      if (!(isRead ? ["get"] : ["update", "patch"]).includes(verb)) throw methodNotSupported(definition, verb);
       const isFinalize = definition.plural === "namespaces" && subresource === "finalize";
       if (!isFinalize && !definition.subresources?.some((it) => it === subresource)) throw unknownPath();
     } else if (!definition.verbs.includes(verb)) throw methodNotSupported(definition, verb);
@@ -236,23 +236,23 @@ export class ApiServer {
     return write;
   }
 
-  /** @param change gets the object as the path shows it: of `scale` as a Scale */
+  /** @param change gets the object as the path shows it to the client */
   #update(call: Call, change: (before: ApiObject) => unknown): HttpResponse {
-    const isScale = call.target.subresource === "scale";
-    const target = isScale ? { ...call.target, subresource: "" } : call.target;
-    const changed = isScale ? (live: ApiObject) => fromScale(live, change(toScale(live))) : change;
+    const view = viewOf(call);
+    const target = view === SCALE ? { ...call.target, subresource: "" } : call.target;
+    const changed = view ? (live: ApiObject) => fromView(view, live, change(view.show(live))) : change;
     return this.#object(call, 200, this.#deps.objects.writer.update(target, changed, this.#write(call)));
   }
 
   async #patch(call: Call, { type, patch }: PatchBody): Promise<HttpResponse> {
     const { target, request, presentation } = call;
     if (type !== PATCH_TYPES.applyYaml) {
-      const shown = target.subresource === "scale" ? (scale: ApiObject) => scale : presentation.show;
+      const shown = viewOf(call) ? (view: ApiObject) => view : presentation.show;
       return this.#update(call, (before) => inOwnVersion(patchObject(shown(before), type, patch), call));
     }
     const write = this.#write(call);
-    if (target.subresource === "scale")
-      throw badRequest("server-side apply to a scale is not supported: apply to the object");
+    if (viewOf(call))
+      throw badRequest(`server-side apply to ${target.subresource} is not supported: apply to the object`);
     if (!request.query.get("fieldManager"))
       throw badRequest("fieldManager: Required value: is required for apply patch");
     const force = request.query.get("force") === "true";
@@ -302,9 +302,10 @@ export class ApiServer {
     });
   }
 
-  #object({ target, presentation }: Call, status: number, object: ApiObject): HttpResponse {
-    if (target.subresource === "scale") return json(status, toScale(object));
-    return jsonText(status, presentation.text(presentation.show(object)));
+  #object(call: Call, status: number, object: ApiObject): HttpResponse {
+    const { presentation } = call;
+    const view = viewOf(call);
+    return view ? json(status, view.show(object)) : jsonText(status, presentation.text(presentation.show(object)));
   }
 }
 
@@ -323,12 +324,39 @@ const isStatus = (result: ApiObject | Status): result is Status => isRecord(resu
 const toWarning = (message: string) =>
   `299 - "${message.replace(/[\x00-\x1f\x7f]/g, " ").replace(/(["\\])/g, "\\$1")}"`;
 
+/** Clients before Kubernetes 1.23 exchange ephemeral containers as a kind of their own. */
+function viewOf({ target: { subresource }, request }: Call): View | undefined {
+  if (subresource === "scale") return SCALE;
+  const isOldClient = /\/v1\.(1\d|2[0-2])\./.test(request.header("User-Agent") ?? "");
+  return subresource === "ephemeralcontainers" && isOldClient ? OLD_EPHEMERAL_CONTAINERS : undefined;
+}
+
+/** The object with what a client has written by a view of it. */
+function fromView(view: View, live: ApiObject, written: unknown): ApiObject {
+  const body = isRecord(written) ? written : {};
+  const { resourceVersion } = (isRecord(body.metadata) ? body.metadata : {}) as { resourceVersion?: string };
+  return { ...live, ...view.read(live, body), metadata: { ...live.metadata, resourceVersion } };
+}
+
 /** The body of a request in the version in which objects are kept. */
 function inOwnVersion(body: unknown, { target, presentation: { kind } }: Call): unknown {
   if (!isRecord(body) || (body.apiVersion ?? apiVersionOf(kind)) !== apiVersionOf(kind)) return body;
   const object = kind.conversion?.toPreferred(body as ApiObject) ?? body;
   return { ...object, apiVersion: apiVersionOf(target.definition) };
 }
+
+/** Another kind as which an object is shown, and written, by a subresource. */
+interface View {
+  show: (object: ApiObject) => ApiObject;
+  /** @throws ApiError 400 */
+  read: (live: ApiObject, view: Record<string, unknown>) => object;
+}
+
+const SCALE: View = { show: toScale, read: fromScale };
+const OLD_EPHEMERAL_CONTAINERS: View = {
+  show: toOldEphemeralContainers,
+  read: ({ spec }, { ephemeralContainers }) => ({ spec: { ...(spec as object), ephemeralContainers } }),
+};
 
 /** The `scale` of a workload. Source: autoscaling/v1 `Scale`. */
 function toScale({ metadata, spec, status }: ApiObject): ApiObject {
@@ -349,17 +377,11 @@ function toScale({ metadata, spec, status }: ApiObject): ApiObject {
  * The workload with the replicas of a Scale.
  * @throws ApiError 400
  */
-function fromScale(live: ApiObject, scale: unknown): ApiObject {
-  const spec = isRecord(scale) && isRecord(scale.spec) ? scale.spec : {};
+function fromScale(live: ApiObject, scale: Record<string, unknown>): object {
+  const spec = isRecord(scale.spec) ? scale.spec : {};
   const replicas = spec.replicas ?? 0;
   if (!Number.isInteger(replicas) || (replicas as number) < 0) {
     throw badRequest("spec.replicas: Invalid value: must be greater than or equal to 0");
   }
-  const metadata = isRecord(scale) && isRecord(scale.metadata) ? scale.metadata : {};
-  const { resourceVersion } = metadata as { resourceVersion?: string };
-  return {
-    ...live,
-    metadata: { ...live.metadata, resourceVersion },
-    spec: { ...(live.spec as object), replicas },
-  };
+  return { spec: { ...(live.spec as object), replicas } };
 }

@@ -154,10 +154,8 @@ export interface ServedResources {
 /** Groups in the order in which kubectl looks for a short name. */
 function servedGroups({ definitions, extras }: ServedResources): { group: string; versions: string[] }[] {
   const groups = new Map<string, Set<string>>([["", new Set(["v1"])]]);
-  const add = (group: string, version: string) => {
-    if (!groups.has(group)) groups.set(group, new Set());
-    groups.get(group)!.add(version);
-  };
+  const add = (group: string, version: string) =>
+    groups.getOrInsertComputed(group, () => new Set<string>()).add(version);
   for (const { group, version } of [...definitions, ...extras]) add(group, version);
   // kubectl before 1.22 evicts only where the group of evictions is served.
   for (const { kindGroup, kindVersion } of extras) if (kindGroup !== undefined) add(kindGroup, kindVersion ?? "v1");
@@ -224,14 +222,9 @@ function toApiResources(definition: ResourceDefinition): ApiResource[] {
   ];
 }
 
-const extraToApiResource = (extra: ExtraResource): ApiResource => ({
-  name: extra.name,
-  singularName: "",
-  namespaced: extra.namespaced,
-  ...(extra.kindGroup !== undefined && { group: extra.kindGroup }),
-  ...(extra.kindVersion !== undefined && { version: extra.kindVersion }),
-  kind: extra.kind,
-  verbs: extra.verbs,
+const extraToApiResource = ({ name, namespaced, kind, kindGroup, kindVersion, verbs }: ExtraResource): ApiResource => ({
+  ...{ name, singularName: "", namespaced, kind, verbs },
+  ...(kindGroup !== undefined && { group: kindGroup, version: kindVersion ?? "v1" }),
 });
 
 /**

@@ -68,6 +68,8 @@ export interface ObjectRules {
    * select it any more; undefined where it must not be written so.
    */
   relabelMade(definition: ResourceDefinition, live: ApiObject, next: ApiObject): ApiObject | undefined;
+  /** Hands the kubelet the conditions, or the ephemeral containers, that a client has written. @returns what was written */
+  writePod(definition: ResourceDefinition, object: ApiObject, subresource: string): ApiObject;
   /** Makes a write to the node a setting of it. */
   writeNode(object: ApiObject): void;
   /** Whether an object of a kind with a protection is in use, so that its deletion has to wait. */
@@ -161,7 +163,8 @@ export class ObjectWriter {
     const live = this.#deps.store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
     const next = this.#readBody(target, change(live));
-    return this.#replace(definition, live, next, request, updateManager(definition, request.manager, subresource));
+    const manager = updateManager(definition, request.manager, subresource);
+    return this.#replace(definition, live, next, request, manager, subresource);
   }
 
   /**
@@ -203,7 +206,8 @@ export class ObjectWriter {
       return { object: this.create(target, result.object, request, manager), before: undefined };
     }
     checkSize(result.object);
-    return { object: this.#replace(definition, live, result.object, request, undefined), before: live };
+    const object = this.#replace(definition, live, result.object, request, undefined, subresource);
+    return { object, before: live };
   }
 
   /** @param manager undefined: managedFields of `next` are right already */
@@ -213,13 +217,16 @@ export class ObjectWriter {
     input: ApiObject,
     request: WriteRequest,
     manager: Manager | undefined,
+    subresource: string,
   ): ApiObject {
     const { name } = live.metadata;
-    const refusal = this.#deps.rules.refusalOf(definition, live);
+    const isStatus = subresource === "status";
+    const accept = definition.nodeWrites?.[subresource];
+    const refusal = accept ? undefined : this.#deps.rules.refusalOf(definition, live);
     // A client sends back what the API has shown.
     const isSame =
       manager !== undefined &&
-      manager.subresource === undefined &&
+      subresource === "" &&
       Bun.deepEquals(input.metadata.managedFields ?? live.metadata.managedFields, live.metadata.managedFields) &&
       Bun.deepEquals(meantBy(input), meantBy(definition.complete?.(live) ?? live));
     if (refusal !== undefined && !isSame && !this.#deps.rules.isMadeByController(definition, live)) {
@@ -232,14 +239,14 @@ export class ObjectWriter {
       throw conflict(definition, name, why);
     }
     if (isSame) return live;
-    const subresource = manager?.subresource ?? "";
     // A write to the status has labels and annotations too, but no labels of a Deployment. Source: the registry's strategies.
     const { annotations } = input.metadata;
     const { labels } = definition.kind === "Deployment" ? live.metadata : input.metadata;
     const written =
-      subresource === "status"
+      accept?.(input, live, this.#deps.readOptions) ??
+      (isStatus
         ? { ...withMetadata(live, { labels, annotations }), status: input.status }
-        : withoutStatus(definition, live, input);
+        : withoutStatus(definition, live, input));
     const next = definition.carryOver?.(written, live) ?? written;
     const entries = manager
       ? (input.metadata.managedFields ?? live.metadata.managedFields ?? [])
@@ -249,28 +256,31 @@ export class ObjectWriter {
       // The revision of the change replaces it.
       resourceVersion: live.metadata.resourceVersion,
     });
-    const decoded =
-      subresource === "status" ? settled : decodeObject(definition, settled, request, this.#deps.readOptions);
-    refuseInvalid(definition, name, definition.validateUpdate?.(decoded, live) ?? []);
+    const isRead = isStatus || accept !== undefined;
+    const decoded = isRead ? settled : decodeObject(definition, settled, request, this.#deps.readOptions);
+    if (!accept) refuseInvalid(definition, name, definition.validateUpdate?.(decoded, live) ?? []);
     const time = toApiTime(this.#deps.clock.now());
     // An empty list of entries resets what was owned.
     const base = entries?.length === 1 && Object.keys(entries[0] ?? {}).length === 0 ? [] : (entries ?? []);
     const managedFields = manager ? trackUpdate(live, decoded, base, manager, time) : base;
     const owned = withMetadata(decoded, { managedFields });
-    const tracked = subresource === "status" ? owned : this.#deps.rules.assign(definition, owned);
+    const tracked = isStatus ? owned : this.#deps.rules.assign(definition, owned);
     const generation =
-      hasGeneration(definition, tracked) && !Bun.deepEquals(live.spec, tracked.spec)
+      !accept && hasGeneration(definition, tracked) && !Bun.deepEquals(live.spec, tracked.spec)
         ? (live.metadata.generation ?? 1) + 1
         : live.metadata.generation;
     let object = generation === undefined ? tracked : withMetadata(tracked, { generation });
     if (refusal !== undefined) {
-      const labeled = Bun.deepEquals(object.spec, live.spec) && this.#deps.rules.relabelMade(definition, live, object);
-      if (!labeled) throw forbidden(definition, name, refusal);
-      object = labeled;
+      const relabeled =
+        Bun.deepEquals(object.spec, live.spec) && this.#deps.rules.relabelMade(definition, live, object);
+      if (!relabeled) throw forbidden(definition, name, refusal);
+      object = relabeled;
     }
     if (Bun.deepEquals(clean(object), clean(live))) return live;
     checkSize(object);
-    return request.dryRun ? pruned(object) : this.put(definition, object);
+    if (request.dryRun) return pruned(object);
+    if (accept) return this.#deps.rules.writePod(definition, pruned(object), subresource);
+    return this.put(definition, object);
   }
 
   /** Stores an object without a check: also for started deletions, and for writes of the process itself. */

@@ -290,10 +290,7 @@ const missing = (path: readonly string[]) =>
   new PatchError(`Unable to find a value at path "/${path.join("/")}": missing value`);
 
 function child(parent: unknown, step: string, path: readonly string[]): unknown {
-  if (Array.isArray(parent)) {
-    const index = toIndex(step, parent.length - 1, path);
-    return parent[index];
-  }
+  if (Array.isArray(parent)) return parent[toIndex(step, parent.length - 1, path)];
   if (isRecord(parent) && Object.hasOwn(parent, step)) return parent[step];
   throw missing(path);
 }

@@ -31,7 +31,7 @@ export const ALL_VERBS: readonly Verb[] = [
 export const READ_VERBS: readonly Verb[] = ["get", "list", "watch"];
 
 /** A subresource that is part of the object: `status` replaces `status` alone, `scale` shows `spec.replicas`. */
-type PlainSubresource = "status" | "scale";
+type PlainSubresource = "status" | "scale" | "ephemeralcontainers";
 
 export type Schema = v.GenericSchema<unknown, unknown>;
 
@@ -100,8 +100,10 @@ export interface ResourceDefinition {
   /** Selectable fields in addition to `metadata.name` and `metadata.namespace`. */
   fields?: Readonly<Record<string, (object: ApiObject) => string>>;
   subresources?: readonly PlainSubresource[];
-  /** The status is what the kubelet observes: the subresource is read, and never written. */
+  /** The status is what the node observes: the subresource is read, and never written. */
   observedStatus?: true;
+  /** Subresources that the node keeps: `live` with what may be written of it. @throws ApiError 422 */
+  nodeWrites?: Readonly<Record<string, (written: ApiObject, live: ApiObject, options: ReadOptions) => ApiObject>>;
   fate: Fate;
   /** For OpenAPI. Absent: that of src/base/api. */
   schema?: Schema;

@@ -8,6 +8,7 @@ import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
 import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
 import { isRevisionLive, type RolloutProgress } from "../plan/rollout.ts";
 import { computePodStatus } from "../plan/status/compute-pod-status.ts";
+import { withForeignConditions } from "../plan/status/pod-conditions.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodSyncState } from "./pod-actions.ts";
 import type { PodCache } from "./pod-cache.ts";
@@ -17,6 +18,12 @@ export interface Completion {
   runRevision: string;
   end: PodEnd;
   status: PodStatus;
+}
+
+/** The end and the last conditions of the pod, as an earlier process knew them. */
+export interface EarlierStatus {
+  completion?: Completion | undefined;
+  conditions?: readonly PodCondition[] | undefined;
 }
 
 interface PodStatusTrackerDeps {
@@ -51,15 +58,7 @@ export class PodStatusTracker {
   #planned: PodRevision | undefined;
   #last: { revision?: PodRevision | undefined; progress: RolloutProgress } = { progress: "pending" };
 
-  /**
-   * @param completion how the pod ended in an earlier process
-   * @param conditions its last ones there
-   */
-  constructor(
-    deps: PodStatusTrackerDeps,
-    completion: Completion | undefined,
-    conditions: readonly PodCondition[] | undefined,
-  ) {
+  constructor(deps: PodStatusTrackerDeps, { completion, conditions }: EarlierStatus) {
     this.#deps = deps;
     this.#earlierConditions = conditions;
     this.#completion = completion;
@@ -93,6 +92,14 @@ export class PodStatusTracker {
   restart(): void {
     this.#completion = undefined;
     this.#setStartTime(this.#deps.clock.now());
+  }
+
+  /** The conditions of clients are these now. @returns the completion if it has to be stored */
+  setForeign(foreign: readonly PodCondition[]): Completion | undefined {
+    if (this.#status) this.#status = withForeignConditions(this.#status, foreign);
+    const known = this.#completion;
+    if (known) this.#completion = { ...known, status: withForeignConditions(known.status, foreign) };
+    return this.#completion;
   }
 
   /** A sync has planned this revision. */

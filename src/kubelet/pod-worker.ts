@@ -18,7 +18,7 @@ import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import { type PodRevision, pendingResizeOf } from "./edit-rules.ts";
 import { PodActions, type PodActionsDeps, type PodActionsOwner, PodSyncState } from "./pod-actions.ts";
-import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
+import { type Completion, type EarlierStatus, PodStatusTracker } from "./pod-status-tracker.ts";
 import type { ProbeManager } from "./prober/probe-manager.ts";
 
 export interface PodWorkerDeps extends PodActionsDeps {
@@ -89,22 +89,12 @@ export class PodWorker {
   #isTearingDown = false;
   #cleanupLoggedMs = Number.NEGATIVE_INFINITY;
 
-  /**
-   * @param completion how the pod ended in an earlier process
-   * @param conditions its last ones there
-   */
-  constructor(
-    ref: PodRef,
-    deps: PodWorkerDeps,
-    owner: PodWorkerOwner,
-    completion?: Completion,
-    conditions?: readonly PodCondition[],
-  ) {
+  constructor(ref: PodRef, deps: PodWorkerDeps, owner: PodWorkerOwner, earlier: EarlierStatus = {}) {
     this.ref = ref;
     this.#deps = deps;
     this.#owner = owner;
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
-    this.#status = new PodStatusTracker(deps, completion, conditions);
+    this.#status = new PodStatusTracker(deps, earlier);
     this.#timer = new PodWorkTimer(deps);
     this.#actions = new PodActions(ref, deps, owner, this.#state, () => this.wake(), this.#stop.signal);
   }
@@ -254,6 +244,14 @@ export class PodWorker {
     this.#state.replacedSandbox = sandbox.id;
     this.wake();
     return undefined;
+  }
+
+  /** Takes the conditions that clients have set in place of those before. Only for a pod that has a status. */
+  setConditions(foreign: readonly PodCondition[]): void {
+    const completion = this.#status.setForeign(foreign);
+    if (completion) this.#owner.onCompletion(this, completion);
+    this.#owner.onStatus(this);
+    this.wake();
   }
 
   /** Dead containers that may be removed when the node has too many. */

@@ -88,7 +88,8 @@ export class PodWorkers {
     }
     this.#removedAtMs.delete(uid);
     const { completions, conditions } = records;
-    const start = () => new PodWorker(ref, deps, this, completions.get(uid), conditions.get(uid));
+    const earlier = { completion: completions.get(uid), conditions: conditions.get(uid) };
+    const start = () => new PodWorker(ref, deps, this, earlier);
     return this.#workers.getOrInsertComputed(uid, start);
   }
 

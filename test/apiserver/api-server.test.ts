@@ -693,15 +693,51 @@ describe("get and list", () => {
     else expect(found.json.data.a).toBe(body === twice ? "2" : "1");
   });
 
-  test("the status of a pod is read and not written", async () => {
-    const { post, get, patch } = anApiServer();
-    await post(PODS, aPod("a"));
-    const { status, json } = await get(`${PODS}/a/status`);
-    expect([status, json.kind, json.metadata.name]).toEqual([200, "Pod", "a"]);
-    const refused = await patch(`${PODS}/a/status`, { status: { phase: "Failed" } });
-    expect([refused.status, refused.json.reason]).toEqual([405, "MethodNotAllowed"]);
+  test("clients set conditions of a pod's status, also of one that a file describes, and nothing else of it", async () => {
+    const { post, get, put, patch, foreign, files, call } = anApiServer();
+    const { json: made } = await post(PODS, aPod("a"));
+    foreign.set("default/a", 'pod "a" comes from /m/a.yaml:1: edit that file');
+    const saved = files.get("pods:default/a");
+    const gate = { type: "x/up", status: "True" };
+    const status = { phase: "Failed", conditions: [gate, { type: "Ready", status: "True" }] };
+    const { json } = await patch(`${PODS}/a/status`, { status, metadata: { labels: { a: "b" } } });
+    // The kubelet overwrites the second one at once.
+    const conditions = status.conditions.map((it) => expect.objectContaining(it));
+    expect(json.status).toEqual({ ...made.status, conditions });
+    expect(json.metadata.managedFields.at(-1)).toMatchObject({ operation: "Update", subresource: "status" });
+    expect([json.metadata.labels, files.get("pods:default/a")]).toEqual([undefined, saved]);
+    const apply = { apiVersion: "v1", kind: "Pod", status: { conditions: [{ type: "x/b", status: "False" }] } };
+    const applied = await patch(`${PODS}/a/status?fieldManager=m`, apply, "apply-patch+yaml");
+    expect(applied.json.status.conditions.map(({ type }: { type: string }) => type)).toEqual(["x/up", "Ready", "x/b"]);
+    expect((await put(`${PODS}/a/status`, { ...made, status })).json.reason).toBe("Conflict");
+    const none = { ...applied.json, status: {} };
+    expect((await put(`${PODS}/a/status?dryRun=All`, none)).json.status.conditions).toEqual([]);
+    expect((await put(`${PODS}/a/status`, none)).json.status.conditions).toEqual([]);
+    const headers = { "Content-Type": "application/merge-patch+json" };
+    const viewed = await call({ method: "PATCH", path: `${PODS}/a/status`, headers, body: { status }, role: "view" });
+    expect([viewed.status, viewed.json.message]).toEqual([403, expect.stringContaining('resource "pods/status"')]);
+    expect((await call({ method: "DELETE", path: `${PODS}/a/status` })).status).toBe(405);
     const { resources } = (await get("/api/v1")).json;
-    expect(resources.find((it: { name: string }) => it.name === "pods/status").verbs).toEqual(["get"]);
+    const verbs = (name: string) => resources.find((it: { name: string }) => it.name === name).verbs;
+    expect(verbs("pods/status")).toEqual(["get", "patch", "update"]);
+    expect(verbs("namespaces/status")).toEqual(["get"]);
+    expect((await patch("/api/v1/namespaces/default/status", { status: {} })).status).toBe(405);
+  });
+
+  test.each([
+    ["a status that is none", { type: "x/up", status: "yes" }, "status.conditions: Invalid value"],
+    ["no type", { status: "True" }, "status.conditions: Invalid value"],
+    [
+      "a time that is none",
+      { type: "x/up", status: "True", lastProbeTime: "now" },
+      "status.conditions[0].lastProbeTime",
+    ],
+    ["a long message", { type: "x/up", status: "True", message: "m".repeat(40_000) }, "status.conditions: Too long"],
+  ])("a condition of a client with %s is 422", async (_, condition, message) => {
+    const { post, patch } = anApiServer();
+    await post(PODS, aPod("a"));
+    const { status, json } = await patch(`${PODS}/a/status`, { status: { conditions: [condition] } });
+    expect([status, json.message]).toEqual([422, expect.stringContaining(message)]);
   });
 
   const JOBS = "/apis/batch/v1/namespaces/default/jobs";

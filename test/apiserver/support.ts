@@ -101,6 +101,7 @@ export function anApiServer(
     refusalOf: (_, object) => foreign.get(keyOf(object)),
     relabelMade: (_, live, { metadata: { labels } }) =>
       ({ ...live, metadata: { ...live.metadata, labels } }) as ApiObject,
+    writePod: (_, pod) => store.put("pods", pod),
     writeNode: (node) => storage.save(registry.get("nodes")!, node),
     isInUse: (_, object) => inUse.has(keyOf(object)),
     isMadeKnown: () => node.isMadeKnown,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import type { Pod } from "../../src/base/api/pod.ts";
+import type { Pod, PodCondition } from "../../src/base/api/pod.ts";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named, stateOf } from "../support/kubelet-world.ts";
@@ -368,6 +368,40 @@ describe("our own restart", () => {
     await world.clock.advance(60_000);
     expect(world.conditions).toEqual([]);
   });
+});
+
+test("conditions of clients make a pod with readiness gates Ready, outlive our restart and its end, and go with it", async () => {
+  const gate = { type: "x/up", status: "True" as const };
+  const pod = named("web", { restartPolicy: "Never", readinessGates: [{ conditionType: "x/up" }] });
+  const shown = () =>
+    (world.statusOf("web")?.conditions ?? [])
+      .filter(({ type }) => type === "Ready" || type === "x/up")
+      .map(({ type, status }) => `${type} ${status}`);
+  const set = (...conditions: PodCondition[]) => world.kubelet.worker("uid-web")!.setConditions(conditions);
+  await world.started(pod);
+  set({ ...gate, status: "False" });
+  expect(shown()).toEqual(["Ready False", "x/up False"]);
+  set(gate);
+  expect(shown()).toEqual(["Ready False", "x/up True"]);
+  await world.clock.advance(10);
+  expect(shown()).toEqual(["Ready True", "x/up True"]);
+  world.renew();
+  await world.started(pod);
+  expect(shown()).toEqual(["Ready True", "x/up True"]);
+  set();
+  await world.clock.advance(10);
+  expect(shown()).toEqual(["Ready False"]);
+  await world.exit("web", "app", 0, 100);
+  set(gate);
+  world.engine.destroy(world.engine.idOf("web-node1", "app"));
+  await world.clock.advance(10);
+  expect(shown()).toEqual(["Ready False", "x/up True"]);
+  world.renew();
+  await world.started(pod);
+  expect(shown()).toEqual(["Ready False", "x/up True"]);
+  world.want();
+  await world.clock.advance(120_000);
+  expect(world.conditions).toEqual([]);
 });
 
 test("a running pod is supervised though an optional ConfigMap is missing once every source was read", async () => {

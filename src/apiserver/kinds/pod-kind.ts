@@ -1,10 +1,13 @@
-import type { Pod } from "../../base/api/pod.ts";
+import * as v from "valibot";
+import type { EphemeralContainer, Pod, PodCondition, PodStatus } from "../../base/api/pod.ts";
+import { PodConditionSchema } from "../../base/api/pod-status.ts";
 import { isRecord } from "../../base/text/json.ts";
-import type { StatusCause } from "../api-error.ts";
+import { foreignConditions } from "../../plan/status/pod-conditions.ts";
+import { invalid, type StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../object-store.ts";
 import { POD_COLUMNS } from "../printers/pod-row.ts";
-import type { Decoded, ReadOptions } from "../resource-definition.ts";
-import { manifestKind, printed, readObject } from "./define-kind.ts";
+import type { ReadOptions } from "../resource-definition.ts";
+import { bySchema, manifestKind, printed, readObject } from "./define-kind.ts";
 
 const asPod = (object: ApiObject) => object as unknown as Pod;
 
@@ -26,16 +29,40 @@ export const POD = manifestKind({
     "status.podIP": (it) => podStatus(it)?.podIP ?? "",
     "status.nominatedNodeName": (it) => podStatus(it)?.nominatedNodeName ?? "",
   },
-  subresources: ["status"],
-  observedStatus: true,
+  subresources: ["status", "ephemeralcontainers"],
+  nodeWrites: { status: acceptConditions, ephemeralcontainers: acceptEphemeralContainers },
   fate: "pods",
-  decode: decodePod,
+  decode: (object, options) => readObject(object, options, true),
   validateCreate: (next) => refuseEphemeralContainers(next, undefined),
   validateUpdate: refuseEphemeralContainers,
   carryOver: keepEphemeralContainers,
   gracefulDeletion: true,
   description: "Pod is a collection of containers that can run on a host.",
 });
+
+const readStatus = bySchema(v.object({ conditions: v.optional(v.array(PodConditionSchema)) }));
+/** Bytes of all conditions that clients have set, together. */
+const MAX_CONDITIONS_BYTES = 32_768;
+
+/** The kubelet keeps conditions that it does not compute, and overwrites the rest of a status. Source: its status manager. */
+function acceptConditions({ status }: ApiObject, live: ApiObject): ApiObject {
+  const { apiVersion, kind, metadata } = live;
+  const written = isRecord(status) ? (status.conditions ?? []) : [];
+  const { object, causes } = readStatus({ apiVersion, kind, metadata: { name: metadata.name }, conditions: written });
+  const { conditions: read = [] } = object as PodStatus;
+  const byType = new Map(read.map((it) => [it.type, it]));
+  const conditions = [...byType.values()];
+  const found = [...causes];
+  const add = (field: string, reason: string, message: string) => void found.push({ reason, field, message });
+  const isKnown = ({ type, status: is }: PodCondition) => type !== "" && /^(True|False|Unknown)$/.test(is);
+  if (!conditions.every(isKnown))
+    add("conditions", "FieldValueInvalid", "Invalid value: each needs a type, and a status True, False or Unknown");
+  if (JSON.stringify(foreignConditions(conditions)).length > MAX_CONDITIONS_BYTES)
+    add("conditions", "FieldValueTooLong", `Too long: may not have more than ${MAX_CONDITIONS_BYTES} bytes`);
+  const all = found.map((cause) => ({ ...cause, field: `status.${cause.field}` }));
+  if (all.length > 0) throw invalid("", "Pod", metadata.name, all);
+  return { ...live, status: { ...podStatus(live), conditions } };
+}
 
 /** Ephemeral containers of a pod as the API shows them; empty for every other object. */
 export const ephemeralContainersOf = ({ spec }: ApiObject): readonly unknown[] =>
@@ -46,15 +73,6 @@ export function withoutEphemeralContainers<T extends ApiObject>(object: T): T {
   if (!isRecord(object.spec) || !("ephemeralContainers" in object.spec)) return object;
   const { ephemeralContainers: _, ...spec } = object.spec;
   return { ...object, spec };
-}
-
-/** Decodes a pod without its ephemeral containers, and puts them back as they are. */
-function decodePod(object: ApiObject, options: ReadOptions): Decoded {
-  const ephemeralContainers = ephemeralContainersOf(object);
-  const decoded = readObject(withoutEphemeralContainers(object), options);
-  if (ephemeralContainers.length === 0) return decoded;
-  const spec = { ...(decoded.object.spec as object), ephemeralContainers };
-  return { ...decoded, object: { ...decoded.object, spec } };
 }
 
 /** A write to the pod that leaves them out does not remove them. */
@@ -73,3 +91,46 @@ function refuseEphemeralContainers(next: ApiObject, previous: ApiObject | undefi
     : "Forbidden: cannot be set on create";
   return [{ reason: "FieldValueForbidden", field: "spec.ephemeralContainers", message }];
 }
+
+const EPHEMERAL_FIELD = "spec.ephemeralContainers";
+
+/** They belong to the running pod, of any source: no manifest changes. */
+function acceptEphemeralContainers(written: ApiObject, live: ApiObject, options: ReadOptions): ApiObject {
+  const { status: _, ...rest } = live;
+  const spec = { ...asPod(live).spec, ephemeralContainers: ephemeralContainersOf(written) };
+  const { object, causes, unknown } = readObject({ ...rest, spec }, options, true);
+  const containers = asPod(object).spec.ephemeralContainers ?? [];
+  // The pod runs: only what was added is judged.
+  const own = [
+    ...causes.filter(({ field = "" }) => field.startsWith(EPHEMERAL_FIELD)),
+    ...unknown
+      .filter((message) => message.includes(EPHEMERAL_FIELD))
+      .map((message) => ({
+        reason: "FieldValueInvalid",
+        field: EPHEMERAL_FIELD,
+        message: `Invalid value: ${message}`,
+      })),
+    ...(asPod(live).spec.ephemeralContainers ?? []).flatMap((before) => refuseLoss(before, containers)),
+  ];
+  if (own.length > 0) throw invalid("", "Pod", live.metadata.name, own);
+  return { ...live, spec: { ...spec, ephemeralContainers: containers } };
+}
+
+/** Source: core validation `ValidatePodEphemeralContainersUpdate`. */
+function refuseLoss(before: EphemeralContainer, after: readonly EphemeralContainer[]): StatusCause[] {
+  const same = after.find(({ name }) => name === before.name);
+  if (same && Bun.deepEquals(same, before)) return [];
+  const message = `Forbidden: existing ephemeral containers "${before.name}" may not be ${same ? "changed" : "removed"}`;
+  return [{ reason: "FieldValueForbidden", field: EPHEMERAL_FIELD, message }];
+}
+
+/** Source: core/v1 `EphemeralContainers` of Kubernetes 1.16 to 1.22. */
+export const toOldEphemeralContainers = (object: ApiObject): ApiObject => {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
+  return {
+    kind: "EphemeralContainers",
+    apiVersion: "v1",
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
+    ephemeralContainers: ephemeralContainersOf(object),
+  };
+};

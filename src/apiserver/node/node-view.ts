@@ -14,10 +14,12 @@ import { usesClaim } from "../../controllers/claims.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeCordon } from "../../kubelet/node-cordon.ts";
+import { foreignConditions } from "../../plan/status/pod-conditions.ts";
 import type { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import type { RunnableKey } from "../../sources/kept-source.ts";
+import { conflict } from "../api-error.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
 import type { ApiObject, ObjectStore, ResourceId } from "../object-store.ts";
@@ -502,6 +504,20 @@ export class NodeObjects implements ObjectRules {
     const controllers = live.metadata.ownerReferences?.filter(({ controller }) => isSelected && controller) ?? [];
     const ownerReferences = [...controllers, ...owners.filter(({ controller }) => !controller)];
     return { ...live, metadata: { ...live.metadata, labels, annotations, managedFields, ownerReferences } };
+  }
+
+  writePod(definition: ResourceDefinition, object: ApiObject, subresource: string): ApiObject {
+    const { uid = "", name } = object.metadata;
+    const { spec, status } = object as unknown as Pod;
+    const { kubelet } = this.node!;
+    const worker = kubelet.worker(uid);
+    const isStatus = subresource === "status";
+    if (isStatus && !worker?.status) throw conflict(definition, name, "the node has not begun with the pod: try again");
+    const written = this.#deps.store.put("pods", object);
+    if (isStatus) worker?.setConditions(foreignConditions(status?.conditions));
+    else kubelet.setEphemeralContainers(uid, spec.ephemeralContainers ?? []);
+    this.#syncPods(definition);
+    return written;
   }
 
   writeNode(object: ApiObject): void {

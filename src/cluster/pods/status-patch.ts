@@ -1,5 +1,5 @@
 import type { ContainerStatus, PodCondition, PodStatus } from "../../base/api/pod.ts";
-import { judgeReadinessGates } from "../../plan/status/pod-conditions.ts";
+import { judgeReadinessGates, OWN_CONDITIONS } from "../../plan/status/pod-conditions.ts";
 
 /** Fields of a status that only this node sets: an absent one is deleted from the API object. */
 const OWN_FIELDS = [
@@ -11,13 +11,6 @@ const OWN_FIELDS = [
   "initContainerStatuses",
   "ephemeralContainerStatuses",
 ] as const;
-/** Conditions that only this node sets: an absent one is deleted from the API object. */
-const OWN_CONDITIONS: ReadonlySet<string> = new Set([
-  "PodResizePending",
-  "PodResizeInProgress",
-  "ManifestLive",
-  "DependenciesMet",
-]);
 /** Lists that a strategic merge patch would add to. */
 const MERGED_LISTS: ReadonlySet<string> = new Set(["podIPs", "hostIPs"]);
 

@@ -1,6 +1,5 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { ephemeralContainersRoute } from "../../apiserver/node/ephemeral-containers.ts";
 import type { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes, restartRoute, updateRoutes } from "../../apiserver/node/node-routes.ts";
 import { NodeView } from "../../apiserver/node/node-view.ts";
@@ -216,7 +215,6 @@ export async function startLocalApi(
     ...proxyRoutes({ api, random: Math.random }),
     ...updateRoutes(parts.imageUpdates),
     restartRoute({ api, kubelet }),
-    ephemeralContainersRoute({ api, readOptions: api.readOptions, kubelet }),
     ...nodeRoutes({ api, nodeName: context.node.name, servers }),
   ]);
 }

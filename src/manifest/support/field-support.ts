@@ -71,7 +71,7 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
     "system-node-critical and system-cluster-critical make a pod critical; other classes are not known here",
     { when: (name) => name !== "" && name !== "system-node-critical" && name !== "system-cluster-critical" },
   ),
-  partly("spec.readinessGates", "nothing here sets the conditions: the pod does not become Ready", {
+  partly("spec.readinessGates", "the pod becomes Ready when a client has set the conditions in its status", {
     when: (gates) => (gates as unknown[]).length > 0,
   }),
   ignored("spec.automountServiceAccountToken", "only a cluster issues service account tokens", quiet),

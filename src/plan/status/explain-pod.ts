@@ -199,7 +199,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
       subject: "pod",
       problem: `the readiness gate ${gates.map(({ conditionType }) => conditionType).join(", ")} is not True`,
       facts: [],
-      fix: "nothing sets readiness gates without a cluster: remove spec.readinessGates",
+      fix: `set it: kubectl patch pod ${pod.metadata.name} --subresource=status -p '{"status":{"conditions":[{"type":"${gates[0]!.conditionType}","status":"True"}]}}'; or remove spec.readinessGates`,
     };
   }
 }

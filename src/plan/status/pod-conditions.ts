@@ -1,8 +1,29 @@
 import type { Container } from "../../base/api/container.ts";
-import type { ContainerStatus, PodCondition, PodPhase, PodSpec } from "../../base/api/pod.ts";
+import type { ContainerStatus, PodCondition, PodPhase, PodSpec, PodStatus } from "../../base/api/pod.ts";
 import { isSidecar } from "../restart-policy.ts";
 
 type Verdict = Pick<PodCondition, "status" | "reason" | "message">;
+
+/** Conditions of this node alone that come and go. */
+export const OWN_CONDITIONS: ReadonlySet<string> = new Set([
+  "PodResizePending",
+  "PodResizeInProgress",
+  "ManifestLive",
+  "DependenciesMet",
+]);
+const COMPUTED_CONDITIONS = OWN_CONDITIONS.union(
+  new Set(["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", "DisruptionTarget"]),
+);
+
+/** The conditions that clients have set, as the readiness gates of a pod ask for them. */
+export const foreignConditions = (conditions: readonly PodCondition[] = []): PodCondition[] =>
+  conditions.filter(({ type }) => !COMPUTED_CONDITIONS.has(type));
+
+/** The status with these conditions of clients, in place of those it has. */
+export const withForeignConditions = (status: PodStatus, foreign: readonly PodCondition[]): PodStatus => ({
+  ...status,
+  conditions: [...(status.conditions ?? []).filter(({ type }) => COMPUTED_CONDITIONS.has(type)), ...foreign],
+});
 
 interface ConditionsInput {
   spec: PodSpec;
@@ -11,7 +32,7 @@ interface ConditionsInput {
   statuses: readonly ContainerStatus[];
   /** The sandbox runs and has its network. */
   hasSandbox: boolean;
-  /** Conditions of the status before this one: an unchanged status keeps its transition time. */
+  /** Conditions of the status before this one: an unchanged status keeps its transition time, clients' are kept. */
   previous: readonly PodCondition[];
   /** RFC 3339. */
   now: string;
@@ -19,27 +40,28 @@ interface ConditionsInput {
   extra?: readonly ({ type: string } & Verdict)[];
 }
 
-/** The conditions of a pod, in upstream's order. Source: the kubelet's status/generate.go. */
+/** The conditions of a pod, in upstream's order, and those of clients behind them. Source: the kubelet's status/generate.go. */
 export function computeConditions(input: ConditionsInput): PodCondition[] {
   const containersReady = judgeContainersReady(input);
   const isReady = containersReady.status === "True";
   // A pod that has ended starts no container, though its sandbox is stopped a moment later: its end is one status.
   const startsContainers = input.hasSandbox && input.phase !== "Succeeded" && input.phase !== "Failed";
+  const known = new Map(input.previous.map(({ type, status }) => [type, status]));
   const conditions: ({ type: string } & Verdict)[] = [
     { type: "PodReadyToStartContainers", status: startsContainers ? "True" : "False" },
     { type: "Initialized", ...judgeInitialized(input) },
-    // No condition of a readiness gate is set on this node.
-    { type: "Ready", ...(isReady ? judgeReadinessGates(input.spec.readinessGates ?? [], new Map()) : containersReady) },
+    { type: "Ready", ...(isReady ? judgeReadinessGates(input.spec.readinessGates ?? [], known) : containersReady) },
     { type: "ContainersReady", ...containersReady },
     { type: "PodScheduled", status: "True" },
     ...(input.extra ?? []),
   ];
-  return conditions.map((condition) => {
+  const own = conditions.map((condition) => {
     const before = input.previous.find(({ type }) => type === condition.type);
     const lastTransitionTime =
       before?.status === condition.status && before.lastTransitionTime ? before.lastTransitionTime : input.now;
     return { ...condition, lastProbeTime: null, lastTransitionTime } as PodCondition;
   });
+  return [...own, ...foreignConditions(input.previous)];
 }
 
 /** The containers without a status, and those that are not as they should be; "" when there are none. */

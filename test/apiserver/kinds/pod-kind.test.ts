@@ -1,32 +1,19 @@
 import { expect, test } from "bun:test";
-import { ephemeralContainersRoute } from "../../../src/apiserver/node/ephemeral-containers.ts";
-import type { ObjectStore } from "../../../src/apiserver/object-store.ts";
 import type { EphemeralContainer } from "../../../src/base/api/pod.ts";
-import { anApiServer, aPod, PODS, READ_OPTIONS } from "../support.ts";
+import { anApiServer, aPod, PODS } from "../support.ts";
 
 const strategic = { "Content-Type": "application/strategic-merge-patch+json" };
 const PATH = `${PODS}/web/ephemeralcontainers`;
 
-/** An API server whose kubelet shows what it received at once. */
+/** An API server with a pod, and the ephemeral containers that its kubelet received. */
 async function aDebuggable() {
-  const received: (readonly EphemeralContainer[])[] = [];
-  const parts: { store?: ObjectStore } = {};
-  const route = ephemeralContainersRoute({
-    api: {
-      find: async (_, { namespace, name }) => parts.store!.get("pods", namespace, name)!,
-    },
-    readOptions: READ_OPTIONS,
-    kubelet: {
-      setEphemeralContainers: (_, containers) => {
-        received.push(containers);
-        const live = parts.store!.get("pods", "default", "web")!;
-        parts.store!.put("pods", { ...live, spec: { ...(live.spec as object), ephemeralContainers: containers } });
-      },
-    },
-  });
-  const api = anApiServer({ extras: [route] });
-  parts.store = api.store;
+  const received: EphemeralContainer[][] = [];
+  const api = anApiServer();
   await api.call({ method: "POST", path: PODS, body: aPod("web") });
+  api.store.subscribe(({ object }) => {
+    const { ephemeralContainers } = object.spec as { ephemeralContainers?: EphemeralContainer[] };
+    if (ephemeralContainers) received.push(ephemeralContainers);
+  });
   const add = (container: object, headers: Record<string, string> = strategic) =>
     api.call({ method: "PATCH", path: PATH, headers, body: { spec: { ephemeralContainers: [container] } } });
   return { ...api, received, add };
