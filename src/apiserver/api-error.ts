@@ -35,7 +35,6 @@ const qualifiedName = ({ group, plural }: ResourceName) => (group === "" ? plura
 
 /** A refusal that the client gets as a Status. Texts, reasons and codes are those of apimachinery's `errors` package. */
 export class ApiError extends Error {
-  override readonly name = "ApiError";
   readonly status: Status;
 
   constructor(code: number, reason: string, message: string, details?: Status["details"]) {

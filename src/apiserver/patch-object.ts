@@ -179,9 +179,7 @@ const unknownDirective = (directive: unknown, path: readonly string[]) =>
   new PatchError(`Unknown patch type: ${String(directive)} at "${path.join(".")}"`);
 
 /** A patch that cannot be carried out; the message is for the client. */
-export class PatchError extends Error {
-  override readonly name = "PatchError";
-}
+export class PatchError extends Error {}
 
 /** The operations of one patch; more than this is refused. Source: apiserver's `maxJSONPatchOperations`. */
 const MAX_OPERATIONS = 10_000;

@@ -25,9 +25,7 @@ import { ensurePauseImage } from "./pause-image.ts";
 import type { InsecureRegistries } from "./registry-client.ts";
 
 /** The configuration does not fit the engine that responded: a retry does not help. */
-export class MisconfigurationError extends Error {
-  override readonly name = "MisconfigurationError";
-}
+export class MisconfigurationError extends Error {}
 
 interface DockerEngineOptions extends DockerHostOptions {
   owner: Owner;

@@ -3,8 +3,6 @@ type CreateErrorReason = "CreateContainerConfigError" | "CreateContainerError" |
 
 /** A pod that cannot be turned into a Docker container as it is. The message is the status message. */
 export class MappingError extends Error {
-  override name = "MappingError";
-
   constructor(
     readonly reason: CreateErrorReason,
     message: string,

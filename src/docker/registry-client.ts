@@ -276,8 +276,6 @@ export function isInsecureRegistry(domain: string, { hosts, cidrs }: InsecureReg
 
 /** A registry refused or did not respond; the message holds no credentials. */
 export class RegistryError extends Error {
-  override readonly name = "RegistryError";
-
   constructor(
     /** HTTP status; 0: no response. */
     readonly status: number,

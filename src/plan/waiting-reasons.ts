@@ -103,7 +103,6 @@ export function fixOfStep(reason: string, message: string): string {
 
 /** A step towards a running container failed in a way the status has a name for. */
 export class PodStepError extends Error {
-  override readonly name = "PodStepError";
   readonly reason: WaitingReasonName;
   /** When another try makes sense; absent = the caller's own back-off. Unit: milliseconds. */
   readonly retryAfterMs: number | undefined;

@@ -74,17 +74,13 @@ const MAX_REQUESTS = 256;
 
 /** A body longer than the caller accepts. */
 export class BodyTooLongError extends Error {
-  override readonly name = "BodyTooLongError";
-
   constructor(maxBytes: number) {
     super(`the body of the request is longer than ${maxBytes} bytes`);
   }
 }
 
 /** The bodies of all requests together take too much memory. */
-export class TooManyBodiesError extends Error {
-  override readonly name = "TooManyBodiesError";
-}
+export class TooManyBodiesError extends Error {}
 
 /**
  * Makes the responses of one listener, for both transports: the rule of the Host header, bounded bodies, a cap of the

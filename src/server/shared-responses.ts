@@ -11,9 +11,7 @@ const MAX_CREDIT_MS = 200;
 const SHARE = 0.5;
 
 /** More work waits than the lane accepts. */
-export class LaneFullError extends Error {
-  override readonly name = "LaneFullError";
-}
+export class LaneFullError extends Error {}
 
 /** Runs pieces of computing work, one in each turn of the event loop; in the long run they get half of the time. */
 export class WorkLane {

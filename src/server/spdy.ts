@@ -247,9 +247,7 @@ export type SpdyFrame =
   | { kind: "control"; type: number; flags: number; payload: Buffer };
 
 /** The peer does not keep to the protocol. */
-export class SpdyError extends Error {
-  override readonly name = "SpdyError";
-}
+export class SpdyError extends Error {}
 
 /** Frames of a byte stream. @throws SpdyError */
 export async function* readFrames(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SpdyFrame> {

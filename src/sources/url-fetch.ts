@@ -43,9 +43,7 @@ export interface Validators {
 type UrlResponse = { kind: "unchanged" } | { kind: "bytes"; bytes: Uint8Array; validators: Validators };
 
 /** The manifests cannot be fetched; the message says why and contains no secret. */
-export class UrlFetchError extends Error {
-  override readonly name = "UrlFetchError";
-}
+export class UrlFetchError extends Error {}
 
 interface Target {
   url: URL;

@@ -67,9 +67,7 @@ interface PoolWorker {
 }
 
 /** The task did not end in time. Its thread may hang forever, in a file system that does not respond. */
-export class TaskTimeoutError extends Error {
-  override readonly name = "TaskTimeoutError";
-}
+export class TaskTimeoutError extends Error {}
 
 /**
  * Runs tasks that may wait for a file system in other threads, each with a deadline. A thread that hangs is left alone,

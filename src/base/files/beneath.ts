@@ -9,9 +9,7 @@ export const HANDLE_ONLY = O_PATH | constants.O_NOFOLLOW;
 const LINK_LIMIT = 40;
 
 /** A path leads, or may lead, out of the directory it belongs to. */
-export class EscapeError extends Error {
-  override readonly name = "EscapeError";
-}
+export class EscapeError extends Error {}
 
 /** The file that a relative path names inside a directory, held open so that it cannot be exchanged afterwards. */
 export interface Held extends OpenFile {

@@ -1,9 +1,7 @@
 import type { Writable } from "node:stream";
 
 /** A stream that is longer than its reader accepts. */
-export class StreamTooLongError extends Error {
-  override readonly name = "StreamTooLongError";
-}
+export class StreamTooLongError extends Error {}
 
 type Chunks = AsyncIterable<Uint8Array> | null | undefined;
 

@@ -47,6 +47,4 @@ export async function openUnixDatagram(address: string): Promise<UnixDatagramSen
 }
 
 /** The address or the kernel is the reason, not a missing bun:ffi. */
-export class UnixDatagramError extends Error {
-  override readonly name = "UnixDatagramError";
-}
+export class UnixDatagramError extends Error {}

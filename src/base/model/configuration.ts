@@ -25,6 +25,4 @@ export interface ConfigurationStatus {
 }
 
 /** A setting cannot be used: the program ends with exit code 2. The message names the flag, what was found and what to do. */
-export class SettingsError extends Error {
-  override readonly name = "SettingsError";
-}
+export class SettingsError extends Error {}

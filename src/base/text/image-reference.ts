@@ -11,9 +11,7 @@ export interface ImageReference {
 }
 
 /** The text is not an image name; `message` is Docker's. */
-export class InvalidImageReferenceError extends Error {
-  override readonly name = "InvalidImageReferenceError";
-}
+export class InvalidImageReferenceError extends Error {}
 
 const DEFAULT_DOMAIN = "docker.io";
 const LEGACY_DEFAULT_DOMAIN = "index.docker.io";

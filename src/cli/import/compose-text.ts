@@ -5,7 +5,6 @@ import { isDeeperThan, type SourceNode } from "../../manifest/yaml/source-node.t
 
 /** The file cannot be imported: it is no YAML, no Compose file, beyond a limit, or lacks the value of `${NAME:?message}`. */
 export class ComposeError extends Error {
-  override readonly name = "ComposeError";
   /** `line:column:` of the mistake, if it is known. */
   readonly position: string;
 

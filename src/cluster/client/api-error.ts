@@ -4,8 +4,6 @@ import { jsonIfValid } from "../../base/text/json.ts";
 
 /** A response of the API server that is not a success: its Status object. */
 export class ApiStatusError extends Error {
-  override readonly name = "ApiStatusError";
-
   constructor(
     /** HTTP status, e.g. 404. */
     readonly code: number,
@@ -20,9 +18,7 @@ export class ApiStatusError extends Error {
 }
 
 /** The API server was not reached, or did not answer in time. */
-export class ApiUnreachableError extends Error {
-  override readonly name = "ApiUnreachableError";
-}
+export class ApiUnreachableError extends Error {}
 
 export const isNotFound = (error: unknown): boolean => error instanceof ApiStatusError && error.code === 404;
 export const isConflict = (error: unknown): boolean => error instanceof ApiStatusError && error.code === 409;

@@ -36,9 +36,7 @@ export interface DockerConfig {
 }
 
 /** The text is not a Docker configuration. `message` contains no part of it. */
-export class DockerConfigError extends Error {
-  override readonly name = "DockerConfigError";
-}
+export class DockerConfigError extends Error {}
 
 /** Reads `config.json` (with `auths`, `credHelpers`, `credsStore`). @throws DockerConfigError */
 export function parseDockerConfig(text: string): DockerConfig {

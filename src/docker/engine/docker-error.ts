@@ -3,8 +3,6 @@ import { isRecord, jsonIfValid } from "../../base/text/json.ts";
 
 /** The engine refused a request. Branch on `status`, never on the text. */
 export class DockerError extends EngineError {
-  override readonly name = "DockerError";
-
   constructor(
     /** HTTP status; 500 where the engine reported the error inside a stream that had begun with 200. */
     readonly status: number,
@@ -19,8 +17,6 @@ export class DockerError extends EngineError {
 
 /** The engine's response did not have the shape the Engine API promises. `message` names the field. */
 export class DockerProtocolError extends EngineError {
-  override readonly name = "DockerProtocolError";
-
   constructor(
     readonly operation: string,
     problem: string,
@@ -32,8 +28,6 @@ export class DockerProtocolError extends EngineError {
 
 /** The engine did not respond. `message` says what was tried and what to do about it. */
 export class DockerUnreachableError extends EngineError {
-  override readonly name = "DockerUnreachableError";
-
   constructor(
     kind: UnreachableKind,
     /** Method and path without version and query; "" when no call was made. */

@@ -4,7 +4,6 @@ import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
 
 /** The attempt's own time limit passed. */
 export class DeadlineError extends Error {
-  override name = "DeadlineError";
   constructor() {
     super("context deadline exceeded");
   }
@@ -12,7 +11,6 @@ export class DeadlineError extends Error {
 
 /** No connection. The message is worded as Go words it: `dial tcp 10.0.0.1:80: connect: connection refused`. */
 export class DialError extends Error {
-  override name = "DialError";
   constructor(
     message: string,
     /** True when this process lacks a resource (descriptors, memory, ports): the attempt does not count. */
@@ -81,9 +79,7 @@ export async function dial(host: string, port: number, signal: AbortSignal): Pro
 }
 
 /** A port that is not a number 1-65535, or a name that no port of the container has. */
-export class PortError extends Error {
-  override name = "PortError";
-}
+export class PortError extends Error {}
 
 /**
  * The number behind a probe's `port`: a number, a number as text, or the name of one of the container's ports.

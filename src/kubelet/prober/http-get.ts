@@ -18,7 +18,6 @@ interface HttpGetOptions {
 
 /** No response. The message is worded as Go's: `Get "http://10.0.0.1:80/": dial tcp 10.0.0.1:80: …`. */
 export class HttpGetError extends Error {
-  override name = "HttpGetError";
   constructor(
     message: string,
     /** `own-fault`: the attempt could not be made. `body`: the status was received, the body was not. */

@@ -54,7 +54,6 @@ export type ParsedDocument =
 
 /** The text is not valid YAML or JSON. Internal to this folder: `parseStream` returns it as data. */
 export class TextError extends Error {
-  override name = "TextError";
   constructor(
     message: string,
     /** UTF-16 offset into the text. */
