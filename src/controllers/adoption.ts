@@ -155,13 +155,6 @@ function countIncarnations(uid: string, uidOf: (incarnation: string) => string, 
 
 type DesiredReplicaSet = DesiredWorkload & { kind: "ReplicaSet" };
 
-interface SortedReplicaSets {
-  /** They belong to a Deployment: the API stores a ReplicaSet before it deletes its Deployment. */
-  owned: ReadonlySet<DesiredWorkload>;
-  /** Records of ReplicaSets whose Deployment was deleted with `--cascade=orphan`, by key: they keep its pods. */
-  orphaned: ReadonlyMap<string, WorkloadRecord>;
-}
-
 /** Uids of workloads by key; undefined for those of manifests. */
 type WantedWorkloads = ReadonlyMap<string, string | undefined>;
 
@@ -176,13 +169,12 @@ export const isWanted = (wanted: WantedWorkloads, key: string, { uid }: Pick<Wor
  * Separates the ReplicaSets that a Deployment owns or adopts (by name and template) from those it orphaned. Pure.
  * @param records of all workloads, by key
  */
-export function sortReplicaSets(
-  workloads: readonly DesiredWorkload[],
-  records: ReadonlyMap<string, WorkloadRecord>,
-): SortedReplicaSets {
+export function sortReplicaSets(workloads: readonly DesiredWorkload[], records: ReadonlyMap<string, WorkloadRecord>) {
   const replicaSets = workloads.filter((desired): desired is DesiredReplicaSet => desired.kind === "ReplicaSet");
   const wanted = wantedWorkloads(workloads);
+  /** They belong to a Deployment: the API stores a ReplicaSet before it deletes its Deployment. */
   const owned = new Set<DesiredWorkload>();
+  /** Records of ReplicaSets whose Deployment was deleted with `--cascade=orphan`, by key: they keep its pods. */
   const orphaned = new Map<string, WorkloadRecord>();
   for (const replicaSet of replicaSets) {
     const key = objectKey(replicaSet.kind, replicaSet.object.metadata);

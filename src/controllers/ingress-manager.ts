@@ -5,8 +5,7 @@ import type { Secret } from "../base/api/secret.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { DesiredObjectOf } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
-import { compareFullNames, podFullName } from "../base/model/identity.ts";
-import { podRefOf } from "../base/model/pod-ref.ts";
+import { compareFullNames, podFullName, podRefOf } from "../base/model/identity.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import { computeIngressConfig, findRefused, type IngressConfig, isServedHere } from "../plan/ingress-config.ts";
@@ -43,12 +42,6 @@ const LOOK_PAUSE_MS = 100;
 /** Reasons for which a container has no image. */
 const IMAGE_REASONS = new Set(["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"]);
 
-interface RefusedIngress {
-  /** Signature of the Ingress and its Secrets as they were refused. */
-  signature: string;
-  message: string;
-}
-
 /**
  * Ingresses to an nginx in a pod: writes its configuration into a Secret of the state, which the kubelet brings to the pod,
  * and tells what is wrong. Without Ingresses states pass through, and nothing is listened to.
@@ -62,7 +55,8 @@ export class IngressManager {
   #config: IngressConfig | undefined;
   /** Fate of {@link #config}; undefined while it is not known. */
   #outcome: IngressOutcome | undefined;
-  #refused = new Map<string, RefusedIngress>();
+  /** With the signature of the Ingress and its Secrets as they were refused. */
+  #refused = new Map<string, { signature: string; message: string }>();
   /** Nothing is known that keeps requests from the server. */
   #isReached = false;
   #unsubscribe: (() => void) | undefined;

@@ -248,16 +248,10 @@ function toPullRefusal(errors: readonly unknown[]): ImageRefusal {
   return new ImageRefusal("failed", detail, registryProblem(cause.daemonMessage), { cause });
 }
 
-interface Layer {
-  done: boolean;
-  current: number;
-  total: number;
-}
-
 /** Adds up what the engine reports layer by layer. */
 export class PullProgress {
   readonly #image: string;
-  readonly #layers = new Map<string, Layer>();
+  readonly #layers = new Map<string, { done: boolean; current: number; total: number }>();
 
   constructor(image: string) {
     this.#image = image;

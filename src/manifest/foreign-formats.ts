@@ -154,17 +154,12 @@ const MANIFEST_KEYS: ReadonlySet<string> = new Set(["apiversion", "kind", "metad
 /** Keys that a GCE container declaration has on its top level. */
 const DECLARATION_KEYS = new Set(["spec", "metadata"]);
 
-/** A pod made of another format, and what was assumed. */
-interface ConvertedPod {
-  node: MapNode;
-  notes: string[];
-}
-
 /**
  * Converts a container declaration of Google Compute Engine (`gce-container-declaration`, read there by konlet): the spec
  * of a pod without apiVersion and kind, which runs in the network of the machine.
+ * @returns the pod, and what was assumed
  */
-export function convertContainerDeclaration(root: MapNode): ConvertedPod | undefined {
+export function convertContainerDeclaration(root: MapNode): { node: MapNode; notes: string[] } | undefined {
   const spec = root.entries.get("spec")?.value;
   if (spec?.kind !== "map" || ![...root.entries.keys()].every((key) => DECLARATION_KEYS.has(key))) return undefined;
   const containers = spec.entries.get("containers")?.value;

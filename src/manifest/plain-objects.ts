@@ -12,16 +12,13 @@ export interface PlainObject {
   [field: string]: unknown;
 }
 
-/** A text that holds something else than objects. */
-interface TextProblem {
-  message: string;
-  /** Absent: of the text as a whole. */
-  line?: number;
-  column?: number;
-}
-
-/** Every object of a text, YAML or JSON, in its order; a List counts as its items. Pure. */
-export function readPlainObjects(bytes: Uint8Array): { objects: PlainObject[] } | { problem: TextProblem } {
+/**
+ * Every object of a text, YAML or JSON, in its order; a List counts as its items. Pure.
+ * @returns the problem of a text that holds something else; without a line it is one of the text as a whole
+ */
+export function readPlainObjects(
+  bytes: Uint8Array,
+): { objects: PlainObject[] } | { problem: { message: string; line?: number; column?: number } } {
   const { documents, lines } = parseStream(bytes);
   const objects: PlainObject[] = [];
   for (const document of documents) {

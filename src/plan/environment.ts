@@ -29,22 +29,16 @@ export interface EnvironmentFacts {
   readEnvFile?(volumeName: string, path: string): string | undefined;
 }
 
-interface ResolvedEnvironment {
-  /** Each name once, in the order the names first appeared. */
-  env: EnvironmentVariable[];
-  /** `InvalidEnvironmentVariableNames`, to be recorded once per container start. */
-  warnings: PodEvent[];
-}
-
 /** A container cannot be created now; the next sync tries it again. */
 const unresolved = (message: string) => new PodStepError("CreateContainerConfigError", message);
 
 /**
  * `envFrom`, then `env` over it. A value may refer to earlier ones; the last of equal names wins; an optional reference
  * that leads nowhere leaves its variable out. Source: upstream's `makeEnvironmentVariables`.
+ * @returns each name once, in the order they first appeared; `InvalidEnvironmentVariableNames`, for each container start
  * @throws PodStepError CreateContainerConfigError for a reference that leads nowhere
  */
-export function resolveEnvironment(pod: Pod, container: Container, facts: EnvironmentFacts): ResolvedEnvironment {
+export function resolveEnvironment(pod: Pod, container: Container, facts: EnvironmentFacts) {
   const values = new Map<string, string>();
   const warnings: PodEvent[] = [];
   const services = readServices(facts);

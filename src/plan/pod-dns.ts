@@ -1,11 +1,15 @@
 import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { PodEvent } from "../base/model/pod-event.ts";
 
-interface PodHostname {
-  /** Short name, at most 63 characters: the last column of the pod's line in /etc/hosts. */
+/** Names of one pod in its /etc/hosts. */
+export interface HostsFileNames {
+  /** Short name, at most 63 characters: the last column of the pod's line. */
   hostname: string;
   /** `<subdomain>.<namespace>.svc.<cluster domain>`; "" without a subdomain. */
   domain: string;
+}
+
+interface PodHostname extends HostsFileNames {
   /** Output of `hostname` inside the pod: the short name, or the FQDN with `setHostnameAsFQDN`. */
   kernelHostname: string;
 }
@@ -48,13 +52,6 @@ const FIXED_LINES = [
   "fe00::1\tip6-allnodes",
   "fe00::2\tip6-allrouters",
 ];
-
-/** Names of one pod, from `computePodHostname`. */
-export interface HostsFileNames {
-  hostname: string;
-  /** "" when the pod has no subdomain. */
-  domain: string;
-}
 
 /** /etc/hosts of a pod with its own network, byte for byte as the kubelet writes it. */
 export function formatManagedHosts(

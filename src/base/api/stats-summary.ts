@@ -13,7 +13,7 @@ export interface NodeSummary {
   network?: NetworkSummary;
   fs?: FsSummary;
   runtime?: { imageFs?: FsSummary; containerFs?: FsSummary };
-  rlimit?: RlimitSummary;
+  rlimit?: { time: string; maxpid?: number; curproc?: number };
   swap?: SwapSummary;
   io?: IoSummary;
 }
@@ -113,10 +113,4 @@ export interface FsSummary {
 export interface VolumeSummary extends FsSummary {
   name: string;
   pvcRef?: { name: string; namespace: string };
-}
-
-interface RlimitSummary {
-  time: string;
-  maxpid?: number;
-  curproc?: number;
 }

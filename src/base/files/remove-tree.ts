@@ -2,11 +2,7 @@ import { basename, dirname } from "node:path";
 import { unlessCode } from "../text/error-message.ts";
 import { type EntryName, HeldDirectory } from "./held-directory.ts";
 
-interface RemoveTreeOptions {
-  /** Longest time; a tree that something keeps filling has no end. Unit: milliseconds. */
-  timeoutMs?: number;
-}
-
+/** Longest time: a tree that something keeps filling has no end. */
 const DEFAULT_TIMEOUT_MS = 300_000;
 
 /**
@@ -16,7 +12,7 @@ const DEFAULT_TIMEOUT_MS = 300_000;
  * @param path links up to its parent are followed
  * @throws Error with the path; the rest may be gone
  */
-export function removeTree(path: string, { timeoutMs = DEFAULT_TIMEOUT_MS }: RemoveTreeOptions = {}): void {
+export function removeTree(path: string, timeoutMs = DEFAULT_TIMEOUT_MS): void {
   using parent = unlessCode(["ENOENT"], () => HeldDirectory.open(dirname(path)));
   if (!parent) return;
   try {

@@ -26,12 +26,7 @@ export function shouldReclaim({ minute, anonymousBytes, floorBytes, elapsedMs }:
   return floorBytes !== undefined && elapsedMs >= REST_MS && anonymousBytes - floorBytes >= GROWTH_BYTES;
 }
 
-interface ProcessMemory {
-  anonymousBytes: () => number | undefined;
-  shrink: () => void;
-}
-
-const OWN: ProcessMemory = { anonymousBytes: readOwnAnonymousBytes, shrink: () => Bun.shrink() };
+const OWN = { anonymousBytes: readOwnAnonymousBytes, shrink: () => Bun.shrink() };
 
 /**
  * Returns memory of a burst of work to the machine: the JavaScript runtime would keep a third of it. Checks once a minute

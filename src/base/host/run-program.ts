@@ -1,12 +1,5 @@
 import { messageOf } from "../text/error-message.ts";
 
-/** Outcome of a short-lived helper program. */
-interface ProgramOutcome {
-  exitCode: number;
-  stdout: string;
-  stderr: string;
-}
-
 export interface RunProgramOptions {
   /** Written to its stdin, which is then closed; absent: /dev/null. */
   input?: string | undefined;
@@ -24,7 +17,7 @@ export interface RunProgramOptions {
  * @throws Error when it cannot be started (with the code `ENOENT` when there is none) or was killed, not for its exit code;
  *   the signal's reason
  */
-export async function runProgram(argv: readonly string[], options: RunProgramOptions): Promise<ProgramOutcome> {
+export async function runProgram(argv: readonly string[], options: RunProgramOptions) {
   options.signal?.throwIfAborted();
   const name = argv[0] ?? "";
   // Bun.spawn would look it up in the PATH that this process began with.

@@ -1,16 +1,13 @@
-/** A media type of an `Accept` or `Content-Type` header, lower case, with its parameters. */
-interface MediaType {
-  type: string;
-  parameters: Readonly<Record<string, string>>;
-}
-
-/** The media types, or codings, of a header as they are written; a part without one is left out. Source: RFC 9110, 12.5. */
-export function parseMediaTypes(header: string): MediaType[] {
+/**
+ * The media types of an `Accept` or `Content-Type` header, or codings, lower case, as they are written; a part without one
+ * is left out. Source: RFC 9110, 12.5.
+ */
+export function parseMediaTypes(header: string) {
   return header
     .split(",")
     .map((part) => {
       const [type = "", ...rest] = part.split(";").map((piece) => piece.trim());
-      const parameters = Object.fromEntries(
+      const parameters: Readonly<Record<string, string>> = Object.fromEntries(
         rest.map((piece) => {
           const [name = "", value = ""] = piece.split("=", 2);
           return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, "$1")];

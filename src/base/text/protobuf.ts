@@ -1,16 +1,8 @@
 /** Bytes that are no protobuf; the message says why. */
-export class ProtobufError extends Error {
-  override readonly name = "ProtobufError";
-}
+export class ProtobufError extends Error {}
 
-/** One field of a message: a number of wire type 0, the bytes of every other. */
-interface ProtobufField {
-  number: number;
-  value: bigint | Buffer;
-}
-
-/** The fields of a message in their order. @throws ProtobufError */
-export function* protobufFields(message: Buffer): Generator<ProtobufField, void> {
+/** The fields of a message in their order: a number of wire type 0, the bytes of every other. @throws ProtobufError */
+export function* protobufFields(message: Buffer): Generator<{ number: number; value: bigint | Buffer }, void> {
   let at = 0;
   const varint = (): bigint => {
     let value = 0n;

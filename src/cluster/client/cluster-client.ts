@@ -183,12 +183,6 @@ function toUrl({ server }: ConnectionSettings, path: string, query: Readonly<Rec
   return `${server}${path}${text === "" ? "" : `?${text}`}`;
 }
 
-interface WatchRequest {
-  url: string;
-  settings: ConnectionSettings;
-  headers: Readonly<Record<string, string>>;
-}
-
 interface WatchListener {
   onEvent: (event: unknown) => void;
   onOpen: () => void;
@@ -203,7 +197,7 @@ const RESPONSE_TIMEOUT_MS = 30_000;
 
 /** Reads a watch to its end. @throws ApiStatusError, ApiUnreachableError, or the reason of the signal */
 async function followWatch(
-  request: WatchRequest,
+  request: { url: string; settings: ConnectionSettings; headers: Readonly<Record<string, string>> },
   what: string,
   { onEvent, onOpen, silenceMs, signal }: WatchListener,
 ): Promise<void> {

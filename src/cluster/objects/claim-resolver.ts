@@ -19,11 +19,8 @@ interface ClaimResolverDeps {
   onChange: () => void;
 }
 
-interface ApiClaim {
-  metadata: { uid: string };
-  spec: { volumeName?: string };
-  status?: { phase?: string };
-}
+/** The parts of a claim of the API server that are looked at. */
+type ApiClaim = { metadata: { uid: string }; spec: { volumeName?: string }; status?: { phase?: string } };
 
 type Resolved = { source: PersistentVolume } | { problem: string; isFinal: boolean };
 

@@ -87,10 +87,6 @@ export class ClusterServices extends StoredList<ApiService, ServiceAddress> {
   }
 }
 
-interface ApiRuntimeClass extends ObjectOfApi {
-  handler: string;
-}
-
 export type RuntimeClassEntry = readonly [name: string, handler: string];
 
 /** A class that is not known by then is a failure; the pod is tried again. */
@@ -99,7 +95,7 @@ const LIST_WITHIN_MS = 5_000;
 const DEFAULT_HANDLER = "docker";
 
 /** RuntimeClasses of the cluster. They are read when the first pod names one, and watched from then on. */
-export class RuntimeClasses extends StoredList<ApiRuntimeClass, RuntimeClassEntry> {
+export class RuntimeClasses extends StoredList<ObjectOfApi & { handler: string }, RuntimeClassEntry> {
   readonly #clock: Clock;
 
   constructor(client: ListClient, clock: Clock, stored: Persisted<readonly RuntimeClassEntry[]>) {

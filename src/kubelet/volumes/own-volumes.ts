@@ -124,23 +124,18 @@ function isMounted(directory: string): boolean {
   return own !== undefined && own.dev !== statSync(dirname(directory)).dev;
 }
 
-interface EmptyDirMount {
-  type: "tmpfs" | "hugetlbfs";
-  options: string[];
-}
-
 /** @returns undefined for a plain directory. @throws Error for a medium there is not. */
-export function mountOptions(medium: string, sizeLimit: string | undefined, pod: Pod): EmptyDirMount | undefined {
+export function mountOptions(medium: string, sizeLimit: string | undefined, pod: Pod) {
   if (medium === "") return undefined;
   if (medium === "Memory") {
     const limit = computeTmpfsBytes(sizeLimit, pod);
     // Without a limit the kernel's own: half of the memory of the machine.
-    return { type: "tmpfs", options: limit > 0 ? [`size=${limit}`, "mode=1777"] : ["mode=1777"] };
+    return { type: "tmpfs" as const, options: limit > 0 ? [`size=${limit}`, "mode=1777"] : ["mode=1777"] };
   }
   const pageBytes = pageSizeBytes(medium, pod);
   if (pageBytes === undefined) throw new Error(`unknown storage medium "${medium}"`);
   const limit = bytesOf(sizeLimit);
-  return { type: "hugetlbfs", options: [`pagesize=${pageBytes}`, ...(limit > 0 ? [`size=${limit}`] : [])] };
+  return { type: "hugetlbfs" as const, options: [`pagesize=${pageBytes}`, ...(limit > 0 ? [`size=${limit}`] : [])] };
 }
 
 /** `HugePages` alone means the one page size the pod's containers ask for. */

@@ -6,11 +6,10 @@ import { Turns } from "../../base/concurrency/turns.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Mount } from "../../base/model/container-engine.ts";
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
-import { type PodUID, podFullName } from "../../base/model/identity.ts";
+import { type PodUID, podFullName, podRefOf } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { EventRecorder } from "../../base/model/pod-event.ts";
-import { podRefOf } from "../../base/model/pod-ref.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { EnvironmentVariable } from "../../plan/environment.ts";
 import { PodStepError } from "../../plan/waiting-reasons.ts";
@@ -307,17 +306,11 @@ export class VolumeManager {
 /** The kubelet's podAttachAndMountTimeout: longer than two attempts of a volume that hangs. Source: recorded kubelet. */
 const MOUNT_TIMEOUT_MS = 123_000;
 
-interface FailingPod {
-  pod: Pod;
-  volumes: readonly string[];
-  cancel: () => void;
-}
-
 /** Reports pods that have waited for a volume for minutes: each failed attempt has its reason, this adds the duration. */
 class FailedMounts {
   readonly #clock: Clock;
   readonly #recorder: EventRecorder;
-  readonly #failing = new Map<string, FailingPod>();
+  readonly #failing = new Map<string, { pod: Pod; volumes: readonly string[]; cancel: () => void }>();
 
   constructor(clock: Clock, recorder: EventRecorder) {
     this.#clock = clock;

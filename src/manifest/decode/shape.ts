@@ -2,20 +2,12 @@ import * as v from "valibot";
 import { type ScalarMetadata, text } from "../../base/api/scalar.ts";
 
 /** The parts of a schema that decoding needs. */
-export type Shape = ObjectShape | ListShape | MapShape | ScalarShape;
+export type Shape = ObjectShape | { kind: "list"; item: Shape } | { kind: "map"; value: Shape } | ScalarShape;
 
 export interface ObjectShape {
   kind: "object";
   fields: readonly Field[];
   names: ReadonlyMap<string, Field>;
-}
-interface ListShape {
-  kind: "list";
-  item: Shape;
-}
-interface MapShape {
-  kind: "map";
-  value: Shape;
 }
 export interface ScalarShape {
   kind: "scalar";

@@ -86,7 +86,7 @@ test("under attack nothing outside is removed", async () => {
 test("a tree that is not empty in time is an error", () => {
   const base = tempDir();
   mkdirSync(join(base, "tree/a/b"), { recursive: true });
-  expect(() => removeTree(join(base, "tree"), { timeoutMs: 0 })).toThrow("it takes too long");
+  expect(() => removeTree(join(base, "tree"), 0)).toThrow("it takes too long");
 });
 
 test.skipIf(process.getuid?.() !== 0)("a mount beneath, even of the same file system, is not entered", () => {
