@@ -10,10 +10,13 @@ import type { DnsRecords } from "../plan/dns-records.ts";
 import { computeHostPorts, nodePortOf } from "../plan/pod-network.ts";
 import {
   allocateServices,
+  assignService,
   chooseRange,
   familiesOf,
+  familyFields,
   hasClusterIp,
   isOfOtherProxy,
+  numbersOf,
   overlapsOf,
   type PortHolder,
   parseRanges,
@@ -21,11 +24,11 @@ import {
   publishedPortsOf,
   type ServiceAddresses,
   type ServiceAllocation,
+  type ServiceAssignment,
   type ServiceProblem,
   serviceName,
   toPortKey,
 } from "../plan/service-addresses.ts";
-import { assignService, familyFields, numbersOf, type ServiceAssignment } from "../plan/service-assignment.ts";
 import { endpointsOf, isFinished, type ServiceBackend, ServicePods } from "../plan/service-endpoints.ts";
 import { computeServiceEnvironment } from "../plan/service-environment.ts";
 import type { RuledService } from "../plan/service-rules.ts";

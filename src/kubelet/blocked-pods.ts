@@ -1,9 +1,8 @@
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
-import type { PodFullName, PodUID } from "../base/model/identity.ts";
+import { type PodFullName, type PodUID, podRefOf } from "../base/model/identity.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import { podRefOf } from "../base/model/pod-ref.ts";
 import type { Admission, Rejection } from "../plan/admission.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodRecords } from "./pod-records.ts";

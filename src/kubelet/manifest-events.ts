@@ -1,6 +1,6 @@
 import type { DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
+import { podRefOf } from "../base/model/identity.ts";
 import { type EventRecorder, type EventTarget, nodeTarget, type PodEvent } from "../base/model/pod-event.ts";
-import { podRefOf } from "../base/model/pod-ref.ts";
 import { missingClusterDns } from "../plan/pod-dns.ts";
 
 /** A manifest that is refused although no pod runs by an older text of it. */
@@ -9,11 +9,6 @@ export interface RefusedManifest {
   file: string;
   /** Its first error, with file, line and column. */
   message: string;
-}
-
-interface ManifestFact {
-  target: EventTarget;
-  event: PodEvent;
 }
 
 /**
@@ -26,7 +21,7 @@ export function manifestFacts(
   refused: readonly RefusedManifest[],
   nodeName: string,
   clusterDns: readonly string[],
-): ManifestFact[] {
+): { target: EventTarget; event: PodEvent }[] {
   const node = nodeTarget(nodeName);
   const files = new Map<string, string>();
   for (const { file, message } of refused) if (!files.has(file)) files.set(file, message);

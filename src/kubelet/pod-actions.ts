@@ -1,11 +1,10 @@
 import type { Pod } from "../base/api/pod.ts";
 import { Turns } from "../base/concurrency/turns.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { podFullName } from "../base/model/identity.ts";
+import { type PodRef, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { containerFieldPath, containersOf, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import type { PodRef } from "../base/model/pod-ref.ts";
 import type { PodRequest, PodServices, StartContainerRequest } from "../base/model/pod-services.ts";
 import {
   attemptsOf,

@@ -1,9 +1,7 @@
 import type { PodCondition } from "../base/api/pod.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
-import type { PodUID } from "../base/model/identity.ts";
-import type { Persisted } from "../base/model/persisted.ts";
-import { StoredMap } from "../base/model/persisted.ts";
-import type { PodRef } from "../base/model/pod-ref.ts";
+import type { PodRef, PodUID } from "../base/model/identity.ts";
+import { type Persisted, StoredMap } from "../base/model/persisted.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { Completion } from "./pod-status-tracker.ts";

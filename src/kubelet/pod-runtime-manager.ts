@@ -1,13 +1,12 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
 import type { ContainerRequest, ImageInfo, PodEngine } from "../base/model/container-engine.ts";
-import { type PodUID, podFullName } from "../base/model/identity.ts";
+import { type PodUID, podFullName, podRefOf, podRefOfLabels } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
-import { podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
 import type {
   EditRequest,
   KillContainerRequest,

@@ -28,20 +28,16 @@ export interface PublishedWorker {
   readonly deletion: DeletionInfo | undefined;
 }
 
-interface Published {
-  pod: Pod;
-  status: PodStatus;
-  deletion: DeletionInfo | undefined;
-  full: Pod;
-}
-
 /**
  * Pods as the API shows them: the manifest, when its revision was first seen, the deletion and the status. An unchanged
  * pod is the same object as before, so that servers can compare by identity.
  */
 export class PodStatusStore {
   readonly #clock: Clock;
-  readonly #published = new Map<PodUID, Published>();
+  readonly #published = new Map<
+    PodUID,
+    { pod: Pod; status: PodStatus; deletion: DeletionInfo | undefined; full: Pod }
+  >();
   /** When the desired revision was first seen. */
   readonly #seen = new Map<PodUID, { revision: string; at: string; atMs: number }>();
   /** Statuses of pods that are refused, or for which nothing was done yet. */

@@ -1,8 +1,7 @@
 import type { Pod } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import { type DesiredPod, type DesiredState, NODE_SOURCE } from "../base/model/desired-pod.ts";
-import { type PodUID, podFullName } from "../base/model/identity.ts";
-import { nameWithoutNode, type PodRef, podRefOf } from "../base/model/pod-ref.ts";
+import { nameWithoutNode, type PodRef, type PodUID, podFullName, podRefOf } from "../base/model/identity.ts";
 import { type ContainerId, isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";

@@ -10,7 +10,7 @@ import {
   UPDATE_DEADLINE_ANNOTATION,
 } from "../base/api/annotations.ts";
 import type { Container, Pod } from "../base/api/pod.ts";
-import { nameWithoutNode } from "../base/model/pod-ref.ts";
+import { nameWithoutNode } from "../base/model/identity.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
 import { unlessFailed } from "../base/text/error-message.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";

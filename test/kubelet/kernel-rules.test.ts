@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { UdpFlow } from "../../src/base/host/udp-flows.ts";
-import type { IpFamily } from "../../src/base/text/ip-range.ts";
-import { rangeOfAddress } from "../../src/base/text/ip-range.ts";
+import type { UdpFlow } from "../../src/base/host/netfilter-socket.ts";
+import { type IpFamily, rangeOfAddress } from "../../src/base/text/ip-range.ts";
 import { DualStackRules, Host, KernelRules } from "../../src/kubelet/kernel-rules.ts";
 import type { RuledService } from "../../src/plan/service-rules.ts";
 import { FakeClock } from "../support/fake-clock.ts";

@@ -8,7 +8,7 @@ import type {
   StartedSandbox,
   WatchOptions,
 } from "../../src/base/model/container-engine.ts";
-import type { PodRef } from "../../src/base/model/pod-ref.ts";
+import type { PodRef } from "../../src/base/model/identity.ts";
 import type { EditRequest, PodRequest, PodServices, StartContainerRequest } from "../../src/base/model/pod-services.ts";
 import type { ContainerLimits, ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
 import { pinImage } from "../../src/plan/image-updates.ts";

@@ -1,8 +1,7 @@
 import type { Container, Pod } from "../api/pod.ts";
 import type { ContainerAccess } from "./container-access.ts";
-import type { PodUID } from "./identity.ts";
+import type { PodRef, PodUID } from "./identity.ts";
 import type { EngineInfo, NodeInfo } from "./node.ts";
-import type { PodRef } from "./pod-ref.ts";
 import type {
   ContainerId,
   ContainerLimits,
@@ -271,8 +270,6 @@ export type RegistryProblem = "unknown" | "denied" | "unreachable" | "tls" | "st
 
 /** The engine refuses an image or cannot get it, in its own words. */
 export class ImageRefusal extends Error {
-  override readonly name = "ImageRefusal";
-
   constructor(
     /** `unavailable`: reported by a gateway before the registry. */
     readonly kind: "bad-name" | "unavailable" | "failed",

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { PodRef } from "./pod-ref.ts";
+import type { PodRef } from "./identity.ts";
 
 /** A pod as its metadata or its containers' labels name it. */
 export type LoggedPod = { [K in keyof PodRef]?: string | undefined };

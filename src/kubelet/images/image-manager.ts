@@ -13,10 +13,10 @@ import {
   type PullRequest,
   type RegistryProblem,
 } from "../../base/model/container-engine.ts";
+import { podRefOf } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { containerFieldPath } from "../../base/model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
-import { podRefOf } from "../../base/model/pod-ref.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { formatDuration } from "../../base/text/duration.ts";
 import { messageOf } from "../../base/text/error-message.ts";

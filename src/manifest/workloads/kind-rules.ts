@@ -34,7 +34,6 @@ import {
   validateIngress,
   validateIngressClass,
 } from "./validate-ingress.ts";
-import { validateCronJob, validateJob } from "./validate-job.ts";
 import {
   findServiceNotes,
   findSliceNotes,
@@ -44,8 +43,10 @@ import {
 } from "./validate-service.ts";
 import { findClaimNotes, findVolumeNotes, validateClaim, validatePersistentVolume } from "./validate-storage.ts";
 import {
+  validateCronJob,
   validateDaemonSet,
   validateDeployment,
+  validateJob,
   validateReplicaSet,
   validateReplicationController,
   validateStatefulSet,

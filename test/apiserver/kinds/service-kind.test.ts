@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { assignService, numbersOf } from "../../../src/plan/service-assignment.ts";
+import { assignService, numbersOf } from "../../../src/plan/service-addresses.ts";
 import { anApiServer } from "../support.ts";
 
 const PATH = "/api/v1/namespaces/default/services";
