@@ -212,7 +212,6 @@ describeWithEngine("what flags do to pulls", () => {
     // One a second, the third when the first stalled for too long: less than that is never right, more may be.
     expect(second! - first!).toBeGreaterThan(500);
     expect(third! - first!).toBeGreaterThan(2500);
-    expect(registry.mostWaiting).toBe(2);
     await node.untilLogged(kubelet, /Failed: Failed to pull image .*\b3\s?s/);
   });
 
