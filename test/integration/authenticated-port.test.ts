@@ -48,6 +48,8 @@ describeWithClients("the authenticated port: flags", () => {
     const { node, kubelet, port } = await serve(TRUSTING);
     const pki = join(node.rootDir, "pki");
     expect((await curl(port, "/pods", as(alice))).status).toBe(200);
+    expect((await curl(port, "/logs/", as(alice))).text).toStartWith("<pre>\n");
+    expect((await curl(port, "/logs/", unknown)).status).toBe(401);
     expect(await curl(port, "/pods", as(stranger))).toEqual({ status: 401, text: "Unauthorized" });
     expect(await curl(port, "/healthz", unknown)).toEqual({ status: 401, text: "Unauthorized" });
     expect((await curl(port, "/nothing", unknown)).status).toBe(404);
@@ -101,32 +103,27 @@ describeWithClients("the authenticated port: flags", () => {
     const [certFile, keyFile] = [join(directory, "tls.crt"), join(directory, "tls.key")];
     writeFileSync(certFile, serving.cert);
     writeFileSync(keyFile, alice.key);
+    const config = join(directory, "kubelet.yaml");
+    const kind = "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n";
+    writeFileSync(config, `${kind}enableSystemLogHandler: false\n`);
     const node = testNode();
     node.writeManifest("p.json", sleeper("p"));
-    const kubelet = await node.start([TRUSTING, `--tls-cert-file=${certFile}`, `--tls-private-key-file=${keyFile}`]);
+    const files = [`--tls-cert-file=${certFile}`, `--tls-private-key-file=${keyFile}`];
+    const kubelet = await node.start([TRUSTING, `--config=${config}`, ...files]);
     await node.untilLogged(kubelet, /Cannot serve the authenticated port.*the key does not belong to the certificate/);
     await node.runningContainer("app");
     writeFileSync(keyFile, serving.key);
     await node.untilLogged(kubelet, "Serving the authenticated port");
     const trusting = ["--cacert", serving.certFile, "--cert", alice.certFile, "--key", alice.keyFile];
     expect((await curl(node.kubeletPort, "/healthz", trusting)).text).toBe("ok");
+    // enableSystemLogHandler is off.
+    expect((await curl(node.kubeletPort, "/logs/", trusting)).status).toBe(404);
     expect(readdirSync(node.rootDir)).not.toContain("pki");
   });
 
   test("--port: a port that is named is open, and refuses clients without credentials", async () => {
     const { port } = await serve();
     expect((await curl(port, "/healthz", unknown)).status).toBe(401);
-  });
-
-  test("/var/log is served unless enableSystemLogHandler is off", async () => {
-    const file = join(temp(), "kubelet.yaml");
-    const head = "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n";
-    writeFileSync(file, `${head}enableSystemLogHandler: false\nauthorization: {mode: AlwaysAllow}\n`);
-    const [on, off] = [await serve(TRUSTING), await serve(TRUSTING, `--config=${file}`)];
-    expect((await curl(on.port, "/logs/", as(alice))).text).toStartWith("<pre>\n");
-    expect((await curl(on.port, "/logs/", unknown)).status).toBe(401);
-    expect((await curl(off.port, "/logs/", as(alice))).status).toBe(404);
-    expect((await curl(off.port, "/healthz", as(alice))).status).toBe(200);
   });
 });
 

@@ -1,48 +1,9 @@
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { parse } from "yaml";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi, startWithApi } from "../support/local-api.ts";
 import { podSpec, workload } from "../support/manifests.ts";
-import { until } from "../support/until.ts";
-
-const CONFIG_MAPS = "/api/v1/namespaces/default/configmaps";
-
-const configMap = (name: string, value: string) => ({ metadata: { name }, data: { value } });
 
 describeWithEngine("the local API under faults and load", () => {
-  test("a kill in the middle of writes leaves whole files, and what was acknowledged is there", async () => {
-    const node = testNode();
-    const { child, port } = await startWithApi(node);
-    const acknowledged = new Map<string, number>();
-    let isKilled = false;
-    const writer = async (name: string) => {
-      for (let round = 1; !isKilled; round++) {
-        const body = { ...configMap(name, String(round)), apiVersion: "v1", kind: "ConfigMap" };
-        const path = `${CONFIG_MAPS}/${name}?fieldManager=test&force=true`;
-        const apply = askApi(node, "PATCH", path, body, "application/apply-patch+yaml");
-        const answer = await apply.catch(() => undefined);
-        if (!answer) return;
-        if (answer.status < 300) acknowledged.set(name, round);
-      }
-    };
-    const writers = ["a", "b", "c", "d"].map(writer);
-    await until("each has written", () => ["a", "b", "c", "d"].every((name) => (acknowledged.get(name) ?? 0) > 5));
-    await child.kill();
-    isKilled = true;
-    await Promise.all(writers);
-    const directory = join(node.rootDir, "manifests", "default");
-    for (const file of readdirSync(directory).filter((name) => /^[^.].*\.yaml$/.test(name))) {
-      expect(parse(readFileSync(join(directory, file), "utf8")).kind).toBe("ConfigMap");
-    }
-    await startWithApi(node, [], port);
-    for (const [name, round] of acknowledged) {
-      const { json } = await askApi(node, "GET", `${CONFIG_MAPS}/${name}`);
-      expect(Number(json.data.value)).toBeGreaterThanOrEqual(round);
-    }
-  });
-
   test("a kill in the middle of deletions: owners and namespaces go with the last of their pods", async () => {
     const node = testNode();
     const first = await startWithApi(node);
