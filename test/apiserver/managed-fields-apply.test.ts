@@ -45,9 +45,7 @@ describe("server-side apply", () => {
         apiVersion: "apps/v1",
         time: expect.any(String),
         fieldsType: "FieldsV1",
-        fieldsV1: {
-          "f:spec": { "f:replicas": {}, "f:template": { "f:spec": { "f:containers": container } } },
-        },
+        fieldsV1: { "f:spec": { "f:replicas": {}, "f:template": { "f:spec": { "f:containers": container } } } },
       },
     ]);
   });

@@ -43,11 +43,7 @@ test.each([
     left: ["child"],
     owned: ["alive"],
   },
-  {
-    when: "its owner is of a kind that is not served",
-    owners: [owner("Tenant", "x", "a.example/v1")],
-    left: ["child"],
-  },
+  { when: "its owner's kind is not served", owners: [owner("Tenant", "x", "a.example/v1")], left: ["child"] },
   { when: "its owner is a node", owners: [owner("Node", "node1", "v1")], left: ["child"] },
 ])("$when: $left is left", async ({ owners, left, owned = owners.map(({ uid }) => uid) }) => {
   const world = await aWorld();

@@ -18,12 +18,7 @@ describe("a JSON patch", () => {
     ["replaces", "{a: [1]}", "[{op: replace, path: /a/0, value: 5}]", "{a: [5]}"],
     ["moves", "{a: 1}", "[{op: move, from: /a, path: /b}]", "{b: 1}"],
     ["copies", "{a: {x: 1}}", "[{op: copy, from: /a, path: /b}]", "{a: {x: 1}, b: {x: 1}}"],
-    [
-      "reads escapes",
-      "{a/b: 1, c~d: 2}",
-      "[{op: remove, path: /a~1b}, {op: replace, path: /c~0d, value: 3}]",
-      "{c~d: 3}",
-    ],
+    ["escapes", "{a/b: 1, c~d: 2}", "[{op: remove, path: /a~1b}, {op: replace, path: /c~0d, value: 3}]", "{c~d: 3}"],
     ["holds a test", "{a: {b: [1]}}", "[{op: test, path: /a, value: {b: [1]}}]", "{a: {b: [1]}}"],
   ])("%s", (_, doc, patch, want) => expectPatched(applyJsonPatch, doc, patch, want));
 

@@ -209,11 +209,7 @@ test.each([
     { status: waiting("ErrImagePull"), later: waiting("ImagePullBackOff") },
     'no image "nginx": run "docker pull nginx"',
   ],
-  [
-    "a refusal of the node",
-    { status: { phase: "Failed", message: "Pod has no port" } },
-    "does not run: Pod has no port",
-  ],
+  ["the node's refusal", { status: { phase: "Failed", message: "Pod has no port" } }, "does not run: Pod has no port"],
   [
     "a port of a Service",
     { status: READY, holder: 'Service "default/lb"' },

@@ -179,11 +179,7 @@ describe("mounts", () => {
       { ...ofImage, Type: "volume", Source: "claim", ReadOnly: false, VolumeOptions: { NoCopy: true, Subpath: "a/b" } },
     ],
     ["an image (1.48)", bind(image), ofImage],
-    [
-      "subPath of an image (1.48)",
-      bind({ ...image, subPath: "etc" }),
-      { ...ofImage, ImageOptions: { Subpath: "etc" } },
-    ],
+    ["image with subPath (1.48)", bind({ ...image, subPath: "etc" }), { ...ofImage, ImageOptions: { Subpath: "etc" } }],
   ])("%s, refused by an older engine", (_, mount, want) => {
     expect(bodyOf({}, { mounts: [mount], engine: NEW }).HostConfig.Mounts).toEqual([want]);
     expect(() => bodyOf({}, { mounts: [mount] })).toThrow(

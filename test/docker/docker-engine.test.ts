@@ -23,24 +23,9 @@ const OWN = { Address: "/var/run/docker/containerd/containerd.sock" };
 
 test.each([
   { when: "layers of the engine's own", status: OVERLAY2, containerd: MACHINES, want: "/data/docker" },
-  {
-    when: "images in the machine's containerd",
-    status: IN_CONTAINERD,
-    containerd: MACHINES,
-    want: "/var/lib/containerd",
-  },
-  {
-    when: "images in a containerd that is the engine's child",
-    status: IN_CONTAINERD,
-    containerd: OWN,
-    want: "/data/docker",
-  },
-  {
-    when: "an engine that does not say which containerd",
-    status: IN_CONTAINERD,
-    containerd: null,
-    want: "/data/docker",
-  },
+  { when: "in the machine's containerd", status: IN_CONTAINERD, containerd: MACHINES, want: "/var/lib/containerd" },
+  { when: "in a containerd that is its child", status: IN_CONTAINERD, containerd: OWN, want: "/data/docker" },
+  { when: "an engine that does not say which", status: IN_CONTAINERD, containerd: null, want: "/data/docker" },
 ])("$when", ({ status, containerd, want }) => {
   expect(toImagesDir({ DockerRootDir: "/data/docker", DriverStatus: status, Containerd: containerd })).toBe(want);
 });

@@ -12,16 +12,8 @@ test.each([
     mountinfo: `1 1 8:1 / / rw - ext4 /dev/vda rw\n${OVERLAY}\n`,
     want: "/d/snapshots/810/fs",
   },
-  {
-    when: "a blank in its path",
-    mountinfo: OVERLAY.replaceAll("/d/", "/my\\040disk/"),
-    want: "/my disk/snapshots/810/fs",
-  },
-  {
-    when: "an overlay without an upper directory",
-    mountinfo: "1 1 0:5 / / ro - overlay overlay ro,lowerdir=/a:/b",
-    want: "",
-  },
+  { when: "a blank in it", mountinfo: OVERLAY.replaceAll("/d/", "/my\\040disk/"), want: "/my disk/snapshots/810/fs" },
+  { when: "an overlay without an upper", mountinfo: "1 1 0:5 / / ro - overlay overlay ro,lowerdir=/a:/b", want: "" },
   { when: "another file system", mountinfo: `1 1 8:1 / / rw - ext4 /dev/vda rw\n${PROC}\n`, want: "" },
   { when: "nothing", mountinfo: "", want: "" },
 ])("$when", ({ mountinfo, want }) => {

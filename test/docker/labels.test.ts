@@ -10,9 +10,7 @@ import {
 } from "../../src/docker/labels.ts";
 import { aPod, OWNER } from "./mapping-requests.ts";
 
-const POD = aPod({
-  metadata: { labels: { app: "x" }, annotations: { "a.b/c": "d" } },
-});
+const POD = aPod({ metadata: { labels: { app: "x" }, annotations: { "a.b/c": "d" } } });
 
 const CONTAINER_LABELS = toContainerLabels({
   pod: POD,

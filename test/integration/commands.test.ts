@@ -107,10 +107,7 @@ describeWithEngine("commands over the local API", () => {
     const refused = await node.run("delete pod web");
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(fromFile) });
 
-    expect(await node.run("delete pod db --now")).toMatchObject({
-      exitCode: 0,
-      stdout: 'pod "db" deleted\n',
-    });
+    expect(await node.run("delete pod db --now")).toMatchObject({ exitCode: 0, stdout: 'pod "db" deleted\n' });
     expect(await node.run("delete pod db")).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining("not found"),
@@ -134,10 +131,7 @@ describeWithEngine("commands over the local API", () => {
     expect(await node.run("cp web:/tmp/file", copy)).toMatchObject({ exitCode: 0 });
     expect(Bun.hash(readFileSync(copy))).toBe(Bun.hash(readFileSync(original)));
 
-    expect(await node.run("restart web")).toMatchObject({
-      exitCode: 0,
-      stdout: `pod/web-${node.name} restarted\n`,
-    });
+    expect(await node.run("restart web")).toMatchObject({ exitCode: 0, stdout: `pod/web-${node.name} restarted\n` });
     await node.successorOf("app", before.Id);
   });
 
@@ -229,10 +223,7 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect((await run(node, "describe pod web")).stdout).toMatch(new RegExp(`^Name: +web-${node.name}\n`));
     expect(await run(node, "logs web")).toMatchObject({ exitCode: 0, stdout: "hello\n" });
     expect(await run(node, "logs wbe")).toMatchObject({ exitCode: 1 });
-    expect(await run(node, "exec web -- sh -c", "echo in; exit 3")).toMatchObject({
-      exitCode: 3,
-      stdout: "in\n",
-    });
+    expect(await run(node, "exec web -- sh -c", "echo in; exit 3")).toMatchObject({ exitCode: 3, stdout: "in\n" });
     expect(await run(node, "delete pod nope")).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining('pod "nope" not found'),

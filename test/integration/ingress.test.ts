@@ -194,11 +194,7 @@ describeWithEngine("the ingress server", () => {
         "staff.test",
         [["/", "Prefix", "web"]],
         {},
-        {
-          "auth-type": "basic",
-          "auth-secret": "users",
-          "proxy-body-size": "1k",
-        },
+        { "auth-type": "basic", "auth-secret": "users", "proxy-body-size": "1k" },
       ),
       ingress("far", "far.test", [["/", "Prefix", "web"]], {}, { "whitelist-source-range": "192.0.2.0/24" }),
       ingress("gone", "gone.test", [["/", "Prefix", "none"]]),

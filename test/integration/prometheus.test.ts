@@ -43,9 +43,7 @@ describeWithEngine("Prometheus", () => {
 
   test.if(hasTools)("promtool finds no fault with our texts but upstream's names", async () => {
     for (const path of ENDPOINTS) {
-      const promtool = Bun.spawnSync(["promtool", "check", "metrics"], {
-        stdin: Buffer.from(await node.read(path)),
-      });
+      const promtool = Bun.spawnSync(["promtool", "check", "metrics"], { stdin: Buffer.from(await node.read(path)) });
       const complaints = `${promtool.stdout}${promtool.stderr}`.split("\n").filter(Boolean);
       expect({ path, complaints: complaints.filter((line) => !UPSTREAMS_OWN.includes(line)) }).toEqual({
         path,

@@ -13,13 +13,7 @@ test.each([
 
 test.each([
   { when: "a machine that slept", wake: "slept", connection: "live", silentMs: 0, want: true },
-  {
-    when: "a tab that is shown and was heard just now",
-    wake: "shown",
-    connection: "live",
-    silentMs: 9000,
-    want: false,
-  },
+  { when: "a shown tab that was heard just now", wake: "shown", connection: "live", silentMs: 9000, want: false },
   { when: "a tab that is shown after a silence", wake: "shown", connection: "live", silentMs: 13_000, want: true },
   { when: "the pause before the next attempt", wake: "shown", connection: "lost", silentMs: 100, want: true },
   { when: "an attempt that is under way", wake: "shown", connection: "connecting", silentMs: 99_999, want: false },

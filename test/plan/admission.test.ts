@@ -223,11 +223,7 @@ describe("host ports", () => {
       waiting: ["a", "b"],
     },
     { when: "one that waits holds its port", edits: { a: [ON_80, ON_81], b: [ON_81, ON_82] }, waiting: ["a"] },
-    {
-      when: "two that want one port",
-      edits: { a: [ON_80, ON_82], b: [ON_81, ON_82], c: [ON_82, ON_80] },
-      waiting: ["b"],
-    },
+    { when: "two want one port", edits: { a: [ON_80, ON_82], b: [ON_81, ON_82], c: [ON_82, ON_80] }, waiting: ["b"] },
   ])("edits: $when", ({ edits, waiting }) => {
     expect(edited(edits)).toEqual([
       { refused: [], waiting },

@@ -42,12 +42,7 @@ test.each([
   { when: "one container otherwise", annotation: "readiness,b=liveness", want: ["readiness check", "liveness check"] },
   { when: "no annotation", annotation: undefined, want: ["", ""] },
   { when: "a malformed annotation", annotation: "b=startup", want: ["", ""] },
-  {
-    when: "a probe of the manifest",
-    annotation: "readiness",
-    readinessProbe: own,
-    want: ["readiness own", "readiness own"],
-  },
+  { when: "its own probe", annotation: "readiness", readinessProbe: own, want: ["readiness own", "readiness own"] },
 ] as const)("the annotation image-healthcheck: $when", ({ annotation, want, ...fields }) => {
   const containers = ["a", "b"].map((name) => aContainer({ name, ...("readinessProbe" in fields && fields) }));
   const annotations = annotation === undefined ? {} : { "kubelet-ts.io/image-healthcheck": annotation };

@@ -200,16 +200,8 @@ const ROUTES: [string, Ingress[], string[]][] = [
 test.each([
   ["there is no default class", {}, true],
   ["the default class is another server's", { traefik: "2021-01-01T00:00:00Z" }, false],
-  [
-    "the newest of two default classes is ours",
-    { traefik: "2021-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" },
-    true,
-  ],
-  [
-    "the newest of two default classes is not",
-    { traefik: "2023-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" },
-    false,
-  ],
+  ["the newest of two defaults is ours", { traefik: "2021-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" }, true],
+  ["the newest of two defaults is not", { traefik: "2023-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" }, false],
 ])("an Ingress without a class where %s", (_, defaults: Record<string, string>, want) => {
   const annotations = { "ingressclass.kubernetes.io/is-default-class": "true" };
   const classes = Object.entries(defaults).map(([name, creationTimestamp]) => ({
@@ -251,11 +243,7 @@ const PROBLEMS: [string, Ingress, string][] = [
     web({}, tls("none", "a.test")),
     'there is no Secret "default/none": its hosts are not served by HTTPS',
   ],
-  [
-    "a Secret without a certificate",
-    web({}, tls("users", "a.test")),
-    'Secret "default/users" has no keys tls.crt and tls.key',
-  ],
+  ["a Secret without one", web({}, tls("users", "a.test")), 'Secret "default/users" has no keys tls.crt and tls.key'],
   [
     "a Secret of passwords of another namespace",
     web({ "auth-type": "basic", "auth-secret": "shop/users" }),

@@ -73,11 +73,7 @@ describe("bounds of the pod", () => {
   const partly = [{ requests: { cpu: "100m" }, limits: { cpu: "1", memory: "10Mi" } }, { limits: { cpu: "1" } }];
   test.each<[when: string, pod: Pod, want: ReturnType<typeof computePodCgroupLimits>]>([
     ["BestEffort: none, the least weight", podOf([{}]), { cpuShares: 2, cpuQuotaUs: -1, memoryBytes: -1 }],
-    [
-      "Burstable: bounded only where every container is",
-      podOf(partly),
-      { cpuShares: 102, cpuQuotaUs: 200_000, memoryBytes: -1 },
-    ],
+    ["Burstable: bounds need every container", podOf(partly), { cpuShares: 102, cpuQuotaUs: 200_000, memoryBytes: -1 }],
     ["an init container that needs more", podOf([main], [init]), { cpuShares: 3072, memoryBytes: 10 << 20 }],
     ["a sidecar runs with the others", podOf([main], [sidecar]), { cpuShares: 2048 }],
     ["and with an init container after it", podOf([main], [sidecar, init]), { cpuShares: 4096 }],

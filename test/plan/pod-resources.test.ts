@@ -49,20 +49,8 @@ test.each<[string, Json, Partial<typeof DEFAULT_KUBELET_OPTIONS>, number, number
     2 * GI,
     2.5 * GI,
   ],
-  [
-    "LimitedSwap, request = limit",
-    { requests: { cpu: "1", memory: "1Gi" }, limits: { memory: "1Gi" } },
-    limited,
-    GI,
-    GI,
-  ],
-  [
-    "LimitedSwap, Guaranteed",
-    { requests: { cpu: "1", memory: "1Gi" }, limits: { cpu: "1", memory: "1Gi" } },
-    limited,
-    GI,
-    GI,
-  ],
+  ["LimitedSwap, as requested", { requests: { cpu: "1", memory: "1Gi" }, limits: { memory: "1Gi" } }, limited, GI, GI],
+  ["Guaranteed", { requests: { cpu: "1", memory: "1Gi" }, limits: { cpu: "1", memory: "1Gi" } }, limited, GI, GI],
   ["LimitedSwap, Burstable without a limit", { requests: { memory: "2Gi" } }, limited, 8 * GI, 9 * GI],
   ["LimitedSwap, BestEffort: none", {}, limited, 8 * GI, 8 * GI],
 ])("memory → memory and swap: %s", (_, resources, over, memoryBytes, memorySwapBytes) => {

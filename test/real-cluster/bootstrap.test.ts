@@ -66,10 +66,7 @@ describeCluster("TLS bootstrap", () => {
     await kubectl.words(`certificate approve ${request.metadata.name}`);
     const address = status.addresses.find(({ type }: { type: string }) => type === "InternalIP").address;
     const answer = await kubectl.until("port 10250 with the certificate of the cluster", () =>
-      fetch(`https://${address}:${node.kubeletPort}/healthz`, {
-        tls: { ca: plane.authority.cert },
-        keepalive: false,
-      }),
+      fetch(`https://${address}:${node.kubeletPort}/healthz`, { tls: { ca: plane.authority.cert }, keepalive: false }),
     );
     // Its certificate is trusted, the client is unknown.
     expect(answer.status).toBe(401);

@@ -136,13 +136,7 @@ describe("which client is served", () => {
     ["an impostor for a page", run, { ...from("https://dashboard.example", passedOn), shown: stranger }, 401],
     ["an unknown API server for a page", run, from("https://dashboard.example", passedOn), 200, anonymous],
     ["an unknown client by a page", run, from("https://dashboard.example"), 403, anonymous],
-    [
-      "a client that AlwaysDeny refuses",
-      run,
-      { method: "POST", shown: alice },
-      403,
-      { authorizationMode: "AlwaysDeny" },
-    ],
+    ["one that AlwaysDeny refuses", run, { method: "POST", shown: alice }, 403, { authorizationMode: "AlwaysDeny" }],
   ])("%s asks for %s", async (_, path, asking, want, rules = {}) => {
     const { ask, containers } = aWorld({ rules: { ...knownOnly, ...rules } });
     expect(statusOf(await ask(path, asking))).toBe(want);

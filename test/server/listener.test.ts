@@ -113,11 +113,7 @@ describe("certificates of clients", () => {
   test.each<[which: string, client: Client | undefined, want: string]>([
     ["none", undefined, "no one"],
     ["one of the authority", alice, "true alice devs,ops"],
-    [
-      "one of another authority",
-      certificates.client("/O=system:masters/CN=alice", otherAuthority),
-      "false alice system:masters",
-    ],
+    ["one of another", certificates.client("/O=system:masters/CN=alice", otherAuthority), "false alice system:masters"],
     ["one for servers", certificates.client("/CN=srv", authority, { usage: "serverAuth" }), "false srv "],
     ["one that has ended", certificates.client("/CN=old", authority, { days: -1 }), "false old "],
     ["one that signs itself", otherServer, "false other-server "],

@@ -143,10 +143,7 @@ describe("SPDY/3.1", () => {
   test.each([
     { when: "a frame that is too long", bytes: Buffer.from([0, 0, 0, 1, 0, 0xff, 0xff, 0xff]) },
     { when: "another version", bytes: Buffer.from([0x80, 4, 0, 1, 0, 0, 0, 0]) },
-    {
-      when: "headers of 200 KB that decompress to 200 MB",
-      bytes: openFrame(1, deflateSync(Buffer.alloc(200e6))),
-    },
+    { when: "headers of 200 KB that decompress to 200 MB", bytes: openFrame(1, deflateSync(Buffer.alloc(200e6))) },
     { when: "headers that cannot be decompressed", bytes: encodeControl(CONTROL.synStream, 0, Buffer.alloc(40, 0x55)) },
   ])("$when ends the connection", async ({ bytes }) => {
     const { connection, send } = aConnection();

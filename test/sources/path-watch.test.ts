@@ -55,12 +55,7 @@ test.each<[when: string, path: string, before: Record<string, string | undefined
     },
   ],
   ["a missing directory appears", "a/b/file", {}, (dir) => mkdirSync(join(dir, "a"))],
-  [
-    "a file appears in the directory itself",
-    "a",
-    { a: undefined },
-    (dir) => writeFileSync(join(dir, "a/pod.yaml"), ""),
-  ],
+  ["a file appears in the directory", "a", { a: undefined }, (dir) => writeFileSync(join(dir, "a/pod.yaml"), "")],
 ])("reports that %s", async (_, path, before, change) => {
   const dir = tempDir();
   lay(dir, before);

@@ -134,11 +134,7 @@ describe("the summary", () => {
   });
 
   test("disk usage as upstream reports it", async () => {
-    const { summary } = setUp("cgroup-v2", {
-      disk: DISK,
-      pods: withVolume("cgroup-v2"),
-      engine: withImages,
-    });
+    const { summary } = setUp("cgroup-v2", { disk: DISK, pods: withVolume("cgroup-v2"), engine: withImages });
     const { pods, node } = await summary();
     const [pod] = pods;
     expect(pod!.containers![0]).toMatchObject({
@@ -198,10 +194,7 @@ describe("the summary", () => {
   });
 
   test("cgroups of the system that options name are system containers", async () => {
-    const { summary } = setUp("cgroup-v2", {
-      systemCgroups: "/kubepods.slice",
-      runtimeCgroups: "/nowhere.slice",
-    });
+    const { summary } = setUp("cgroup-v2", { systemCgroups: "/kubepods.slice", runtimeCgroups: "/nowhere.slice" });
     const { systemContainers } = (await summary()).node;
     const figures = { cpu: { usageNanoCores: 0 }, memory: { workingSetBytes: expect.any(Number) } };
     expect(systemContainers).toMatchObject([{ name: "pods" }, { name: "misc", ...figures }]);

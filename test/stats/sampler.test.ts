@@ -339,12 +339,7 @@ test.each<[when: string, readings: CpuReading[], kept: number[], rate: number | 
   ["there is one reading", halfCore(0), [0], undefined],
   ["there are two", halfCore(0, 15), [0, 15], 500_000_000],
   ["two are within a throttling period", halfCore(0, 0.05), [0, 0.05], undefined],
-  [
-    "asked each second: over the last ten",
-    halfCore(...Array(30).keys()),
-    [19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
-    5e8,
-  ],
+  ["each second: over the last ten", halfCore(...Array(30).keys()), [19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29], 5e8],
   ["asked each minute: over that minute", halfCore(0, 60, 120), [60, 120], 5e8],
   ["the last one is from long ago", halfCore(0, 3600), [3600], undefined],
   ["the counter went back", appendReading(halfCore(0, 10), { atMs: 20_000, usageNanoseconds: 7 }), [20], undefined],

@@ -33,9 +33,7 @@ export async function until<T>(
     const now = performance.now();
     if (now > end) {
       const details = (await options.details?.()) ?? "";
-      throw new Error(`Waited ${limitMs} ms for ${what}.${details === "" ? "" : `\n${details}`}`, {
-        cause: seen,
-      });
+      throw new Error(`Waited ${limitMs} ms for ${what}.${details === "" ? "" : `\n${details}`}`, { cause: seen });
     }
     await Bun.sleep(Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, now - started)));
   }

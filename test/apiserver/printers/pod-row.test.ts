@@ -33,11 +33,7 @@ const ROWS: [when: string, want: string, pod: ShownPod][] = [
     "2/2 Running 3 (20s ago)",
     { mains: [has("a", running, crashed(1, ago(40))), has("b", running, crashed(2, ago(20)))] },
   ],
-  [
-    "it has done its work",
-    "0/1 Completed 0",
-    { mains: [has("app", ended("Completed"))], status: { phase: "Succeeded" } },
-  ],
+  ["it has completed", "0/1 Completed 0", { mains: [has("app", ended("Completed"))], status: { phase: "Succeeded" } }],
   ["it failed", "0/1 Error 0", { mains: [has("app", ended("Error", 1))], status: { phase: "Failed" } }],
   ["memory ran out", "0/1 OOMKilled 0", { mains: [has("app", ended("OOMKilled", 137))] }],
   ["an end without a reason has its code", "0/1 ExitCode:3 0", { mains: [has("app", ended("", 3))] }],
@@ -74,11 +70,7 @@ const ROWS: [when: string, want: string, pod: ShownPod][] = [
     "0/1 Init:1/2 0",
     { init: [has("i0", ended("Completed")), has("i1", running, { ready: false })], mains: idle },
   ],
-  [
-    "an init container fails",
-    "0/1 Init:Error 2",
-    { init: [has("i0", ended("Error", 1), { restartCount: 2 })], mains: idle },
-  ],
+  ["its init fails", "0/1 Init:Error 2", { init: [has("i0", ended("Error", 1), { restartCount: 2 })], mains: idle }],
   ["it fails without a reason", "0/1 Init:ExitCode:4 0", { init: [has("i0", ended("", 4))], mains: idle }],
   [
     "an init container crashes again and again",

@@ -118,11 +118,7 @@ describe("a container of docker run", () => {
     ["shares below the limit", { NanoCpus: 5e8, CpuShares: 256 }, { limits: HALF, requests: { cpu: "250m" } }],
     ["shares above the limit", { NanoCpus: 5e8, CpuShares: 1024 }, { limits: HALF, requests: HALF }],
     ["a quota", { CpuQuota: 150_000 }, { limits: { cpu: "1500m" }, requests: { cpu: "0" } }],
-    [
-      "a quota of a period",
-      { CpuQuota: 50_000, CpuPeriod: 25_000 },
-      { limits: { cpu: "2000m" }, requests: { cpu: "0" } },
-    ],
+    ["a period's quota", { CpuQuota: 50_000, CpuPeriod: 25_000 }, { limits: { cpu: "2000m" }, requests: { cpu: "0" } }],
     ["a reservation", { MemoryReservation: 1000 }, { requests: { memory: "1k" } }],
   ])("resources: %s", (_, host, resources) => {
     const { main, read } = podOf({ host });
@@ -159,9 +155,7 @@ describe("a container of docker run", () => {
     const { main, notes } = podOf(
       {
         config: { ExposedPorts: { "80/tcp": {}, "53/udp": {}, "9/tcp": {}, "7/tcp": {} } },
-        host: {
-          PortBindings: { "80/tcp": [port("127.0.0.1", "8080")], "53/udp": [port("", "")] },
-        },
+        host: { PortBindings: { "80/tcp": [port("127.0.0.1", "8080")], "53/udp": [port("", "")] } },
         NetworkSettings: {
           Ports: { "80/tcp": [port("127.0.0.1", "8080")], "53/udp": [port("0.0.0.0", "32768"), port("::", "32768")] },
           Networks: {},

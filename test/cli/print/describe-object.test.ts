@@ -108,9 +108,7 @@ test("a Deployment: the newest ReplicaSet, and older ones that still have pods",
 });
 
 test("any other kind field by field", () => {
-  const claim = object("PersistentVolumeClaim", {
-    spec: { accessModes: ["ReadWriteOnce"], volumeName: null },
-  });
+  const claim = object("PersistentVolumeClaim", { spec: { accessModes: ["ReadWriteOnce"], volumeName: null } });
   expect(describeObject(claim, AROUND)).toContain(`API Version:  v1
 Kind:         PersistentVolumeClaim
 Metadata:

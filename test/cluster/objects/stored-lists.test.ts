@@ -23,18 +23,8 @@ const classOf = ([name, handler]: RuntimeClassEntry) => ({ metadata: { name }, h
 
 test.each([
   { when: "its class is there", classes: [gvisor], asked: "gvisor", want: "runsc" },
-  {
-    when: "its class is docker's, as for dockershim",
-    classes: [["usual", "docker"] as const],
-    asked: "usual",
-    want: "",
-  },
-  {
-    when: "its class is not there",
-    classes: [],
-    asked: "gvisor",
-    want: 'runtimeclass.node.k8s.io "gvisor" not found',
-  },
+  { when: "the class docker, as for dockershim", classes: [["usual", "docker"] as const], asked: "usual", want: "" },
+  { when: "its class is not there", classes: [], asked: "gvisor", want: 'runtimeclass.node.k8s.io "gvisor" not found' },
   { when: "an earlier process knew the class", stored: [gvisor], asked: "gvisor", want: "runsc" },
   { when: "the API server has never answered", asked: "gvisor", want: "the API server has not answered" },
   { when: "it has no class, which is not asked for", asked: undefined, want: "" },

@@ -118,12 +118,7 @@ test.each([
     want: { remove: ["a"] },
   },
   { when: "one without a static pod", statics: [], api: [aMirror("a")], want: { remove: ["a"] } },
-  {
-    when: "a pod of that name that is not a mirror",
-    statics: [aStatic("a")],
-    api: [aMirror("a", "")],
-    want: { taken: ["a"] },
-  },
+  { when: "a pod of that name, no mirror", statics: [aStatic("a")], api: [aMirror("a", "")], want: { taken: ["a"] } },
   { when: "a pod of the API that is not a mirror", statics: [], api: [aMirror("b", "")], want: {} },
 ])("$when: $want", ({ statics, api, want }) => {
   const nothing: ReturnType<typeof plan> = { create: [], remove: [], taken: [] };

@@ -38,12 +38,7 @@ function aWorld() {
     client: api,
     clock,
     logger: new RecordingLogger(),
-    kubelet: {
-      pods: () => [pod],
-      hasStatus: () => true,
-      isGone: () => gone.isGone,
-      flush: () => stores.written,
-    },
+    kubelet: { pods: () => [pod], hasStatus: () => true, isGone: () => gone.isGone, flush: () => stores.written },
     apiPodOf: () => stored,
   });
   return { clock, api, reporter, stored, next, terminating, gone, stores };

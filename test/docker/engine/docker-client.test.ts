@@ -118,10 +118,7 @@ describe("no engine", () => {
     [
       "no socket, and what to do",
       { kind: "unix", path: "/nonexistent/docker.sock" },
-      {
-        kind: "no-socket",
-        message: expect.stringMatching(/unix:\/\/\/nonexistent\/docker\.sock.*--docker-endpoint/s),
-      },
+      { kind: "no-socket", message: expect.stringMatching(/unix:\/\/\/nonexistent\/docker\.sock.*--docker-endpoint/s) },
     ],
     ["a file without a listener", { kind: "unix", path: "/etc/passwd" }, { kind: "refused" }],
     ["a TCP port without a listener", { kind: "tcp", host: "127.0.0.1", port: 1 }, { kind: "refused" }],
@@ -223,11 +220,7 @@ describe("a create whose connection died", () => {
       socket.on("data", async (data) => {
         const [head = "", body = ""] = data.toString().split("\r\n\r\n");
         const [method = "", path = ""] = head.split(" ");
-        const answer = await fetch(`http://d${path}`, {
-          unix: upstream.socketPath,
-          method,
-          ...(body ? { body } : {}),
-        });
+        const answer = await fetch(`http://d${path}`, { unix: upstream.socketPath, method, ...(body ? { body } : {}) });
         if (path.includes("/containers/create") && dropped++ < drops) return socket.destroy();
         const text = await answer.text();
         const api = answer.headers.get("api-version");
@@ -298,9 +291,7 @@ describe("streams", () => {
 
   test("leaving the loop closes the connection", async () => {
     const { promise: gone, resolve } = Promise.withResolvers<void>();
-    using daemon = serve({
-      "GET /events": () => unended(event("start"), resolve),
-    });
+    using daemon = serve({ "GET /events": () => unended(event("start"), resolve) });
     for await (const _ of daemon.client.events()) break;
     await gone;
   });
@@ -345,9 +336,7 @@ describe("pull", () => {
   });
 
   test("no line of progress for too long ends it", async () => {
-    using daemon = serve({
-      "POST /images/create": () => unended('{"status":"Downloading"}\n'),
-    });
+    using daemon = serve({ "POST /images/create": () => unended('{"status":"Downloading"}\n') });
     const error = await failure(daemon.client.pullImage("a:1", { idleTimeoutMs: 40 }));
     expect(error.kind).toBe("timeout");
     expect(error.message).toContain("no progress");
@@ -423,21 +412,14 @@ describe("exec", () => {
   });
 
   test("a command that the engine never shows running has no result", async () => {
-    using daemon = exec({
-      "POST /exec/e1/start": () => unended(),
-      "GET /exec/e1/json": endless,
-    });
-    await expect(daemon.client.exec("x", ["true"], { timeoutMs: 20 })).rejects.toMatchObject({
-      name: "TimeoutError",
-    });
+    using daemon = exec({ "POST /exec/e1/start": () => unended(), "GET /exec/e1/json": endless });
+    await expect(daemon.client.exec("x", ["true"], { timeoutMs: 20 })).rejects.toMatchObject({ name: "TimeoutError" });
   });
 
   test("the engine refuses a container that does not run", async () => {
     using daemon = exec({
       "POST /containers/x/exec": () => Response.json({ message: "Container x is not running" }, { status: 409 }),
     });
-    await expect(daemon.client.exec("x", ["true"], { timeoutMs: 1000 })).rejects.toMatchObject({
-      status: 409,
-    });
+    await expect(daemon.client.exec("x", ["true"], { timeoutMs: 1000 })).rejects.toMatchObject({ status: 409 });
   });
 });

@@ -23,10 +23,7 @@ test("a container as API 1.41 shows it", async () => {
 
 test("a container as API 1.52 shows it: addresses per network only, no graph driver data", async () => {
   const seen = v.parse(ContainerInspectSchema, await fixture("container-inspect-1.52"));
-  expect(seen.NetworkSettings.Networks.bridge).toEqual({
-    IPAddress: "172.17.0.2",
-    GlobalIPv6Address: "fd00:1::2",
-  });
+  expect(seen.NetworkSettings.Networks.bridge).toEqual({ IPAddress: "172.17.0.2", GlobalIPv6Address: "fd00:1::2" });
   expect(seen.GraphDriver).toEqual({ Data: {} });
 });
 
@@ -68,11 +65,6 @@ test("version and info", async () => {
 
 test("null and absent are the same for lists and maps", () => {
   const least = { Id: "x", State: {}, Config: {}, HostConfig: {} };
-  const nulls = {
-    ...least,
-    NetworkSettings: null,
-    GraphDriver: null,
-    Config: { Env: null, Labels: null },
-  };
+  const nulls = { ...least, NetworkSettings: null, GraphDriver: null, Config: { Env: null, Labels: null } };
   expect(v.parse(ContainerInspectSchema, nulls)).toEqual(v.parse(ContainerInspectSchema, least));
 });

@@ -23,11 +23,7 @@ describe("results of plugins", () => {
       },
       want: ["10.1.0.5", "fd00::5"],
     },
-    {
-      when: "0.3.1 without interfaces",
-      result: { ips: [{ version: "4", address: "10.1.0.6/24" }] },
-      want: ["10.1.0.6"],
-    },
+    { when: "0.3.1, no interfaces", result: { ips: [{ version: "4", address: "10.1.0.6/24" }] }, want: ["10.1.0.6"] },
     { when: "0.2.0", result: { ip4: { ip: "10.1.0.7/24" }, ip6: { ip: "fd00::7/64" } }, want: ["10.1.0.7", "fd00::7"] },
     { when: "no addresses", result: { interfaces: [], ips: null }, want: [] },
   ])("addresses: $when", ({ result, want }) => {
@@ -42,12 +38,7 @@ describe("results of plugins", () => {
   });
 
   test.each([
-    {
-      when: "an error object",
-      stdout: '{"code":11,"msg":"no range","details":"full"}',
-      stderr: "",
-      want: "no range; full",
-    },
+    { when: "an error", stdout: '{"code":11,"msg":"no range","details":"full"}', stderr: "", want: "no range; full" },
     { when: "only words", stdout: "", stderr: "panic: x\n", want: "panic: x" },
     { when: "nothing", stdout: "", stderr: "", want: "exit code 3" },
   ])("a failure with $when", ({ stdout, stderr, want }) => {

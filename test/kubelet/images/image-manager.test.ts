@@ -272,12 +272,7 @@ describe("failures distinguished", () => {
       reason: "ErrImagePull",
       problem: "unreachable",
     },
-    {
-      status: 500,
-      message: "x509: certificate signed by unknown authority",
-      reason: "ErrImagePull",
-      problem: "tls",
-    },
+    { status: 500, message: "x509: certificate signed by unknown authority", reason: "ErrImagePull", problem: "tls" },
     { status: 503, message: "Service Unavailable", reason: "RegistryUnavailable", problem: "unreachable" },
     { status: 500, message: "no space left on device", reason: "ErrImagePull", problem: "other" },
   ])("$status $message: $reason, $problem", async ({ status, message, reason, problem }) => {
@@ -334,9 +329,7 @@ describe("concurrent requests", () => {
 
   test("all credentials are tried; a pod without any does not profit from the pull of one that has them", async () => {
     const auth = (password: string) => ({ username: "puller", password, serveraddress: "127.0.0.1:5000" });
-    start({
-      credentials: { lookUp: async (_, secrets) => (secrets.length > 0 ? [auth("old"), auth("s3cret")] : []) },
-    });
+    start({ credentials: { lookUp: async (_, secrets) => (secrets.length > 0 ? [auth("old"), auth("s3cret")] : []) } });
     pull = (request) => {
       const sent = Buffer.from(request.headers.get("X-Registry-Auth") ?? "", "base64url").toString();
       if (sent.includes("s3cret")) return pullWell(request);

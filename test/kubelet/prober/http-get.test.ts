@@ -97,11 +97,7 @@ test.each([
     want: broken("server response"),
   },
   { when: "half a head", text: "HTTP/1.1 200 OK\r\nA", want: refused("unexpected EOF") },
-  {
-    when: "half a body",
-    text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
-    want: unread("unexpected EOF"),
-  },
+  { when: "half a body", text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", want: unread("unexpected EOF") },
   {
     when: "a bad chunk",
     text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
@@ -239,11 +235,7 @@ describe("no response", () => {
 
   test.each([
     { when: "closed without a word", respond: (socket: Socket) => socket.end(), want: /": EOF$/ },
-    {
-      when: "reset",
-      respond: (socket: Socket) => socket.resetAndDestroy(),
-      want: /connection reset by peer$|EOF$/,
-    },
+    { when: "reset", respond: (socket: Socket) => socket.resetAndDestroy(), want: /connection reset by peer$|EOF$/ },
     {
       when: "not HTTP",
       respond: (socket: Socket) => socket.write("SSH-2.0-OpenSSH_9.6\r\n"),

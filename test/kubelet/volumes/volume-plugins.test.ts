@@ -15,12 +15,7 @@ test.each([
     want: {},
   },
   { when: "is unknown without a document", bytes: undefined, want: {} },
-  {
-    when: "other refusals are errors",
-    bytes: 1024,
-    refusal: "no space left on device",
-    want: "no space left on device",
-  },
+  { when: "another refusal", bytes: 1024, refusal: "no space left on device", want: "no space left on device" },
 ])("the size of a claim $when", async ({ bytes, refusal, want }) => {
   const { manager, engine } = aManager(tempDir(), { claimBytesOf: () => bytes });
   const create = engine.createVolume.bind(engine);

@@ -37,11 +37,7 @@ const notReady = { ready: false, started: false };
 const probed = aContainer({ readinessProbe: { exec: { command: ["true"] } } } as never);
 
 test.each<[when: string, given: Partial<ContainerStatusInput>, want: Partial<ContainerStatus>]>([
-  [
-    "nothing is there yet",
-    {},
-    { state: { waiting: { reason: "ContainerCreating" } }, lastState: {}, ...notReady, imageID: "" },
-  ],
+  ["nothing yet", {}, { state: { waiting: { reason: "ContainerCreating" } }, lastState: {}, ...notReady, imageID: "" }],
   [
     "it runs and has no probe",
     { attempts: [aRunning()] },

@@ -44,11 +44,7 @@ test.each<[when: string, Pod, message: string]>([
     looping(ended(127, "ContainerCannotRun", "exec: no such file")),
     "container app could not be started: exec: no such file",
   ],
-  [
-    "a crash, with its last words",
-    looping(ended(2, "Error", "no config\n")),
-    "container app exited with code 2: no config",
-  ],
+  ["a crash, its last words", looping(ended(2, "Error", "no config\n")), "container app exited with code 2: no config"],
   ["a failed job", pod("Failed", [killedForMemory]), "container app exited with code 137 (OOMKilled)"],
   [
     "a refusal",
@@ -120,11 +116,7 @@ test.each<[string, TimedSample[], boolean]>([
   ["a program that reads its configuration", [at(0, "busy", 1), at(30, "busy", 1)], false],
   ["one the runtime has not turned into the program", [at(0, "starting"), at(300, "starting")], false],
   ["one that is dead, whatever the engine says", [at(0, "asleep"), at(500, "gone"), at(1_000, "gone")], false],
-  [
-    "a restless one that has lived for a while",
-    [at(0, "asleep", 1), at(220, "asleep", 20), at(260, "asleep", 29)],
-    true,
-  ],
+  ["a restless one that lived for a while", [at(0, "asleep", 1), at(220, "asleep", 20), at(260, "asleep", 29)], true],
   ["a busy one on an idle machine", [at(0, "busy", 0, 0), at(230, "busy", 1, 90), at(260, "busy", 2, 110)], true],
   ["a busy one that is not scheduled", [at(0, "busy", 0, 0), at(230, "busy", 1, 0), at(260, "busy", 2, 10)], false],
   ["an engine that says running for ten seconds", [at(0, "gone"), at(9_000, "gone"), at(10_000, "gone")], true],

@@ -148,10 +148,7 @@ test("a CronJob shows its last and its next run; a suspended one has no next", (
 });
 
 const NOW = Date.parse("2026-11-22T12:00:00Z");
-const failure = (secondsAgo: number, reason = "ECONNREFUSED") => ({
-  reason,
-  since: new Date(NOW - secondsAgo * 1000),
-});
+const failure = (secondsAgo: number, reason = "ECONNREFUSED") => ({ reason, since: new Date(NOW - secondsAgo * 1000) });
 
 test.each([
   { when: "it answers", outage: undefined, refusal: undefined, shown: null },

@@ -41,14 +41,7 @@ test.each<Row>([
   ["in a container the mounted part is its cgroup", PART, "", "/docker/abc", "memory", "/inside/memory"],
   ["and those below it", PART, "", "/docker/abc/kubepods", "memory", "/inside/memory/kubepods"],
   ["not one whose name begins alike", PART, "", "/docker/abcd", "memory", "/inside/memory/docker/abcd"],
-  [
-    "without cgroups there is nothing",
-    "27 1 254:0 / / rw - ext4 /dev/vda rw\nnonsense\n",
-    "",
-    "/",
-    "memory",
-    undefined,
-  ],
+  ["without cgroups: nothing", "27 1 254:0 / / rw - ext4 /dev/vda rw\nnonsense\n", "", "/", "memory", undefined],
 ])("%s", (_, mountinfo, unified, cgroup, controller, path) => {
   const directories = toCgroupDirectories(toCgroupLayout(parseCgroupMounts(mountinfo), unified), cgroup);
   expect(directories[controller as keyof typeof directories]?.path).toBe(path as string);

@@ -176,9 +176,7 @@ test("a Secret takes its value from a credential of systemd", async () => {
   const annotations = { "kubelet-ts.io/secret-from": "token=credential:db-token" };
   const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "db", annotations } };
   writeFileSync(`${MANIFESTS}/db-secret.yaml`, JSON.stringify(secret));
-  writePod("reader", {
-    env: [{ name: "TOKEN", valueFrom: { secretKeyRef: { name: "db", key: "token" } } }],
-  });
+  writePod("reader", { env: [{ name: "TOKEN", valueFrom: { secretKeyRef: { name: "db", key: "token" } } }] });
   await waitForPod("reader", "condition=Ready");
   const [reader = ""] = await containersOf("reader");
   expect((await outputOf("docker", "exec", reader, "sh", "-c", "echo $TOKEN")).trim()).toBe("s3cret-of-systemd");
