@@ -292,12 +292,7 @@ describe("sidecars", () => {
   table(
     [
       ["starts in its place", "", "start proxy#0"],
-      [
-        "the next one waits for its startup probe",
-        "proxy",
-        "",
-        { probes: { proxy: { containerId: "proxy-0", started: false } } },
-      ],
+      ["the next waits for its probe", "proxy", "", { probes: { proxy: { containerId: "proxy-0", started: false } } }],
       [
         "the next one waits for its postStart hook",
         "proxy",

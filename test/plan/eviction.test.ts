@@ -86,12 +86,7 @@ describe("the order of evictions", () => {
     ["the largest user", "memory", [candidate("a", 10), candidate("b", 30), candidate("c", 20)], "b c a"],
     ["above the request before below it", "memory", [candidate("a", 90, { requestMi: 100 }), less], "b a"],
     ["by priority among those above", "memory", [candidate("a", 90, { priority: 10 }), less], "b a"],
-    [
-      "above the request before priority",
-      "memory",
-      [candidate("a", 90, { priority: 10 }), candidate("b", 5, { requestMi: 9 })],
-      "a b",
-    ],
+    ["above its request", "memory", [candidate("a", 90, { priority: 10 }), candidate("b", 5, { requestMi: 9 })], "a b"],
     ["critical ones never", "memory", [candidate("a", 90, { className: "system-node-critical" }), less], "b"],
     [
       "processes: by priority, then by their number",

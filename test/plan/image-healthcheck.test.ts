@@ -9,12 +9,7 @@ const TIMED = { ...HEALTH, intervalMs: 5000, timeoutMs: 500, startPeriodMs: 60_0
 const TIMING = { timeoutSeconds: 1, periodSeconds: 5, successThreshold: 1, failureThreshold: 5 };
 
 test.each([
-  {
-    when: "a command with Docker's defaults",
-    health: HEALTH,
-    kind: "readiness",
-    want: { exec: { command: ["check"] }, ...DEFAULTS },
-  },
+  { when: "Docker's defaults", health: HEALTH, kind: "readiness", want: { exec: { command: ["check"] }, ...DEFAULTS } },
   {
     when: "a text for the shell, in which nothing is expanded",
     health: { ...HEALTH, test: ["CMD-SHELL", "test $(cat /ok) = 1"] },

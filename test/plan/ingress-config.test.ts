@@ -238,11 +238,7 @@ const PROBLEMS: [string, Ingress, string][] = [
     ingress("a", {}, {}, { defaultBackend: backend("web", { name: "x" }) }),
     'Service "default/web" has no port x',
   ],
-  [
-    "a Secret of TLS that is missing",
-    web({}, tls("none", "a.test")),
-    'there is no Secret "default/none": its hosts are not served by HTTPS',
-  ],
+  ["no Secret", web({}, tls("none", "a.test")), 'there is no Secret "default/none": its hosts are not served by HTTPS'],
   ["a Secret without one", web({}, tls("users", "a.test")), 'Secret "default/users" has no keys tls.crt and tls.key'],
   [
     "a Secret of passwords of another namespace",

@@ -43,11 +43,7 @@ const ROWS: [when: string, want: string, pod: ShownPod][] = [
     "1/2 Running 0",
     { mains: [has("a", ended("Completed")), has("b", running)], ready: true },
   ],
-  [
-    "one is done, the other continues, the pod is not ready",
-    "1/2 NotReady 0",
-    { mains: [has("a", ended("Completed")), has("b", running)] },
-  ],
+  ["one is done, the pod is not ready", "1/2 NotReady 0", { mains: [has("a", ended("Completed")), has("b", running)] }],
   ["it was evicted", "0/1 Evicted 0", { ...NOTHING_YET, status: { phase: "Failed", reason: "Evicted" } }],
   ["the node refused it", "0/1 OutOfpods 0", { ...NOTHING_YET, status: { phase: "Failed", reason: "OutOfpods" } }],
   ["it is being removed", "1/1 Terminating 0", { metadata: { deletionTimestamp: ago(1) }, ready: true }],
@@ -60,11 +56,7 @@ const ROWS: [when: string, want: string, pod: ShownPod][] = [
       status: { phase: "Succeeded" },
     },
   ],
-  [
-    "the first init container runs",
-    "0/1 Init:0/2 0",
-    { init: [has("i0", running, { ready: false }), has("i1", INIT_WAITS)], mains: idle },
-  ],
+  ["init runs", "0/1 Init:0/2 0", { init: [has("i0", running, { ready: false }), has("i1", INIT_WAITS)], mains: idle }],
   [
     "the second one runs",
     "0/1 Init:1/2 0",
@@ -77,11 +69,7 @@ const ROWS: [when: string, want: string, pod: ShownPod][] = [
     "0/1 Init:CrashLoopBackOff 5 (30s ago)",
     { init: [has("i0", waiting("CrashLoopBackOff"), crashed(5))], mains: idle },
   ],
-  [
-    "init containers are done, the mains not begun",
-    "0/1 PodInitializing 0",
-    { init: [has("i0", ended("Completed"))], mains: idle, initialized: true },
-  ],
+  ["init is done", "0/1 PodInitializing 0", { init: [has("i0", ended("Completed"))], mains: idle, initialized: true }],
   [
     "restarts of init containers that are done do not count",
     "1/1 Running 0",

@@ -49,12 +49,7 @@ test.each([
   ["the only one there is", NOTHING, [OTHER], OTHER.readOnlyUrl],
   ["the one of --root-dir", { ...NOTHING, rootDir: "/srv/b/" }, [DEFAULT, OTHER, THIRD], THIRD.readOnlyUrl],
   ["the one at --server", { ...NOTHING, server: "10.0.0.7:10255" }, [DEFAULT], "http://10.0.0.7:10255"],
-  [
-    "by its port where its socket is another user's",
-    NOTHING,
-    [anInstance({ socketPath: "/root/kubelet-ts.sock" })],
-    DEFAULT.readOnlyUrl,
-  ],
+  ["by its port, as another user", NOTHING, [anInstance({ socketPath: "/root/kubelet-ts.sock" })], DEFAULT.readOnlyUrl],
 ] as const)("which kubelet is asked: %s", async (_, options, instances, want) => {
   expect(await findKubelet(options, running(...instances))).toMatchObject({ url: want as string });
 });

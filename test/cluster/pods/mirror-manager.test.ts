@@ -103,12 +103,7 @@ test.each([
   { when: "a static pod without one", statics: [aStatic("a")], api: [], want: { create: ["a"] } },
   { when: "one that shows it", statics: [aStatic("a")], api: [aMirror("a")], want: {} },
   { when: "one of an earlier revision", statics: [aStatic("a", "h2")], api: [aMirror("a")], want: { remove: ["a"] } },
-  {
-    when: "one that was deleted gracefully",
-    statics: [aStatic("a")],
-    api: [aMirror("a", "h1", terminating)],
-    want: { remove: ["a"] },
-  },
+  { when: "deleted", statics: [aStatic("a")], api: [aMirror("a", "h1", terminating)], want: { remove: ["a"] } },
   {
     when: "one that names another UID",
     statics: [aStatic("a")],
