@@ -205,7 +205,7 @@ describe("published ports", () => {
       [{ name: "http", containerPort: 8080 }],
       [{ name: "http", ...tcp(8080, 80) }],
     ],
-    ["beside its own", balanced(8080), [{ containerPort: 8080, hostPort: 9000 }], [tcp(8080, 9000), tcp(8080, 80)]],
+    ["next to its own", balanced(8080), [{ containerPort: 8080, hostPort: 9000 }], [tcp(8080, 9000), tcp(8080, 80)]],
     ["ClusterIP", { ports: [{ port: 80 }] }, undefined, undefined],
   ])("%s", (_what, spec, ports, want) => {
     expect(publish(spec, 1, ports).ports).toEqual(want as never);
