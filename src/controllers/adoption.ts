@@ -231,7 +231,9 @@ export function adoptReplicaSets(
     // One that no Deployment had is older than any of its own. Source: `Revision`, for numbers that can be counted on from.
     const written = metadata.annotations?.[REVISION_ANNOTATION] ?? "";
     const number = /^\d{1,15}$/.test(written) ? Number(written) : 0;
-    record.revisions[revision.hash] = { ...revision, template: withoutHash(spec.template), replicas, revision: number };
+    const { minReadySeconds = 0 } = spec;
+    const kept = { template: withoutHash(spec.template), replicas, revision: number, minReadySeconds };
+    record.revisions[revision.hash] = { ...revision, ...kept };
     record.pods.push(...pods);
     uids.push(own.uid);
   }

@@ -43,11 +43,12 @@ class Rollout {
   counts(): DeploymentCounts {
     const { current } = this;
     const live = this.#draft.livePods();
+    const revisions = this.#draft.revisions();
     return {
       replicas: live.length,
       updatedReplicas: current ? this.#draft.livePods(current).length : 0,
       readyReplicas: this.#draft.countReady(live),
-      availableReplicas: this.#draft.countAvailable(live, this.#spec.minReadySeconds),
+      availableReplicas: revisions.reduce((sum, revision) => sum + this.#available(revision), 0),
     };
   }
 
@@ -73,8 +74,10 @@ class Rollout {
     return this.#draft.revisions().filter(({ replicas }) => replicas > 0);
   }
 
+  /** Old ReplicaSets keep the minReadySeconds they had. Source: sync.go, `getNewReplicaSet`. */
   #available(revision: RevisionRecord): number {
-    return this.#draft.countAvailable(this.#draft.livePods(revision), this.#spec.minReadySeconds);
+    const { minReadySeconds = this.#spec.minReadySeconds } = revision === this.current ? this.#spec : revision;
+    return this.#draft.countAvailable(this.#draft.livePods(revision), minReadySeconds);
   }
 
   #takeUp(): RevisionRecord {
@@ -176,8 +179,8 @@ class Rollout {
     // Pods that are not available are not a loss.
     const unavailable = (revision: RevisionRecord) => revision.replicas - this.#available(revision);
     const isCleaned = this.#shrink(old, mayGo, unavailable);
-    const available = this.#draft.revisions().reduce((sum, revision) => sum + this.#available(revision), 0);
-    return this.#shrink(old, available - minAvailable, ({ replicas }) => replicas) || isCleaned;
+    const { availableReplicas } = this.counts();
+    return this.#shrink(old, availableReplicas - minAvailable, ({ replicas }) => replicas) || isCleaned;
   }
 
   /** Takes up to `budget` pods away, from the oldest ReplicaSet on, and from each at most what `share` says. */
@@ -220,6 +223,7 @@ class Rollout {
     delete record.updateRevision;
     if (current) {
       record.updateRevision = current.hash;
+      current.minReadySeconds = this.#spec.minReadySeconds ?? 0;
       this.#draft.inheritAnnotations(current);
     }
     record.conditions = this.#conditions(counts, isExceeded, hasMoved);

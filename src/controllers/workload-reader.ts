@@ -73,7 +73,7 @@ export class WorkloadReader {
     const isCurrent = isRecord(spec) && isFollowed(spec, desired.submittedSpec ?? desired.object.spec);
     const generation = isCurrent ? object.metadata.generation : undefined;
     const { namespace = "default" } = object.metadata;
-    const jobOf = (name: string): JobReference => {
+    const jobOf = (name: string) => {
       const { uid } = this.identityOf("Job", { namespace, name });
       return { apiVersion: "batch/v1", kind: "Job", namespace, name, uid };
     };
@@ -160,6 +160,7 @@ function toReplicaSet({ desired, record, pod }: DerivedFrom, revision: RevisionR
     },
     spec: {
       replicas: revision.replicas,
+      ...(revision.minReadySeconds && { minReadySeconds: revision.minReadySeconds }),
       selector: { ...selector, matchLabels: { ...selector?.matchLabels, ...label } },
       template: { ...template, metadata: { ...template.metadata, labels } },
     },
@@ -209,19 +210,10 @@ export interface StatusInput {
   /** Facts of a pod by uid. */
   pod: (uid: string) => Pick<PodFacts, "isReady" | "readyForMs">;
   minReadySeconds: number | undefined;
-  /** Reference to a Job of a CronJob. */
-  jobOf: (name: string) => JobReference;
+  /** The core/v1 `ObjectReference` of a Job of a CronJob. */
+  jobOf: (name: string) => object;
   /** Generation of the object the record follows; undefined while it follows an older one. */
   generation: number | undefined;
-}
-
-/** Source: core/v1 `ObjectReference`. */
-interface JobReference {
-  apiVersion: "batch/v1";
-  kind: "Job";
-  namespace: string;
-  name: string;
-  uid: string;
 }
 
 type Condition = {
@@ -246,9 +238,11 @@ function cronJobStatus({ cron }: WorkloadRecord, jobOf: StatusInput["jobOf"]): o
 export function computeWorkloadStatus(input: StatusInput): object {
   const { kind, record, generation, minReadySeconds = 0 } = input;
   const pods = record.pods.filter(({ leaving }) => !leaving);
-  const facts = pods.map(({ uid }) => input.pod(uid)).filter(({ isReady }) => isReady);
+  const facts = pods
+    .map(({ uid, revision }) => ({ ...input.pod(uid), seconds: record.revisions[revision]?.minReadySeconds }))
+    .filter(({ isReady }) => isReady);
   const ready = facts.length;
-  const available = facts.filter(({ readyForMs }) => readyForMs >= minReadySeconds * 1000).length;
+  const available = facts.filter((pod) => pod.readyForMs >= (pod.seconds ?? minReadySeconds) * 1000).length;
   const newest = Object.entries(record.revisions).sort(([, a], [, b]) => b.revision - a.revision)[0]?.[0];
   const updated = pods.filter(({ revision }) => revision === newest).length;
   const observed = generation !== undefined && { observedGeneration: generation };

@@ -126,6 +126,8 @@ export interface RevisionRecord {
   made: number;
   /** Annotations of the workload that the revision inherited. */
   annotations?: Record<string, string>;
+  /** The one that a ReplicaSet of a Deployment had as the newest, or before it was adopted. */
+  minReadySeconds?: number;
   /** Numbers it had before it became the newest revision again, oldest first. */
   former?: number[];
   /** Pods that a StatefulSet has created so far, by ordinal. */

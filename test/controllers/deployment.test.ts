@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { computeFenceposts } from "../../src/controllers/deployment.ts";
+import { computeWorkloadStatus } from "../../src/controllers/workload-reader.ts";
 import { manifest, podTemplate, readObjects, WorkloadWorld } from "./workload-world.ts";
 
 const deployment = (spec: object = {}) =>
@@ -72,6 +73,24 @@ describe("a rolling update", () => {
     await world.clock.advance(10_000);
     world.reconcile();
     expect(world.live).toEqual([last]);
+  });
+
+  test("counts pods of an old revision as available by the minReadySeconds that it had", () => {
+    const strategy = { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } };
+    const world = started({ replicas: 2, strategy });
+    const later = { replicas: 2, strategy, minReadySeconds: 10 };
+    world.apply(deployment({ ...later, template: podTemplate("busybox:2") }));
+    const available = () => world.record!.conditions!.find(({ type }) => type === "Available")?.status;
+    expect([world.live.length, available()]).toEqual([3, "True"]);
+    const pods = () => ({ isReady: true, readyForMs: 0 });
+    const input = { kind: "Deployment" as const, record: world.record!, pod: pods, generation: 1 };
+    const status = computeWorkloadStatus({ ...input, minReadySeconds: 10, jobOf: undefined! });
+    expect(status).toMatchObject({ readyReplicas: 3, availableReplicas: 2 });
+    // That of the present revision follows the Deployment, as that of a ReplicaSet.
+    world.apply(deployment({ replicas: 2, strategy, template: podTemplate("busybox:2") }));
+    world.settle();
+    world.apply(deployment({ ...later, template: podTemplate("busybox:2") }));
+    expect(available()).toBe("False");
   });
 
   test("without progress in time is reported once", async () => {
