@@ -229,7 +229,10 @@ export class ObjectWriter {
       subresource === "" &&
       Bun.deepEquals(input.metadata.managedFields ?? live.metadata.managedFields, live.metadata.managedFields) &&
       Bun.deepEquals(meantBy(input), meantBy(definition.complete?.(live) ?? live));
-    if (refusal !== undefined && !isSame && !this.#deps.rules.isMadeByController(definition, live)) {
+    // A terminating pod is shown with the labels of the write until it is gone; nothing is kept.
+    const isLeaving = definition.gracefulDeletion === true && live.metadata.deletionTimestamp !== undefined;
+    const mayRelabel = isLeaving || this.#deps.rules.isMadeByController(definition, live);
+    if (refusal !== undefined && !isSame && !mayRelabel) {
       throw forbidden(definition, name, refusal);
     }
     const { uid, resourceVersion } = input.metadata;
@@ -280,6 +283,7 @@ export class ObjectWriter {
     checkSize(object);
     if (request.dryRun) return pruned(object);
     if (accept) return this.#deps.rules.writePod(definition, pruned(object), subresource);
+    if (refusal !== undefined && isLeaving) return this.#deps.store.put(resourceId(definition), pruned(object));
     return this.put(definition, object);
   }
 

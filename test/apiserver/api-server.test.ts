@@ -477,15 +477,22 @@ describe("delete", () => {
   test.each([
     ["defaults of the spec", {}, 200],
     ["another spec", { terminationGracePeriodSeconds: 5 }, 403],
-  ])("labels of a pod that a controller made, sent with %s", async (_, other, expected) => {
-    const { post, put, made, foreign } = anApiServer();
-    const { json } = await post(PODS, aPod("p"));
-    made.add("p");
+    ["another spec while it terminates", { terminationGracePeriodSeconds: 5 }, 403],
+    ["its spec while it terminates", {}, 200],
+  ])("labels of a pod that a controller made, sent with %s", async (what, other, expected) => {
+    const isEnding = what.endsWith("while it terminates");
+    const { post, put, made, foreign, store, files } = anApiServer();
+    let { json } = await post(PODS, aPod("p"));
+    const saved = files.get("pods:default/p");
+    if (isEnding)
+      json = store.put("pods", { ...json, metadata: { ...json.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } });
+    else made.add("p");
     foreign.set("default/p", "a controller made it");
     const spec = { ...json.spec, hostNetwork: false, securityContext: undefined, ...other };
     const metadata = { ...json.metadata, labels: { app: "b" } };
     const written = await put(`${PODS}/p`, { ...json, metadata, spec });
     expect([written.status, written.json.metadata.labels?.app]).toEqual([expected, expected === 200 ? "b" : undefined]);
+    expect(files.get("pods:default/p") === saved).toBe(isEnding || expected === 403);
   });
 
   test("the pods of a workload are left to it when their namespace goes", async () => {

@@ -313,6 +313,7 @@ export class NodeObjects implements ObjectRules {
     const isStatic = hasHash && !this.node!.workloads.hasPod(metadata.uid ?? "");
     // The start is that of the oldest container that is left. A pod that terminates is not seen any more.
     const seen = this.node!.firstSeen("Pod", metadata, status?.startTime) ?? live?.metadata.creationTimestamp;
+    const shownOf = ({ metadata: { labels, annotations: its } }: ApiObject) => ({ labels, annotations: its });
     const created = metadata.creationTimestamp ?? seen ?? status?.startTime;
     return {
       apiVersion: "v1",
@@ -322,6 +323,7 @@ export class NodeObjects implements ObjectRules {
         name: metadata.name ?? "",
         namespace: metadata.namespace ?? "default",
         creationTimestamp: created ? toApiTime(new Date(created)) : null,
+        ...(metadata.deletionTimestamp && live && shownOf(live)),
         // kubectl drain leaves mirror pods alone, describe finds their events by this UID. Source: the kubelet's mirror pods.
         ...(isStatic && { annotations: { ...annotations, "kubernetes.io/config.mirror": metadata.uid } }),
       } as ApiObject["metadata"],
@@ -499,7 +501,9 @@ export class NodeObjects implements ObjectRules {
 
   relabelMade(_: ResourceDefinition, live: ApiObject, next: ApiObject): ApiObject | undefined {
     const { labels, annotations, managedFields, ownerReferences: owners = [] } = next.metadata;
-    const isSelected = this.node?.workloads.selectsPod(live.metadata.uid ?? "", labels ?? {});
+    const { uid = "", deletionTimestamp } = live.metadata;
+    // A terminating pod keeps its owners until it is gone.
+    const isSelected = deletionTimestamp ? true : this.node?.workloads.selectsPod(uid, labels ?? {});
     if (isSelected === undefined) return undefined;
     const controllers = live.metadata.ownerReferences?.filter(({ controller }) => isSelected && controller) ?? [];
     const ownerReferences = [...controllers, ...owners.filter(({ controller }) => !controller)];

@@ -105,6 +105,22 @@ test("a deleted pod is there until the engine has shown that it is gone", () => 
   expect(store.get("pods", "default", "web")).toBeUndefined();
 });
 
+test("labels that a client gives a terminating pod are shown until it is gone", () => {
+  const pods = [aStatic];
+  const { store, sync } = aMirror(pods);
+  const end = { deletionTimestamp: "2026-01-02T00:00:00Z", deletionGracePeriodSeconds: 30 };
+  pods[0] = { ...aStatic, metadata: { ...aStatic.metadata, ...end } };
+  sync();
+  const live = store.get("pods", "default", "web")!;
+  store.put("pods", { ...live, metadata: { ...live.metadata, labels: { app: "x" } } });
+  pods[0] = { ...pods[0], status: { phase: "Failed" } };
+  sync();
+  expect(store.get("pods", "default", "web")).toMatchObject({
+    metadata: { labels: { app: "x" }, ...end },
+    status: { phase: "Failed" },
+  });
+});
+
 test("the pod of a workload is no mirror pod", () => {
   const { store } = aMirror([aStatic], { isOfWorkload: true });
   expect(store.get("pods", "default", "web")?.metadata.annotations).toEqual(annotations);
