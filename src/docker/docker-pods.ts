@@ -112,9 +112,11 @@ export class DockerPods implements PodEngine {
   /** @throws Error when this pod, or one of its workload under another name, runs from another root directory of this node */
   async #refuseOtherRoot(pod: Pod, signal: AbortSignal): Promise<void> {
     const { nodeName, rootHash } = this.#deps.owner;
-    const filters = { name: [toSandboxPattern(pod)], label: [LABEL.root, `${LABEL.node}=${nodeName}`] };
-    const running = await this.#client.listContainers({ filters }, { signal });
-    const other = running.find(({ Labels }) => Labels[LABEL.root] !== rootHash)?.Labels;
+    const label = [LABEL.root, `${LABEL.node}=${nodeName}`];
+    // Also one that the other kubelet is about to start.
+    const filters = { name: [toSandboxPattern(pod)], label, status: ["created", "running", "paused"] };
+    const found = await this.#client.listContainers({ filters }, { signal });
+    const other = found.find(({ Labels }) => Labels[LABEL.root] !== rootHash)?.Labels;
     if (!other) return;
     // The sandbox mounts nothing of the root directory.
     const ofPod = { label: [`${LABEL.podUid}=${other[LABEL.podUid]}`] };

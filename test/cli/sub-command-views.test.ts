@@ -121,19 +121,22 @@ test.each([
   },
 );
 
-test.each(["get pods", "get pods web-node1"])("%s of a kubelet whose engine does not answer", async (line) => {
-  const why = "No Docker engine at unix:///x.sock";
-  const { port } = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: ({ url }) =>
-      new URL(url).pathname === "/healthz"
-        ? new Response(`[+]ping ok\n[-]syncloop failed: ${why}\nhealthz check failed`, { status: 500 })
-        : Response.json({ items: [WEB] }),
-  });
-  const err = `pods may not be as shown: ${why}\n`;
-  expect(await run(line, port)).toMatchObject({ code: 0, out: expect.stringContaining("web-node1"), err });
-});
+test.each(["get pods", "get pods web-node1", "explain web-node1"])(
+  "%s of a kubelet whose engine does not answer",
+  async (line) => {
+    const why = "No Docker engine at unix:///x.sock";
+    const { port } = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: ({ url }) =>
+        new URL(url).pathname === "/healthz"
+          ? new Response(`[+]ping ok\n[-]syncloop failed: ${why}\nhealthz check failed`, { status: 500 })
+          : Response.json({ items: url.endsWith("events") ? [] : [WEB] }),
+    });
+    const err = `pods may not be as shown: ${why}\n`;
+    expect(await run(line, port)).toMatchObject({ out: expect.stringContaining("web-node1"), err });
+  },
+);
 
 test("a pod that was Ready until an edit has a line with the way back", async () => {
   const waiting = { waiting: { reason: "CrashLoopBackOff" } };

@@ -71,7 +71,7 @@ export class EngineReader {
   }
 
   async health() {
-    return { engine: undefined, refused: [] };
+    return { engine: this.note.split("; ")[0], refused: [] };
   }
 }
 

@@ -56,7 +56,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   // The node says more than its pods while no engine answers.
   const pods = isNode ? await api.pods().catch(() => []) : await api.pods();
   const scope = scopeOf(request);
-  const { refused } = await api.health();
+  const { refused, engine } = await api.health();
   const objects = await findObjects(request, names, pods, events);
   const podNames = objects.length > 0 ? names.filter((name) => POD_KIND.test(name)) : names;
   const chosen = [
@@ -86,6 +86,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   const all = [...objects.map((it) => it.explanation), ...explanations];
   const texts = all.map((it) => ("state" in it ? renderObjectExplanation(it) : renderExplanation(it)));
   io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
+  if (engine !== undefined && chosen.length > 0) io.stderr(`pods may not be as shown: ${engine}\n`);
   if (names.length === 0) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
   const isFine = all.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0);
   return isFine ? 0 : 1;

@@ -1,5 +1,6 @@
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { apiAtLeast } from "../../base/text/api-version.ts";
+import { fixOfStep } from "../../plan/waiting-reasons.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import { findMissingControllers } from "../../stats/cgroups/cgroup-layout.ts";
 import { OTHER_SERVICE_MANAGER } from "../install/install-files.ts";
@@ -254,7 +255,7 @@ function checkImage({ name, present, architecture, pullPolicy, remote }: ImageFa
   }
   if (remote && "problem" in remote) {
     const state = present ? "imagePullPolicy is Always, and it" : "is not on this machine and";
-    const fix = `correct the name or imagePullSecrets, or load it: docker load${present ? ", with imagePullPolicy: IfNotPresent" : ""}`;
+    const fix = `${fixOfStep("ErrImagePull", remote.problem)}${present ? "; or set imagePullPolicy: IfNotPresent" : ""}`;
     return fail(label, `${state} cannot be pulled: ${remote.problem}`, fix);
   }
   if (remote && remote.architectures.length > 0 && !remote.architectures.includes(own)) {

@@ -140,6 +140,13 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
     };
   }
   if (stop !== undefined) return { problem: "kubelet-ts stopped it", facts: [stop, ...facts], fix: "" };
+  const sandbox = Date.parse(events.findLast(({ reason }) => reason === "SandboxChanged")?.lastTimestamp ?? "");
+  const nextMs = Date.parse(status.state.running?.startedAt ?? input.now.toISOString());
+  if (sandbox >= Date.parse(end.finishedAt ?? "") - CLOCK_SLACK_MS && sandbox <= nextMs) {
+    const problem = "it ended with the sandbox of its pod, as when Docker is restarted, and starts in a new one";
+    const fix = 'with "live-restore": true in /etc/docker/daemon.json containers outlive a restart of Docker';
+    return { problem, facts, fix };
+  }
   if (end.exitCode === 0) {
     return {
       problem: "its program ended with success, and is started again because restartPolicy is Always",

@@ -59,7 +59,10 @@ export function explainPod(input: ExplainInput): PodExplanation {
     const spec = containersOf(pod.spec).find(({ name }) => name === container.name);
     if (!spec) continue;
     const isUnwell = !isFine(pod, container);
-    const events = input.events.filter(({ involvedObject }) => involvedObject.fieldPath?.includes(`{${spec.name}}`));
+    const events = input.events.filter(
+      ({ involvedObject, reason }) =>
+        involvedObject.fieldPath?.includes(`{${spec.name}}`) || reason === "SandboxChanged",
+    );
     const idle = isUnwell ? undefined : explainIdleProbe(spec, container, events);
     if (idle) recent.push(idle);
     if (!isUnwell && !(isReady && wasRestarted(container, now))) continue;

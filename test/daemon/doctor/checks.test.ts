@@ -126,6 +126,7 @@ const taken: MachineFacts["ports"] = [
 ];
 const absent = { present: false };
 const gone = { remote: { problem: "gone" } };
+const unreachable = { remote: { problem: "connect: connection refused" } };
 const foreign = { remote: { architectures: ["s390x", "unknown"] } };
 const tunnel = { routes: [{ subnet: "172.17.5.0/24", device: "tun0", isDirect: true }] };
 const configuration = (errors: string[], rejected?: string) => ({ configuration: { errors, rejected } });
@@ -190,7 +191,8 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["image nginx:1.22", image(absent), "pulled", "docker pull"],
   ["image nginx:1.22!", image({ ...absent, pullPolicy: "Never" }), "Never", "docker load"],
   ["image nginx:1.22!", image({ architecture: "s390x" }), "s390x", "--platform"],
-  ["image nginx:1.22!", image({ ...absent, ...gone }), "cannot be pulled: gone", "imagePullSecrets"],
+  ["image nginx:1.22!", image({ ...absent, ...gone }), "cannot be pulled: gone", "check name and tag"],
+  ["image nginx:1.22!", image({ ...absent, ...unreachable }), "connection refused", "the registry cannot be reached"],
   ["image nginx:1.22!", image(gone), "is Always, and it cannot be pulled: gone", "IfNotPresent"],
   ["image nginx:1.22!", image({ ...absent, ...foreign }), "for s390x,", "for this"],
   ["time zone", { timeZone: { name: "UTC", problem: "TZ is x" } }, "TZ is x", "timedatectl"],

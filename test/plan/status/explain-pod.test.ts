@@ -91,6 +91,12 @@ const MISTAKES: [string, Given, string, string][] = [
   ],
   ["success that is restarted", { status: crashed(0, "Completed") }, "restartPolicy is Always", "foreground"],
   [
+    "a restart of the engine",
+    { status: crashed(0, "Completed"), events: [event("SandboxChanged", "Pod sandbox changed")] },
+    "with the sandbox of its pod",
+    "live-restore",
+  ],
+  [
     "a shell line as a command",
     { status: crashed(127, "ContainerCannotRun"), container: { command: ["a && b"] } },
     "cannot be started",
