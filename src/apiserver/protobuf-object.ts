@@ -46,7 +46,8 @@ export function decodeProtobufObject(bytes: Uint8Array): Record<string, unknown>
     raw?: string;
   };
   const { apiVersion = "", kind = "" } = typeMeta ?? {};
-  const message = MESSAGES.get(kind);
+  // Two groups have a kind of this name.
+  const message = MESSAGES.get(`${apiVersion.replace(/\W/g, "_")}_${kind}`) ?? MESSAGES.get(kind);
   if (!message) throw new ProtobufError(`${kind} is not read in protobuf: send JSON`);
   return { apiVersion, kind, ...decode(Buffer.from(raw ?? "", "base64"), message, kind, false) };
 }
@@ -99,10 +100,14 @@ function toJson(value: bigint | Buffer, type: string, path: string): unknown {
   const bytes = requireBytes(value, path);
   const message = MESSAGES.get(type);
   if (!message) return bytes.toString(type === "bytes" ? "base64" : "utf8");
-  const decoded = decode(bytes, message, path, type === "Time");
+  const isTime = type === "Time" || type === "MicroTime";
+  const decoded = decode(bytes, message, path, isTime);
   if (type === "Quantity") return decoded.string ?? "0";
-  if (type === "Time")
-    return toApiTime(new Date(Math.min(Math.max(Number(decoded.seconds ?? 0) * 1000, -MAX_TIME_MS), MAX_TIME_MS)));
+  if (isTime) {
+    const ms = Math.min(Math.max(Number(decoded.seconds ?? 0) * 1000, -MAX_TIME_MS), MAX_TIME_MS);
+    const micros = String(Math.trunc(Number(decoded.nanos ?? 0) / 1000)).padStart(6, "0");
+    return type === "Time" ? toApiTime(new Date(ms)) : toApiTime(new Date(ms)).replace("Z", `.${micros}Z`);
+  }
   if (type === "FieldsV1") return jsonIfValid(Buffer.from(String(decoded.raw), "base64").toString());
   return type === "IntOrString" ? (decoded.type ? (decoded.strVal ?? "") : (decoded.intVal ?? 0)) : decoded;
 }

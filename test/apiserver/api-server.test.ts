@@ -599,6 +599,7 @@ const OBJECTS: Readonly<Record<string, object>> = {
   IngressClass: { spec: { controller: "example.com/x" } },
   Endpoints: { subsets: [{ addresses: [{ ip: "10.0.0.1" }], ports: [{ port: 80 }] }] },
   EndpointSlice: { addressType: "IPv4", endpoints: [{ addresses: ["10.0.0.1"] }], ports: [{ port: 80 }] },
+  Lease: { spec: { holderIdentity: "a", renewTime: "2026-11-27T18:00:00.123456Z" } },
   PersistentVolumeClaim: { spec: STORAGE, status: { volume: { name: "web", isDockerVolume: true } } },
   PersistentVolume: {
     spec: { capacity: { storage: "1Gi" }, accessModes: STORAGE.accessModes, hostPath: { path: "/srv" } },

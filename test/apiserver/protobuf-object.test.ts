@@ -147,3 +147,12 @@ test("an Ingress as kubectl 1.32 creates it: rules without a name of their own i
     },
   });
 });
+
+test("a Lease as client-go writes it: times with microseconds", () => {
+  const nanos = Buffer.concat([varint(2 << 3), varint(123_456_789)]);
+  const time = join(varint(1 << 3), varint(1), nanos);
+  const raw = join(field(1, field(1, "leader")), field(2, join(field(1, "a"), field(4, time))));
+  expect(decodeProtobufObject(envelope("Lease", raw))).toMatchObject({
+    spec: { holderIdentity: "a", renewTime: "1970-01-01T00:00:01.123456Z" },
+  });
+});

@@ -2,6 +2,7 @@ import type { ObjectKind } from "../../base/model/desired-object.ts";
 import { type ResourceDefinition, ResourceRegistry } from "../resource-definition.ts";
 import { CONFIG_MAP, SECRET } from "./config-kinds.ts";
 import { INGRESS, INGRESS_CLASS } from "./ingress-kinds.ts";
+import { LEASE } from "./lease-kind.ts";
 import { EVENT, NAMESPACE, NODE } from "./node-kinds.ts";
 import { POD } from "./pod-kind.ts";
 import { ENDPOINT_SLICE, ENDPOINTS, SERVICE } from "./service-kind.ts";
@@ -43,6 +44,7 @@ const KINDS = {
   EndpointSlice: ENDPOINT_SLICE,
   PersistentVolumeClaim: PERSISTENT_VOLUME_CLAIM,
   PersistentVolume: PERSISTENT_VOLUME,
+  Lease: LEASE,
 } satisfies Record<ManifestKind, ResourceDefinition> & Record<string, ResourceDefinition>;
 
 export const SERVED_KINDS: readonly ResourceDefinition[] = Object.values(KINDS);

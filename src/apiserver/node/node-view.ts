@@ -12,6 +12,7 @@ import { toApiTime } from "../../base/text/api-time.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { usesClaim } from "../../controllers/claims.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
+import { objectUid } from "../../controllers/workload-records.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { foreignConditions } from "../../plan/status/pod-conditions.ts";
@@ -142,6 +143,9 @@ interface NodeObjectsDeps {
   onGone: (definition: ResourceDefinition, object: ApiObject) => void;
 }
 
+const LEASES = "leases.coordination.k8s.io";
+const LEASE_NAMESPACE = "kube-node-lease";
+const LEASE_SECONDS = 40;
 /** Endpoints whose new uids are remembered. */
 const MAX_REMADE = 1_000;
 /** Bursts of events are taken over together. */
@@ -175,15 +179,15 @@ export class NodeObjects implements ObjectRules {
   }
 
   /** Brings the objects of one kind up to date. */
-  async refresh({ plural, group }: ResourceDefinition): Promise<void> {
+  async refresh({ plural }: ResourceDefinition): Promise<void> {
     if (!this.node) return;
     const areEndpoints = plural === "endpoints" || plural === "endpointslices";
     if (!this.#isWanted || (areEndpoints && !this.#areEndpointsWanted)) {
       this.#isWanted = true;
       this.sync(areEndpoints);
     }
-    if (group !== "") return;
     if (plural === "nodes") await this.#syncNode();
+    if (plural === "leases") this.#renewLease(this.node.view.nodeName());
     if (plural === "events") {
       this.#areEventsWanted = true;
       this.#syncEvents();
@@ -452,10 +456,34 @@ export class NodeObjects implements ObjectRules {
     store.put("nodes", next);
   }
 
+  /** The Lease of the node is renewed at a request: no write is due while none comes. */
+  #renewLease(name: string): void {
+    const { store, clock } = this.#deps;
+    const live = store.get(LEASES, LEASE_NAMESPACE, name);
+    const { renewTime } = (live?.spec ?? {}) as { renewTime?: string };
+    const now = clock.now();
+    if (now.getTime() - Date.parse(renewTime ?? "") < LEASE_SECONDS * 250) return;
+    this.#ensureNamespace(LEASE_NAMESPACE);
+    const uid = objectUid(name, "Lease", LEASE_NAMESPACE, name);
+    const created = { creationTimestamp: toApiTime(now), ...live?.metadata };
+    const lease = {
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { ...created, name, namespace: LEASE_NAMESPACE, uid },
+      spec: {
+        holderIdentity: name,
+        leaseDurationSeconds: LEASE_SECONDS,
+        renewTime: now.toISOString().replace("Z", "000Z"),
+      },
+    };
+    this.#put(LEASES, lease, this);
+  }
+
   refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {
     if (!isKept(definition) || this.#deps.submitted.isOwn(definition, object)) return undefined;
     const { name } = object.metadata;
     const what = `${definition.singular} "${name}"`;
+    if (this.#origins.get(object) === this) return `${what} is made by this node`;
     if (definition.plural === "namespaces") {
       return this.#hasForeignObjects(name) ? `manifests of this node have objects in ${what}` : undefined;
     }

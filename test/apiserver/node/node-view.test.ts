@@ -223,3 +223,28 @@ test.each([
   feedOf.publish({ pods: [], configMaps: new Map(), secrets: new Map() }, { isRead: true, isComplete: true, ...feed });
   expect(view.isEveryOwnerKnown).toBe(known);
 });
+
+test("the Lease of the node is renewed for who asks for it, four times in its duration", async () => {
+  const { store, registry } = anApiServer({ alsoServed: "leases" });
+  const clock = new FakeClock();
+  const submitted = { isOwn: () => false, release: () => {} };
+  const objects = new NodeObjects({ store, registry, submitted, clock, onGone: () => {} });
+  objects.node = {
+    kubelet: { pods: () => [] },
+    desired: { configMaps: new Map(), secrets: new Map() },
+    view: { nodeName: () => "node1" },
+    workloads: { reader: { derivedObjects: () => [] }, services: {} },
+  } as unknown as NodeView;
+  const leases = registry.get("leases.coordination.k8s.io")!;
+  const lease = async () => {
+    await objects.refresh(leases);
+    return store.get("leases.coordination.k8s.io", "kube-node-lease", "node1")!;
+  };
+  const first = await lease();
+  expect((first.spec as { renewTime: string }).renewTime).toMatch(/\.\d{6}Z$/);
+  expect(objects.refusalOf(leases, first)).toBe('lease "node1" is made by this node');
+  await clock.advance(9_000);
+  expect(await lease()).toBe(first);
+  await clock.advance(1_000);
+  expect((await lease()).spec).not.toEqual(first.spec);
+});
