@@ -405,7 +405,8 @@ export class PodActions {
       id,
       async (signal) => {
         await remove(signal);
-        await this.#deps.cache.observe(id, signal);
+        // Its event may have been first.
+        if (this.#deps.cache.has(id)) await this.#deps.cache.observe(id, signal);
       },
       (error) => this.#recordAndDelay("cannot remove a container", error),
     );

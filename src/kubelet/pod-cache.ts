@@ -137,11 +137,12 @@ export class PodCache {
     if (event.action === "kill" && event.signal !== SIGKILL) this.#signalled.add(event.id);
     if (event.action === "die" && this.#signalled.delete(event.id)) {
       const { clock } = this.#deps;
-      clock.schedule(MANUAL_RESTART_MS, () => void this.observe(event.id).catch(() => {}));
+      clock.schedule(MANUAL_RESTART_MS, () => void this.#observeEnd(event.id).catch(() => {}));
       return;
     }
     if (!OBSERVED_ACTIONS.has(event.action)) return;
     if (event.action === "start") return this.observeStart(event.id);
+    if (event.action === "destroy") return this.#noteRemoval(event.id);
     if (event.action === "oom") return this.#noteOom(event.id);
     await this.observe(event.id);
   }
@@ -179,6 +180,19 @@ export class PodCache {
   async observeStart(id: ContainerId, signal?: AbortSignal): Promise<void> {
     await this.#inspecting.get(id)?.done.catch(() => {});
     if (!this.#entries.get(id)?.running) await this.observe(id, signal);
+  }
+
+  /** As {@link observeStart}, after an end: what has been found dead, or was removed, is not inspected again. */
+  async #observeEnd(id: ContainerId): Promise<void> {
+    await this.#inspecting.get(id)?.done.catch(() => {});
+    if (this.#entries.get(id)?.running ?? this.#unsure.has(id)) await this.observe(id);
+  }
+
+  /** The id never comes back: there is nothing to inspect, unless an earlier inspection could still bring the container back. */
+  async #noteRemoval(id: ContainerId): Promise<void> {
+    if (this.#inspecting.has(id)) return this.observe(id);
+    this.#unsure.delete(id);
+    this.#put(id, undefined);
   }
 
   async #noteOom(id: ContainerId): Promise<void> {

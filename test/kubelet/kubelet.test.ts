@@ -75,12 +75,14 @@ describe("a pod", () => {
     expect(world.engine.running()).toContain("web-node1/app");
   });
 
-  test("what docker rm -f removed is created again", async () => {
+  test("what docker rm -f removed is created again, and not asked for", async () => {
     await world.started(named("web"));
-    world.engine.destroy(world.engine.idOf("web-node1", "app"));
-    world.engine.destroy(world.engine.idOf("web-node1", "POD"));
+    const removed = ["app", "POD"].map((name) => world.engine.idOf("web-node1", name));
+    world.engine.inspected.length = 0;
+    for (const id of removed) world.engine.destroy(id);
     await world.clock.advance(10);
     expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.engine.inspected.filter((id) => removed.includes(id))).toEqual([]);
   });
 
   test("an orphan goes only when the source that described it was read", async () => {

@@ -141,7 +141,11 @@ export class FakeEngine implements PodEngine, PodServices {
     }));
   }
 
+  /** Ids of the containers that were inspected, in order. */
+  readonly inspected: string[] = [];
+
   async inspect(id: string): Promise<Observed | undefined> {
+    this.inspected.push(id);
     this.#check();
     return this.containers.get(id);
   }
