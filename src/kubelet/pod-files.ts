@@ -82,8 +82,9 @@ export class PodFiles {
     const { options, files, serviceHosts } = this.#deps;
     const path = new PodDirectories(options.rootDir, pod.metadata.uid ?? "").etcHosts;
     const services = serviceHosts?.aliasesFor(pod) ?? [];
+    const { hostNetwork, hostAliases } = pod.spec;
     await naming(`the hosts file of pod "${pod.metadata.namespace}/${pod.metadata.name}"`, () =>
-      files.writeHostsFile(path, { pod, podIps, names, services }),
+      files.writeHostsFile(path, { spec: { hostNetwork, hostAliases }, podIps, names, services }),
     );
     return path;
   }

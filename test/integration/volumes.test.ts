@@ -35,7 +35,7 @@ describeWithEngine("volumes in real containers", () => {
     await manager.setUp(pod, index, SIGNAL);
     const mounts = await manager.mountsFor(pod, pod.spec.containers[0] as Container, [], SIGNAL);
     const hosts = manager.directories(pod.metadata.uid ?? "").etcHosts;
-    writeHostsFile(hosts, { pod, podIps: ["192.0.2.77"], names: { hostname: "web-node1", domain: "" } });
+    writeHostsFile(hosts, { spec: pod.spec, podIps: ["192.0.2.77"], names: { hostname: "web-node1", domain: "" } });
     const all = [...mounts, { type: "bind", source: hosts, target: "/etc/hosts", readOnly: false } as const];
     const HostConfig = { ...computeMounts(all, await readEngineInfo(node.docker, false)), NetworkMode: "none" };
     const Cmd = ["sh", "-c", script];

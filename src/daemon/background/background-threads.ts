@@ -62,7 +62,7 @@ const OPTIONS: {
   makeMountPoint: ROOT_DISK,
   applyFsGroup: treeAt,
   applyEmptyDirOptions: treeAt,
-  removeTree: treeAt,
+  removeTrees: ([first = ""]) => treeAt(first),
   makePodDirectories: ROOT_DISK,
   makeDirectory: ROOT_DISK,
   listAll: ROOT_DISK,

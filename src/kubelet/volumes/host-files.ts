@@ -16,7 +16,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import type { EmptyDirVolumeSource, HostAlias, HostPathVolumeSource, Pod } from "../../base/api/pod.ts";
+import type { EmptyDirVolumeSource, HostAlias, HostPathVolumeSource, Pod, PodSpec } from "../../base/api/pod.ts";
 import type { Threaded } from "../../base/concurrency/worker-pool.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
 import { readBoundedText, readDescriptor, readTextIfExists } from "../../base/files/bounded-read.ts";
@@ -54,7 +54,9 @@ export const HOST_FILE_TASKS = {
   resolveOwnSubPath,
   makeMountPoint,
   applyFsGroup,
-  removeTree: (path: string) => removeTree(path),
+  removeTrees(paths: readonly string[]): void {
+    for (const path of paths) removeTree(path);
+  },
   makePodDirectories: (rootDir: string, uid: string) => new PodDirectories(rootDir, uid).create(),
   /** Makes a directory and those above it, mode 0750. */
   makeDirectory: (path: string) => void mkdirSync(path, { recursive: true, mode: 0o750 }),
@@ -225,7 +227,8 @@ export function readTerminationLog(path: string): string | undefined {
 const MAX_HOSTS_BYTES = 1024 * 1024;
 
 export interface HostsFileRequest {
-  pod: Pod;
+  /** The fields of the pod that count: each request is copied to another thread. */
+  spec: Pick<PodSpec, "hostNetwork" | "hostAliases">;
   podIps: readonly string[];
   names: HostsFileNames;
   services?: readonly HostAlias[];
@@ -240,9 +243,9 @@ export interface HostsFileRequest {
  */
 export function writeHostsFile(
   path: string,
-  { pod, podIps, names, services = [], nodeHostsPath = "/etc/hosts" }: HostsFileRequest,
+  { spec, podIps, names, services = [], nodeHostsPath = "/etc/hosts" }: HostsFileRequest,
 ): void {
-  const { hostNetwork, hostAliases } = pod.spec;
+  const { hostNetwork, hostAliases } = spec;
   const text = hostNetwork
     ? formatHostNetworkHosts(readBoundedText(nodeHostsPath, MAX_HOSTS_BYTES), hostAliases, services)
     : formatManagedHosts(podIps, names, hostAliases, services);

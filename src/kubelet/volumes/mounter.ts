@@ -66,9 +66,9 @@ export class Mounter {
     }
   }
 
-  /** Mount points at or beneath a directory, as the kernel lists them: the latest and deepest last. */
-  listBeneath(directory: string): string[] {
-    return listMountPoints().filter((path) => path === directory || path.startsWith(`${directory}/`));
+  /** Mount points at or beneath one of these directories, as the kernel lists them: the latest and deepest last. */
+  listBeneath(...directories: readonly string[]): string[] {
+    return listMountPoints().filter((path) => directories.some((top) => path === top || path.startsWith(`${top}/`)));
   }
 }
 

@@ -16,7 +16,7 @@ import { PodStepError } from "../../plan/waiting-reasons.ts";
 import { countVolumeSetUp, type KubeletMetrics } from "../../stats/metrics/kubelet-metrics.ts";
 import { Mounter } from "./mounter.ts";
 import { toMounts } from "./mounts.ts";
-import { isDirectoryName, PodDirectories, pluginDirectory } from "./pod-directories.ts";
+import { isDirectoryName, PodDirectories } from "./pod-directories.ts";
 import {
   directoryOf,
   findPlugin,
@@ -208,15 +208,16 @@ export class VolumeManager {
   }
 
   async #removeAll(directories: PodDirectories, signal: AbortSignal): Promise<void> {
+    const { engine, hostFiles } = this.#host;
     for (const { directory, remove } of pluginsWithDirectories()) {
       if (!remove) continue;
       const states = directories.statesOf(directory);
       const volumes = await this.#list(states);
-      const notes = await this.#host.hostFiles.listAll(volumes.map((volume) => join(states, volume)));
-      await remove(notes.flat(), this.#host.engine, signal);
+      const notes = volumes.length === 0 ? [] : await hostFiles.listAll(volumes.map((volume) => join(states, volume)));
+      await remove(notes.flat(), engine, signal);
     }
     signal.throwIfAborted();
-    await this.#remove(directories.pod);
+    await this.#remove([directories.pod]);
   }
 
   /**
@@ -240,32 +241,32 @@ export class VolumeManager {
     const used = usedVolumes(pod);
     const wanted = new Set(used.map((volume) => `${directoryOf(volume)} ${volume.name}`));
     const wantedNames = new Set(used.map(({ name }) => name));
-    const tops = [directories.volumes, directories.plugins, directories.subPaths];
-    const [volumes = [], states = [], subPaths = []] = await hostFiles.listAll(tops);
-    for (const { directory, remove } of pluginsWithDirectories()) {
-      if (![...volumes, ...states].includes(pluginDirectory(directory))) continue;
-      const found = await hostFiles.listAll([directories.volumesOf(directory), directories.statesOf(directory)]);
-      for (const name of new Set(found.flat())) {
+    const plugins = pluginsWithDirectories();
+    const places = plugins.flatMap(({ directory: of }) => [directories.volumesOf(of), directories.statesOf(of)]);
+    // In one task: each costs another thread's time.
+    const [subPaths = [], ...found] = await hostFiles.listAll([directories.subPaths, ...places]);
+    const unused: string[] = [];
+    for (const [index, { directory, remove }] of plugins.entries()) {
+      for (const name of new Set(found.slice(2 * index, 2 * index + 2).flat())) {
         if (wanted.has(`${directory} ${name}`)) continue;
         signal.throwIfAborted();
         const state = directories.pluginState(directory, name);
         await remove?.(await this.#list(state), engine, signal);
-        await this.#remove(directories.volume(directory, name));
-        await this.#remove(state);
+        unused.push(directories.volume(directory, name), state);
       }
     }
-    for (const name of subPaths) {
-      if (!wantedNames.has(name)) await this.#remove(join(directories.subPaths, name));
-    }
+    for (const name of subPaths) if (!wantedNames.has(name)) unused.push(join(directories.subPaths, name));
+    if (unused.length > 0) await this.#remove(unused);
   }
 
-  /** Unmounts what is mounted at or beneath a directory, then removes it; a link is removed itself. */
-  async #remove(directory: string): Promise<void> {
+  /** Unmounts what is mounted at or beneath these directories, then removes them; a link is removed itself. */
+  async #remove(directories: readonly string[]): Promise<void> {
     const { mounter, hostFiles } = this.#host;
-    for (const target of this.#mounts.listBeneath(directory).reverse()) await mounter?.unmount(target);
-    const [left] = this.#mounts.listBeneath(directory);
-    if (left !== undefined) throw new Error(`cannot remove "${directory}": "${left}" is still mounted`);
-    await hostFiles.removeTree(directory);
+    const mounted = this.#mounts.listBeneath(...directories);
+    for (const target of mounted.reverse()) await mounter?.unmount(target);
+    const [left] = mounted.length === 0 ? [] : this.#mounts.listBeneath(...directories);
+    if (left !== undefined) throw new Error(`cannot remove "${directories[0]}": "${left}" is still mounted`);
+    await hostFiles.removeTrees(directories);
   }
 
   /** Uids of all pods that have a directory, for the search for orphans. */

@@ -19,7 +19,7 @@ test("results and errors arrive as if the work was done here", async () => {
   expect(await threads.isDirectory(base)).toBe(true);
   expect(await threads.isDirectory(join(base, "missing"))).toBeUndefined();
   expect(await threads.prepareHostPath({ path: join(base, "tree"), type: "File" })).toContain("is not a file");
-  await threads.removeTree(join(base, "tree"));
+  await threads.removeTrees([join(base, "tree")]);
   expect(readdirSync(base)).toEqual([]);
   // Not `rejects`, which waits without taking messages of other threads.
   const error = await threads.applyFsGroup(join(base, "missing"), { fsGroup: 1, readOnly: false }).catch((why) => why);

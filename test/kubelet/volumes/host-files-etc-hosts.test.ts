@@ -15,8 +15,8 @@ function directories() {
   return made;
 }
 
-function write({ etcHosts }: PodDirectories, pod: Pod, request: Omit<HostsFileRequest, "pod">): string {
-  writeHostsFile(etcHosts, { pod, ...request });
+function write({ etcHosts }: PodDirectories, pod: Pod, request: Omit<HostsFileRequest, "spec">): string {
+  writeHostsFile(etcHosts, { spec: pod.spec, ...request });
   return etcHosts;
 }
 
