@@ -400,15 +400,19 @@ export class WorkloadManager {
 
   #setTimer(): void {
     this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
+    const { clock } = this.#context;
     const entries = this.#records.entries();
-    const longestMs = entries.some(({ wall }) => wall) ? CLOCK_CHECK_MS : Number.POSITIVE_INFINITY;
-    const sleepMs = Math.min(longestMs, ...entries.map((entry) => this.#leftMs(entry)));
-    if (!Number.isFinite(sleepMs)) return;
-    this.#cancelTimer = this.#context.clock.schedule(sleepMs, () => {
+    const syncIfDue = () => {
       if (this.#records.entries().some((entry) => this.#leftMs(entry) <= 0)) this.#sync(false);
       else this.#setTimer();
-    });
+    };
+    const sleepMs = Math.min(...entries.map((entry) => this.#leftMs(entry)));
+    const cancelDue = Number.isFinite(sleepMs) ? clock.schedule(sleepMs, syncIfDue) : undefined;
+    const cancelCheck = entries.some(({ wall }) => wall) ? clock.schedule(CLOCK_CHECK_MS, syncIfDue) : undefined;
+    this.#cancelTimer = () => {
+      cancelDue?.();
+      cancelCheck?.();
+    };
   }
 
   /** How much longer a decision holds unless the clock is set; 0 or less: no longer. */

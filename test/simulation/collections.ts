@@ -20,6 +20,7 @@ export class Collections {
   #kept: Kept[] = [];
   /** Collections in which something was found that had gone: a day later they may have been collected. */
   #suspects = new WeakSet<Collection>();
+  #hasSuspects = false;
 
   /** @param processOf the process that runs */
   constructor(processOf: () => number) {
@@ -43,7 +44,9 @@ export class Collections {
    * @returns an entry that was found in the same collection the last time, too
    */
   findLeft(isGone: (key: string) => boolean): string | undefined {
-    gc(true);
+    // It takes a tenth of a second. What is found for the first time may be garbage.
+    if (this.#hasSuspects) gc(true);
+    this.#hasSuspects = false;
     const current = this.#processOf();
     const suspects = new WeakSet<Collection>();
     let found: string | undefined;
@@ -54,6 +57,7 @@ export class Collections {
       const key = all.keys().find((one) => typeof one === "string" && isGone(one));
       if (key === undefined) continue;
       suspects.add(all);
+      this.#hasSuspects = true;
       if (this.#suspects.has(all)) found ??= `${all.size} entries of src/${file}, and one is ${key}`;
     }
     this.#suspects = suspects;

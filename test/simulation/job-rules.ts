@@ -1,4 +1,4 @@
-import type { WantedPod, WantedSchedule } from "./desired.ts";
+import { isRunHour, type WantedPod, type WantedSchedule } from "./desired.ts";
 import type { ModelContainer } from "./engine-model.ts";
 
 const MINUTE_MS = 60_000;
@@ -101,7 +101,7 @@ export function isScheduled({ minute, hour, timeZone }: WantedSchedule, epochMin
   const inQuarter = epochMinute % QUARTER;
   if (inQuarter !== 0 && inQuarter !== minute % QUARTER) return false;
   const now = minuteOfDay(timeZone, epochMinute);
-  if (hour === undefined) return now % 60 === minute;
+  if (hour === undefined) return now % 60 === minute && isRunHour(minute, Math.floor(now / 60));
   const wanted = hour * 60 + minute;
   // The first of two equal times counts: an hour ago it was not the same hour.
   if (now === wanted) return minuteOfDay(timeZone, epochMinute - 60) !== wanted;

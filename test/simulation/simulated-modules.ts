@@ -87,6 +87,7 @@ const LOOKS: Readonly<Record<string, readonly (readonly [before: string, after: 
       "look(this.#failuresInARow > 0 ? undefined : this, this.#delayMs(), () => void",
     ],
   ],
+  "controllers/workload-manager.ts": [["clock.schedule(CLOCK_CHECK_MS,", "look(this, CLOCK_CHECK_MS,"]],
   "kubelet/runtime-watcher.ts": [
     [
       "clock.schedule(nextInMs, () => this.#periodicRelist())",

@@ -27,10 +27,10 @@ interface Look {
   isHeld: boolean;
 }
 
-/** Looks that come every minute or more seldom remember what happened for less than this. */
+/** Time in which the outcome of an event settles: a look after it finds that. */
+const SETTLES_MS = 60_000;
+/** Looks that come every minute or more seldom look once more after this: what is kept for 15 minutes may go. */
 const REMEMBERED_MS = 16 * 60_000;
-/** The others. */
-const REMEMBERED_SHORTLY_MS = 60_000;
 /** In a world in which nothing happens, looks come no more seldom than this. */
 const LONGEST_STILL_MS = 6 * 3_600_000;
 
@@ -131,10 +131,12 @@ export class VirtualTime {
     let cancel = this.afterForProcess(ms, () => {
       // A crash that comes at a step comes soon.
       const stirredMs = follows ? this.#engineStirredMs : this.#stirredMs;
-      const isStill = look.ranMs - stirredMs > (ms < 60_000 ? REMEMBERED_SHORTLY_MS : REMEMBERED_MS);
+      const isStill = look.ranMs - stirredMs > SETTLES_MS;
       if (!isStill || Number.isFinite(this.#effectsLeft)) return begin();
       look.isHeld = true;
-      const stop = this.afterForProcess(LONGEST_STILL_MS, () => {
+      const isLast = ms < 60_000 || look.ranMs - stirredMs > REMEMBERED_MS;
+      const heldMs = isLast ? LONGEST_STILL_MS : stirredMs + REMEMBERED_MS + ms - this.nowMs;
+      const stop = this.afterForProcess(heldMs, () => {
         this.#held.delete(release);
         begin();
       });

@@ -19,7 +19,7 @@ const STEPS_KEPT = 200;
 /** Files that hold values of Secrets: manifests as they were read or submitted. */
 const SECRET_PLACES = /^\/var\/lib\/kubelet-ts\/(checkpoints|manifests)\//;
 
-const hasSecret = (text: string) => SECRET_MARKS.some((mark) => text.includes(mark));
+const hasSecret = (text: string | Buffer) => SECRET_MARKS.some((mark) => text.includes(mark));
 
 /** One machine: its clock, disk and engine, and kubelet-ts on it, as `kubelet-ts --pod-manifest-path` assembles it. */
 export class World {
@@ -99,8 +99,8 @@ export class World {
     this.pods = new PodNetwork(this.time, this.engine, new SeededRandom(seed ^ 0x9e7));
     this.disk.onWrite = (path, data) => {
       if (!path.startsWith(CGROUPS)) this.#writes++;
-      if (process.env.WDBG) this.onStep?.(`WRITE ${path}`);
-      if (!SECRET_PLACES.test(path) && hasSecret(Buffer.from(data).toString())) this.onSecret(path);
+      const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+      if (!SECRET_PLACES.test(path) && hasSecret(bytes)) this.onSecret(path);
     };
     this.wire.onRequest = (text) => {
       if (!isRead(text)) this.#record(`request ${text}`);
