@@ -51,8 +51,9 @@ export interface DeletionInfo {
 }
 
 const PLAN_RETRY_MS = 10_000;
-const CLEANUP_RETRY_MS = 2_000;
-/** A clean-up that goes on failing is logged once in this time: the disk may stay broken for months. */
+/** Pause after a clean-up that failed, twice as long each time: the disk may stay broken for months. */
+const CLEANUP_RETRY_MS = { first: 2_000, longest: 60_000 };
+/** A clean-up that goes on failing is logged once in this time. */
 const CLEANUP_LOG_MS = 3_600_000;
 
 /**
@@ -87,6 +88,7 @@ export class PodWorker {
   #isClearing = false;
   #isTearingDown = false;
   #cleanupLoggedMs = Number.NEGATIVE_INFINITY;
+  #cleanupRetryMs = CLEANUP_RETRY_MS.first;
 
   constructor(ref: PodRef, deps: PodWorkerDeps, owner: PodWorkerOwner, earlier: EarlierStatus = {}) {
     this.ref = ref;
@@ -453,7 +455,8 @@ export class PodWorker {
         this.#cleanupLoggedMs = nowMs;
       }
       this.#isTearingDown = false;
-      this.#wakeAt(nowMs + CLEANUP_RETRY_MS);
+      this.#wakeAt(nowMs + this.#cleanupRetryMs);
+      this.#cleanupRetryMs = Math.min(2 * this.#cleanupRetryMs, CLEANUP_RETRY_MS.longest);
     });
   }
 

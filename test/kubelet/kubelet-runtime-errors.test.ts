@@ -250,6 +250,21 @@ describe("errors of the runtime", () => {
     expect(world.containerOf("web")?.state.terminated?.reason).toBe("OOMKilled");
   });
 
+  test("a clean-up that fails is tried again after 2 s, 4 s and so on, at most 60 s, and told once", async () => {
+    await world.started(named("web"));
+    failAt("tear-down", new Error("I/O error"), 100);
+    world.want();
+    await world.clock.advance(10_000);
+    const tries = () => world.engine.calls.filter((call) => call.startsWith("tear-down")).length;
+    expect(tries()).toBe(3);
+    await world.clock.advance(10 * 60_000);
+    expect(tries()).toBeLessThan(18);
+    expect(world.logger.lines.filter((line) => line.includes("Cannot clean up"))).toHaveLength(1);
+    failAt("tear-down", new Error(""), 0);
+    await world.clock.advance(60_000);
+    expect(world.kubelet.pods()).toEqual([]);
+  });
+
   test("an OOM verdict outlives the process, and ends with its container", async () => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");

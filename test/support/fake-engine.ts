@@ -338,6 +338,7 @@ export class FakeEngine implements PodEngine, PodServices {
 
   async tearDown(_uid: string, { name }: { name: string }): Promise<void> {
     this.calls.push(`tear-down ${name}`);
+    await this.#work("tear-down");
   }
 
   #put(id: string, observed: Observed): void {
