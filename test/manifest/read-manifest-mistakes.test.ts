@@ -87,16 +87,14 @@ const OF_SPEC: readonly Mistake[] = [
 
 const TYPE_IN_JSON =
   '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},\n "spec": {"containers": [{"name": ⟦5}]}}';
+const SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: ";
+const CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: ";
 const DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n";
 
 /** Whole texts. */
 const OF_TEXT: readonly Mistake[] = [
   [`${NAMELESS.replace("metadata", "⟦metadata")}  labels: {app: web}\nspec:\n${APP}`, "metadata.name", "is required"],
-  [
-    `${NAMELESS}  name: w\n  labels: {on: ⟦yes}\nspec:\n${APP}`,
-    "metadata.labels[true]",
-    "found yes, which YAML reads as true",
-  ],
+  [`${NAMELESS}  name: w\n  labels: {on: ⟦yes}\nspec:\n${APP}`, "metadata.labels[true]", "which YAML reads as true"],
   [`${NAMELESS}  name: web\n⟦spec:\n  restartPolicy: Never\n`, "spec.containers", "must have at least one container"],
   [`${NAMELESS}  name: ⟦Web\nspec:\n${APP}`, "metadata.name", "lower case"],
   [`${NAMELESS}⟦\tname: web\n`, "", "tab"],
@@ -122,30 +120,14 @@ const OF_TEXT: readonly Mistake[] = [
   [`${pod(APP)} ⟦---\n${pod(APP)}`, "", "between two objects begins in the first column"],
   [`apiVersion: ⟦v1.0\n${pod(APP).slice(15)}`, "apiVersion", "; write v1"],
   [
-    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}], selector: {matchLabels: ⟦{app: web}}}\n",
+    `${SERVICE}[{port: 80}], selector: {matchLabels: ⟦{app: web}}}\n`,
     "spec.selector[matchLabels]",
     "write the labels here, without matchLabels",
   ],
-  [
-    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {app: ⟦{a: b}}\n",
-    "data[app]",
-    'write it as one text, with "|" behind the key',
-  ],
-  [
-    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [⟦80:8080]}\n",
-    "spec.ports[0]",
-    "write {port: 80, targetPort: 8080}",
-  ],
-  [
-    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{⟦containerPort: 80}]}\n",
-    "spec.ports[0].containerPort",
-    "Kubernetes has port",
-  ],
-  [
-    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [⟦{targetPort: 80}]}\n",
-    "spec.ports[0].port",
-    "is required: a number from 1 to 65535",
-  ],
+  [`${CONFIG_MAP}{app: ⟦{a: b}}\n`, "data[app]", 'write it as one text, with "|" behind the key'],
+  [`${SERVICE}[⟦80:8080]}\n`, "spec.ports[0]", "write {port: 80, targetPort: 8080}"],
+  [`${SERVICE}[{⟦containerPort: 80}]}\n`, "spec.ports[0].containerPort", "Kubernetes has port"],
+  [`${SERVICE}[⟦{targetPort: 80}]}\n`, "spec.ports[0].port", "is required: a number from 1 to 65535"],
   [pod("⟦<<<<<<< HEAD\n  containers: []\n"), "", "a mark of a merge conflict: keep one side"],
   [pod("  containers: [{name: a, image: b}]\n⟦=======\n"), "", "a mark of a merge conflict: keep one side"],
   ["apiVersion: v1\nkind: ⟦pod\n", "kind", "did you mean Pod?"],

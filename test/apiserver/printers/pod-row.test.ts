@@ -11,6 +11,12 @@ const crashed = (restartCount: number, finishedAt = ago(30)) => ({
   lastState: ended("Error", 1, { finishedAt }),
 });
 
+const LOOPING = waiting("CrashLoopBackOff");
+const DONE = has("app", ended("Completed"));
+const COMPLETED = { mains: [DONE], status: { phase: "Succeeded" as const } };
+const INIT_DONE = has("i0", ended("Completed"));
+const UNSTARTED = { started: false, ready: false };
+
 /** When, what is shown of it (ready, status, restarts), and the pod. */
 const ROWS: [when: string, want: string, pod: ShownPod][] = [
   ["all runs", "1/1 Running 0", { ready: true }],
@@ -19,27 +25,27 @@ const ROWS: [when: string, want: string, pod: ShownPod][] = [
   ["a container waits", "0/1 ContainerCreating 0", { mains: [has("app", waiting("ContainerCreating"))] }],
   ["an image cannot be pulled", "0/1 ImagePullBackOff 0", { mains: [has("app", waiting("ImagePullBackOff"))] }],
   [
-    "a container crashes again and again",
+    "it crashes again and again",
     "0/1 CrashLoopBackOff 3 (5m1s ago)",
-    { mains: [has("app", waiting("CrashLoopBackOff"), crashed(3, ago(301)))] },
+    { mains: [has("app", LOOPING, crashed(3, ago(301)))] },
   ],
   [
-    "the first container with a problem gives the reason",
+    "the first one with a problem gives the reason",
     "0/2 ErrImagePull 0",
-    { mains: [has("a", waiting("ErrImagePull")), has("b", waiting("CrashLoopBackOff"))] },
+    { mains: [has("a", waiting("ErrImagePull")), has("b", LOOPING)] },
   ],
   [
-    "restarts are counted over containers, the last one dated",
+    "restarts of all, the last one dated",
     "2/2 Running 3 (20s ago)",
     { mains: [has("a", running, crashed(1, ago(40))), has("b", running, crashed(2, ago(20)))] },
   ],
-  ["it has completed", "0/1 Completed 0", { mains: [has("app", ended("Completed"))], status: { phase: "Succeeded" } }],
+  ["it has completed", "0/1 Completed 0", COMPLETED],
   ["it failed", "0/1 Error 0", { mains: [has("app", ended("Error", 1))], status: { phase: "Failed" } }],
   ["memory ran out", "0/1 OOMKilled 0", { mains: [has("app", ended("OOMKilled", 137))] }],
   ["an end without a reason has its code", "0/1 ExitCode:3 0", { mains: [has("app", ended("", 3))] }],
   ["or its signal", "0/1 Signal:9 0", { mains: [has("app", ended("", 137, { signal: 9 }))] }],
   [
-    "one is done, the other continues, the pod is ready",
+    "one is done, the pod is ready",
     "1/2 Running 0",
     { mains: [has("a", ended("Completed")), has("b", running)], ready: true },
   ],
@@ -50,33 +56,25 @@ const ROWS: [when: string, want: string, pod: ShownPod][] = [
   [
     "what is removed after its end shows the end",
     "0/1 Completed 0",
-    {
-      metadata: { deletionTimestamp: ago(1) },
-      mains: [has("app", ended("Completed"))],
-      status: { phase: "Succeeded" },
-    },
+    { ...COMPLETED, metadata: { deletionTimestamp: ago(1) } },
   ],
   ["init runs", "0/1 Init:0/2 0", { init: [has("i0", running, { ready: false }), has("i1", INIT_WAITS)], mains: idle }],
-  [
-    "the second one runs",
-    "0/1 Init:1/2 0",
-    { init: [has("i0", ended("Completed")), has("i1", running, { ready: false })], mains: idle },
-  ],
+  ["the second one runs", "0/1 Init:1/2 0", { init: [INIT_DONE, has("i1", running, { ready: false })], mains: idle }],
   ["its init fails", "0/1 Init:Error 2", { init: [has("i0", ended("Error", 1), { restartCount: 2 })], mains: idle }],
   ["it fails without a reason", "0/1 Init:ExitCode:4 0", { init: [has("i0", ended("", 4))], mains: idle }],
   [
-    "an init container crashes again and again",
+    "an init one crashes again and again",
     "0/1 Init:CrashLoopBackOff 5 (30s ago)",
-    { init: [has("i0", waiting("CrashLoopBackOff"), crashed(5))], mains: idle },
+    { init: [has("i0", LOOPING, crashed(5))], mains: idle },
   ],
-  ["init is done", "0/1 PodInitializing 0", { init: [has("i0", ended("Completed"))], mains: idle, initialized: true }],
+  ["init is done", "0/1 PodInitializing 0", { init: [INIT_DONE], mains: idle, initialized: true }],
   [
-    "restarts of init containers that are done do not count",
+    "restarts of init ones do not count",
     "1/1 Running 0",
     { init: [has("i0", ended("Completed"), crashed(4))], initialized: true, ready: true },
   ],
   [
-    "a sidecar counts like a main container",
+    "a sidecar counts like a main one",
     "2/2 Running 1 (30s ago)",
     { init: [has("side", running, { started: true, ...crashed(1) })], initialized: true, ready: true },
   ],
@@ -86,14 +84,14 @@ const ROWS: [when: string, want: string, pod: ShownPod][] = [
     { init: [has("side", running, { started: true, ready: false })], initialized: true },
   ],
   [
-    "a sidecar that has not started delays the pod",
+    "one that has not started delays",
     "0/2 Init:0/2 0",
-    { init: [has("side", running, { started: false, ready: false }), has("i1", INIT_WAITS)], mains: idle },
+    { init: [has("side", running, UNSTARTED), has("i1", INIT_WAITS)], mains: idle },
   ],
   [
-    "a sidecar that crashed later, when the pod was initialized",
+    "a sidecar that crashed later",
     "1/2 Init:CrashLoopBackOff 2",
-    { init: [has("side", waiting("CrashLoopBackOff"), { started: false, restartCount: 2 })], initialized: true },
+    { init: [has("side", LOOPING, { started: false, restartCount: 2 })], initialized: true },
   ],
 ];
 

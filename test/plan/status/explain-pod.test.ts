@@ -51,7 +51,12 @@ const pending = () => shown({ mains: [waitingFor("ContainerCreating")], status: 
 const mountFailed = (message: string) => event("FailedMount", `MountVolume.SetUp failed for volume "v" : ${message}`);
 
 const cannotRun = (message: string): Given => ({ status: crashed(128, "ContainerCannotRun", { message }) });
-const probed = (): Given => ({ status: unready(), container: { readinessProbe: { httpGet: { port: 80 } } } });
+/** A probe of a container that is not ready, by its handler, and what it said. */
+const probed = (message: string, handler: object = { httpGet: { port: 80 } }): Given => ({
+  status: unready(),
+  container: { readinessProbe: handler },
+  events: [unhealthy(message)],
+});
 
 /** Mistakes, each with the problem that is named, and the fix. */
 const MISTAKES: [string, Given, string, string][] = [
@@ -78,7 +83,7 @@ const MISTAKES: [string, Given, string, string][] = [
   ["forbidden root", noConfig("container has runAsNonRoot and image will run as root"), "runs as root", "runAsUser"],
   ["exit code 127", { status: crashed(127) }, "exit code 127", "not in the image"],
   [
-    "a program for another processor, which a shell reads as a script",
+    "a program for another processor, by a shell",
     { status: crashed(127), log: ["/v/prog: line 1: \x7fELF\x02: not found"] },
     "exit code 127",
     "processor of this machine",
@@ -109,7 +114,7 @@ const MISTAKES: [string, Given, string, string][] = [
     "startupProbe",
   ],
   [
-    "a failed liveness probe of a program that ends with success on its stop signal, while it is not ready",
+    "a failed liveness probe of a program that ends with success, while it is not ready",
     {
       status: restartedAs(ended("Completed", 0)),
       container: { readinessProbe: { tcpSocket: { port: 80 } } },
@@ -138,16 +143,7 @@ const MISTAKES: [string, Given, string, string][] = [
     "",
   ],
   ["a port that is taken", failing("bind: address already in use"), "end of its log", "each its own"],
-  [
-    "a probe of a closed port",
-    {
-      status: unready(),
-      container: { readinessProbe: { httpGet: { port: 81 } } },
-      events: [unhealthy("Readiness probe failed: connection refused")],
-    },
-    "connection refused",
-    "0.0.0.0",
-  ],
+  ["a probe of a closed port", probed("Readiness probe failed: connection refused"), "connection refused", "0.0.0.0"],
   [
     "a startup probe of a closed port",
     {
@@ -162,11 +158,7 @@ const MISTAKES: [string, Given, string, string][] = [
   ["a refused mount", failing("mount: permission denied (are you root?)"), "exit code 1", "capabilities.add"],
   [
     "a probe whose command is not in the image",
-    {
-      status: unready(),
-      container: { readinessProbe: { exec: { command: ["nope"] } } },
-      events: [unhealthy('Readiness probe failed: exec: "nope": executable file not found in $PATH')],
-    },
+    probed('Readiness probe failed: exec: "nope": executable file not found in $PATH', { exec: { command: ["nope"] } }),
     "readiness probe fails",
     'command "nope" is not in the image',
   ],
@@ -189,32 +181,28 @@ const MISTAKES: [string, Given, string, string][] = [
   ["a read-only disk", failing("touch: /x: Read-only file system"), "exit code 1", "readOnlyRootFilesystem: false"],
   ["a file of another user", failing("touch: /x: Permission denied"), "exit code 1", "runAsUser"],
   ["a full disk", failing("dd: No space left on device"), "end of its log", "Fix: free space"],
-  ["a probe that times out", { ...probed(), events: [unhealthy("Readiness probe failed: timed out")] }, "", "raise it"],
+  ["a probe that times out", probed("Readiness probe failed: timed out"), "", "raise it"],
   [
     "a probe whose command fails",
-    {
-      status: unready(),
-      container: { readinessProbe: { exec: { command: ["pg_isready"] } } },
-      events: [unhealthy("Readiness probe failed: no response")],
-    },
+    probed("Readiness probe failed: no response", { exec: { command: ["pg_isready"] } }),
     "Readiness probe failed: no response",
     "its command ends with an error",
   ],
   [
     "a probe of a port by a name that there is not",
-    { ...probed(), events: [unhealthy('Readiness probe errored: port "http" not found')] },
+    probed('Readiness probe errored: port "http" not found'),
     "readiness probe fails",
     "set the probe's port to its number",
   ],
   [
     "a probe by HTTPS of a program without it",
-    { ...probed(), events: [unhealthy("Readiness probe failed: http: server gave HTTP response to HTTPS client")] },
+    probed("Readiness probe failed: http: server gave HTTP response to HTTPS client"),
     "readiness probe fails",
     "scheme: HTTP",
   ],
   [
     "a probe by HTTP of a program with HTTPS",
-    { ...probed(), events: [unhealthy("Readiness probe failed: HTTP probe failed with statuscode: 400")] },
+    probed("Readiness probe failed: HTTP probe failed with statuscode: 400"),
     "readiness probe fails",
     "scheme: HTTPS",
   ],
