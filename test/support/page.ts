@@ -75,7 +75,7 @@ export async function findAccessibilityProblems(page: Page, areColorsAll = false
   // axe-core leaves the size of targets, a rule of WCAG 2.2 AA, out by default.
   const options = areColorsAll ? { runOnly: ["color-contrast"] } : { rules: { "target-size": { enabled: true } } };
   const problems: string[] = [];
-  await page.evaluate(axe.source);
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source);
   for (const size of SIZES) {
     await page.setViewportSize(size);
     const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(${JSON.stringify(options)})`);

@@ -4,7 +4,7 @@ export const SLOWNESS = Math.max(1, Number(process.env.KUBELET_TS_TEST_SLOWNESS 
 /** How long a real engine on a busy machine may take for anything a test waits for. */
 export const PATIENCE_MS = 30_000 * SLOWNESS;
 
-/** Between two attempts: as long as one took, so that waiting leaves the machine to what is waited for. */
+/** Between two attempts: three times as long as one took, so that waiting leaves the machine to what is waited for. */
 const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [25, 1000];
 
 /**
@@ -35,6 +35,6 @@ export async function until<T>(
       const details = (await options.details?.()) ?? "";
       throw new Error(`Waited ${limitMs} ms for ${what}.${details === "" ? "" : `\n${details}`}`, { cause: seen });
     }
-    await Bun.sleep(Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, now - started)));
+    await Bun.sleep(Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, 3 * (now - started))));
   }
 }
