@@ -169,18 +169,11 @@ export class CheckpointStore {
     const { clock, logger, nodeName, replaceFile } = this.#deps;
     const path = this.#path(id);
     const { place } = checkpoint;
-    const texts = Object.fromEntries(checkpoint.texts);
-    const hash = sha256(JSON.stringify([place, texts]));
+    const content = JSON.stringify({ ...(place ? { place } : {}), texts: Object.fromEntries(checkpoint.texts) });
+    const hash = sha256(content);
     if (this.#written.get(id) === hash) return;
-    const body: Body = {
-      nodeName,
-      source: id,
-      name,
-      savedAt: clock.now().toISOString(),
-      ...(place ? { place } : {}),
-      texts,
-    };
-    const json = JSON.stringify(body);
+    const head: Omit<Body, "texts"> = { nodeName, source: id, name, savedAt: clock.now().toISOString() };
+    const json = `${JSON.stringify(head).slice(0, -1)},${content.slice(1)}`;
     try {
       const text = `{"version":${VERSION},"sha256":"${sha256(json)}","body":${json}}\n`;
       await replaceFile(path, text, { durable: true, directoryMode: 0o700 });

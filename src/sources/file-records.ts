@@ -55,17 +55,14 @@ export class FileRecords {
   readonly #parser: ManifestParser;
   readonly #reporter: ManifestReporter;
   readonly #pace = new TurnPace(TEXT_BYTES_PER_TURN);
+  /** Grows with every change of what {@link assemble} returns. */
   #revision = 0;
+  #assembled: { state: string; set: SourceSet } | undefined;
 
   constructor(deps: FileRecordsDeps) {
     this.#deps = deps;
     this.#parser = new ManifestParser(deps.read, deps.onParsed);
     this.#reporter = new ManifestReporter(deps.logger, deps.facts);
-  }
-
-  /** Grows with every change of what {@link assemble} returns. */
-  get revision(): number {
-    return this.#revision;
   }
 
   get isEmpty(): boolean {
@@ -172,9 +169,11 @@ export class FileRecords {
     return this.#records.size > 0;
   }
 
-  /** @param unreadable why the source cannot be read; then every pod is stale. */
-  assemble(unreadable?: string): SourceSet {
-    return assembleFiles(this.#records, unreadable);
+  /** The same set while nothing has changed. @param unreadable why the source cannot be read; then every pod is stale. */
+  assemble(unreadable = ""): SourceSet {
+    const state = `${this.#revision} ${unreadable}`;
+    if (this.#assembled?.state !== state) this.#assembled = { state, set: assembleFiles(this.#records, unreadable) };
+    return this.#assembled.set;
   }
 
   /** Takes a new text, or returns after how many milliseconds it must be read again. */
@@ -248,6 +247,8 @@ export class FileRecords {
   #examineMissing(present: ReadonlySet<string>, dangling: ReadonlySet<string>): number[] {
     const now = this.#deps.clock.monotonicMs();
     const retries: number[] = [];
+    // A new file that has not settled may describe the pods of a missing one.
+    const { isUnsettled } = this;
     for (const [path, record] of this.#records) {
       if (present.has(path)) {
         if (record.missingSinceMs !== undefined) this.#revision++;
@@ -256,8 +257,7 @@ export class FileRecords {
       }
       if (record.missingSinceMs === undefined) this.#revision++;
       record.missingSinceMs ??= now;
-      // A new file that has not settled may describe the pods of this one.
-      const leftMs = removalSettleMs(now - record.missingSinceMs, this.isUnsettled);
+      const leftMs = removalSettleMs(now - record.missingSinceMs, isUnsettled);
       if (leftMs > 0) {
         retries.push(leftMs);
         continue;
@@ -340,9 +340,9 @@ function remember(record: FileRecord, identity: FileIdentity, ageMs: number): vo
 
 /**
  * The set of a source: its files together, in the order of their paths. Pure.
- * @param unreadable why the source cannot be read; then every pod is stale
+ * @param unreadable why the source cannot be read; then every pod is stale. "": it can
  */
-function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, unreadable?: string): SourceSet {
+function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, unreadable: string): SourceSet {
   const records = [...byPath].sort(([a], [b]) => compareNames(a, b)).map(([, record]) => record);
   // A file that is missing gives way to one that describes the same pods: it was moved.
   const here = records.filter((record) => record.missingSinceMs === undefined);
@@ -361,7 +361,7 @@ function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, unreadable?: str
     for (const { pod } of podsOf(record)) {
       const name = podFullName(pod.metadata);
       if (error && record.stale.includes(name)) stale.set(name, describeFinding(error));
-      else if (!error && unreadable) stale.set(name, unreadable);
+      else if (!error && unreadable !== "") stale.set(name, unreadable);
     }
   }
   return {

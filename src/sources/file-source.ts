@@ -42,7 +42,7 @@ export class FileSource implements FeedSource {
   readonly #watch = new PathWatch(() => this.#onEvent());
   readonly #records: FileRecords;
   #emit: ((set: SourceSet) => void) | undefined;
-  #emitted: string | undefined;
+  #emitted: SourceSet | undefined;
   #cancelTimer: (() => void) | undefined;
   #timerAtMs = Number.POSITIVE_INFINITY;
   #debouncingSinceMs: number | undefined;
@@ -171,10 +171,10 @@ export class FileSource implements FeedSource {
     // A source that was never read has no set to emit: a set is complete, so the pods that it leaves out are removed.
     if (this.#reads.failure !== undefined && this.#records.isEmpty) return;
     if (this.#emitted === undefined && this.#records.isUnsettled) return;
-    const state = `${this.#records.revision} ${this.#reads.failure ?? ""}`;
-    if (state === this.#emitted) return;
-    this.#emitted = state;
-    this.#emit?.(this.#records.assemble(this.#reads.failure));
+    const set = this.#records.assemble(this.#reads.failure);
+    if (set === this.#emitted) return;
+    this.#emitted = set;
+    this.#emit?.(set);
   }
 
   /**

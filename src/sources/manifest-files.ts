@@ -43,7 +43,12 @@ type Listing =
   | { kind: "file"; files: [string] }
   | { kind: "directory"; files: string[]; skipped: { path: string; reason: string }[]; place: FileSystemId };
 
-export const compareNames = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+/** Units of UTF-16 whose order differs from that of the bytes: surrogates and what follows them. */
+const UNORDERED = /[\ud800-\uffff]/;
+
+/** Byte order. */
+export const compareNames = (a: string, b: string): number =>
+  UNORDERED.test(a) && UNORDERED.test(b) ? Buffer.compare(Buffer.from(a), Buffer.from(b)) : a < b ? -1 : +(a > b);
 
 /** The manifest files of a path, in byte order of their names; directories in it are not entered. */
 export function listManifests(path: string): Listing {
