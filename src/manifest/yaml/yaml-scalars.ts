@@ -58,19 +58,38 @@ export interface ScannedScalar {
   end: number;
 }
 
+/** A text of pieces. There may be millions of them, and each takes up to a hundred bytes until they are joined. */
+class Pieces {
+  #joined = "";
+  #last = "";
+  #count = 0;
+
+  add(piece: string): void {
+    this.#last += piece;
+    if (++this.#count % 1024 === 0) this.take();
+  }
+
+  take(): string {
+    // Reading a character joins the pieces.
+    if (this.#last.charCodeAt(0) >= 0) this.#joined += this.#last;
+    this.#last = "";
+    return this.#joined;
+  }
+}
+
 /** White space between two lines of a folded scalar. */
 class Fold {
   #blanks = "";
   #firstBreak = "";
-  #moreBreaks = "";
+  #moreBreaks = new Pieces();
   broken = false;
 
-  addBlank(character: string): void {
-    if (!this.broken) this.#blanks += character;
+  addBlanks(blanks: string): void {
+    if (!this.broken) this.#blanks = blanks;
   }
 
   addBreak(lineBreak: string): void {
-    if (this.broken) this.#moreBreaks += lineBreak;
+    if (this.broken) this.#moreBreaks.add(lineBreak);
     else {
       this.#blanks = "";
       this.#firstBreak = lineBreak;
@@ -82,9 +101,11 @@ class Fold {
   take(): string {
     let joined = this.#blanks;
     if (this.broken) {
-      joined = this.#firstBreak === "\n" ? this.#moreBreaks || " " : this.#firstBreak + this.#moreBreaks;
+      const more = this.#moreBreaks.take();
+      joined = this.#firstBreak === "\n" ? more || " " : this.#firstBreak + more;
+      this.#moreBreaks = new Pieces();
     }
-    this.#blanks = this.#firstBreak = this.#moreBreaks = "";
+    this.#blanks = this.#firstBreak = "";
     this.broken = false;
     return joined;
   }
@@ -96,7 +117,7 @@ export function scanPlainScalar(reader: YamlReader): ScannedScalar & { isFolded:
   const start = reader.position;
   const indent = reader.indent + 1;
   const fold = new Fold();
-  let value = "";
+  const value = new Pieces();
   let end = start;
   for (;;) {
     if (reader.atDocumentIndicator() || reader.code() === 0x23) break;
@@ -108,14 +129,14 @@ export function scanPlainScalar(reader: YamlReader): ScannedScalar & { isFolded:
       reader.position++;
     }
     if (reader.position > from) {
-      value += fold.take() + text.slice(from, reader.position);
+      value.add(fold.take() + text.slice(from, reader.position));
       end = reader.position;
     }
     if (!isBlank(reader.code()) && !isBreak(reader.code())) break;
     skipWhiteSpace(reader, fold, indent);
     if (reader.flowLevel === 0 && reader.column < indent) break;
   }
-  return { value, end, isFolded: fold.broken };
+  return { value: value.take(), end, isFolded: fold.broken };
 }
 
 const isFlowPunctuation = (code: number) =>
@@ -126,11 +147,12 @@ function skipWhiteSpace(reader: YamlReader, fold: Fold, tabIndent = 0): void {
   for (;;) {
     const code = reader.code();
     if (isBlank(code)) {
-      if (code === 0x09 && fold.broken && reader.column < tabIndent) {
-        reader.fail("a tab cannot be used for indentation: use spaces");
+      const from = reader.position;
+      for (; isBlank(reader.code()); reader.position++) {
+        if (reader.code() === 0x09 && fold.broken && reader.column < tabIndent)
+          reader.fail("a tab cannot be used for indentation: use spaces");
       }
-      fold.addBlank(String.fromCharCode(code));
-      reader.position++;
+      fold.addBlanks(reader.text.slice(from, reader.position));
     } else if (isBreak(code)) fold.addBreak(reader.readBreak());
     else return;
   }
@@ -163,7 +185,7 @@ export function scanQuotedScalar(reader: YamlReader, single: boolean): ScannedSc
   const start = reader.position++;
   const quote = single ? 0x27 : 0x22;
   const fold = new Fold();
-  let value = "";
+  const value = new Pieces();
   for (;;) {
     if (reader.atDocumentIndicator()) reader.fail("a document marker is inside a quoted value");
     if (Number.isNaN(reader.code()))
@@ -172,12 +194,12 @@ export function scanQuotedScalar(reader: YamlReader, single: boolean): ScannedSc
     while (!isBlankOrEnd(reader.code())) {
       const code = reader.code();
       if (code === quote && single && reader.code(1) === quote) {
-        value += text.slice(from, reader.position + 1);
+        value.add(text.slice(from, reader.position + 1));
         reader.position += 2;
         from = reader.position;
       } else if (code === quote) break;
       else if (code === 0x5c && !single) {
-        value += text.slice(from, reader.position);
+        value.add(text.slice(from, reader.position));
         if (isBreak(reader.code(1))) {
           reader.position++;
           reader.readBreak();
@@ -186,17 +208,17 @@ export function scanQuotedScalar(reader: YamlReader, single: boolean): ScannedSc
           fold.addBreak("");
           break;
         }
-        value += scanEscape(reader);
+        value.add(scanEscape(reader));
         from = reader.position;
       } else reader.position++;
     }
-    value += text.slice(from, reader.position);
+    value.add(text.slice(from, reader.position));
     if (reader.code() === quote) break;
     skipWhiteSpace(reader, fold);
-    value += fold.take();
+    value.add(fold.take());
   }
   reader.position++;
-  return { value, end: reader.position };
+  return { value: value.take(), end: reader.position };
 }
 
 function scanEscape(reader: YamlReader): string {
@@ -238,31 +260,31 @@ export function scanBlockScalar(reader: YamlReader, literal: boolean): ScannedSc
   let indent = increment ? Math.max(reader.indent, 0) + Number(increment) : 0;
   let trailing: string;
   [indent, trailing] = scanBlockBreaks(reader, indent);
-  let value = "";
+  const value = new Pieces();
   let lineBreak = "";
   let leadingBlank = false;
   while (reader.column === indent && !Number.isNaN(reader.code())) {
     const trailingBlank = isBlank(reader.code());
     if (!literal && lineBreak === "\n" && !leadingBlank && !trailingBlank) {
-      if (trailing === "") value += " ";
-    } else value += lineBreak;
-    value += trailing;
+      if (trailing === "") value.add(" ");
+    } else value.add(lineBreak);
+    value.add(trailing);
     leadingBlank = isBlank(reader.code());
     const from = reader.position;
     while (!isBreak(reader.code()) && !Number.isNaN(reader.code())) reader.position++;
-    value += text.slice(from, reader.position);
+    value.add(text.slice(from, reader.position));
     lineBreak = isBreak(reader.code()) ? reader.readBreak() : "";
     [indent, trailing] = scanBlockBreaks(reader, indent);
   }
-  if (chomping !== "-") value += lineBreak;
-  if (chomping === "+") value += trailing;
-  return { value, end: reader.position };
+  if (chomping !== "-") value.add(lineBreak);
+  if (chomping === "+") value.add(trailing);
+  return { value: value.take(), end: reader.position };
 }
 
 /** Skips indentation and empty lines; an indentation of 0 is detected from the first line that is not empty. */
 function scanBlockBreaks(reader: YamlReader, known: number): [indent: number, breaks: string] {
   let widest = 0;
-  let breaks = "";
+  const breaks = new Pieces();
   for (;;) {
     while ((known === 0 || reader.column < known) && reader.code() === 0x20) reader.position++;
     widest = Math.max(widest, reader.column);
@@ -270,9 +292,9 @@ function scanBlockBreaks(reader: YamlReader, known: number): [indent: number, br
       reader.fail("a tab cannot be used for indentation: use spaces");
     }
     if (!isBreak(reader.code())) break;
-    breaks += reader.readBreak();
+    breaks.add(reader.readBreak());
   }
-  return [known === 0 ? Math.max(widest, reader.indent + 1, 1) : known, breaks];
+  return [known === 0 ? Math.max(widest, reader.indent + 1, 1) : known, breaks.take()];
 }
 
 /** A scalar before resolution. */
