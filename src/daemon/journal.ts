@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { openUnixDatagram } from "../base/host/unix-datagram.ts";
+import { openUnixDatagram } from "../base/host/datagram-socket.ts";
 import type { LogFields } from "../base/model/logger.ts";
 
 /** Socket of systemd-journald. */

@@ -57,7 +57,7 @@ const modulesOf = (machine: Machine): Readonly<Record<string, Record<string, unk
 
 /** Files of src that call the kernel by other ways. */
 const REPLACED_FILES: Readonly<Record<string, string>> = {
-  "base/host/flock.ts": 'export { tryFlock } from "simulated:kernel";\nexport const libcPath = () => "libc.so.6";\n',
+  "base/host/flock.ts": 'export { tryFlock } from "simulated:kernel";\n',
   "server/listener.ts": `
     import { sockets } from "simulated:kernel";
     export class Listener {

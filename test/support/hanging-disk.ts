@@ -1,6 +1,6 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { closeSync, existsSync, openSync } from "node:fs";
-import { libcPath } from "../../src/base/host/flock.ts";
+import { libcPath } from "../../src/base/host/libc.ts";
 import { mounting } from "./temp-dir.ts";
 
 const DETACH = 2;

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { loadLibc } from "./libc.ts";
 
 const LOCK_EX = 2;
 const LOCK_NB = 4;
@@ -18,23 +18,15 @@ export async function tryFlock(descriptor: number): Promise<boolean> {
   }
 }
 
-/** Calls flock of the C library. @throws Error where Bun may not make code executable (MemoryDenyWriteExecute, BUN_JSC_useJIT=0) */
 async function flockByCall(descriptor: number): Promise<boolean> {
-  const { dlopen, FFIType, read } = await import("bun:ffi");
-  const library = dlopen(libcPath(), {
-    flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
-    __errno_location: { args: [], returns: FFIType.ptr },
-  });
-  try {
-    for (;;) {
-      if (library.symbols.flock(descriptor, LOCK_EX | LOCK_NB) === 0) return true;
-      const location = library.symbols.__errno_location();
-      const errno = location === null ? 0 : read.i32(location);
-      if (errno === EWOULDBLOCK) return false;
-      if (errno !== EINTR) throw new Error(`flock failed with errno ${errno}`);
-    }
-  } finally {
-    library.close();
+  const libc = await loadLibc();
+  const { read } = await import("bun:ffi");
+  for (;;) {
+    if (libc.flock(descriptor, LOCK_EX | LOCK_NB) === 0) return true;
+    const location = libc.__errno_location();
+    const errno = location === null ? 0 : read.i32(location);
+    if (errno === EWOULDBLOCK) return false;
+    if (errno !== EINTR) throw new Error(`flock failed with errno ${errno}`);
   }
 }
 
@@ -53,12 +45,4 @@ function flockByProgram(descriptor: number, cause: Error): boolean {
   });
   if (exitCode === 0 || exitCode === 1) return exitCode === 0;
   throw new Error(`${path} ended with exit code ${exitCode} (bun:ffi: ${cause.message})`, { cause });
-}
-
-const MUSL_ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
-
-/** The C library for bun:ffi: musl's on Alpine, else glibc's. */
-export function libcPath(): string {
-  const musl = `/lib/libc.musl-${MUSL_ARCHITECTURES[process.arch] ?? process.arch}.so.1`;
-  return existsSync(musl) ? musl : "libc.so.6";
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
-import { openUnixDatagram, UnixDatagramError, type UnixDatagramSender } from "./unix-datagram.ts";
+import { openUnixDatagram } from "./datagram-socket.ts";
+import { loadLibc } from "./libc.ts";
 
 /** Sends one message of the sd_notify protocol. @throws Error when the service manager does not take it */
 type SendNotification = (message: string) => Promise<void>;
@@ -90,18 +91,13 @@ export class ServiceNotifier {
 
 /** Sends by the C library, or by systemd-notify(1) where Bun may not make code executable. @param socket or `@name` */
 export async function sendDatagram(socket: string, message: string): Promise<void> {
-  let sender: UnixDatagramSender;
   try {
-    sender = await openUnixDatagram(socket);
+    await loadLibc();
   } catch (error) {
-    if (error instanceof UnixDatagramError) throw error;
     return sendByProgram(socket, message, error as Error);
   }
-  try {
-    if (!sender.send(Buffer.from(message))) throw new Error("nothing receives on NOTIFY_SOCKET");
-  } finally {
-    sender.close();
-  }
+  using sender = await openUnixDatagram(socket);
+  if (!sender.send(Buffer.from(message))) throw new Error("nothing receives on NOTIFY_SOCKET");
 }
 
 function sendByProgram(socket: string, message: string, cause: Error): void {
