@@ -54,6 +54,8 @@ const TOO_LONG = textResponse(431, `The URL and the headers are longer than ${HE
 const LIMITS: ConnectionLimits = { connections: 500, perAddress: 250 };
 /** A client that has not taken its whole response by then is dropped. */
 const SEND_MS = 60_000;
+/** How long a client may keep a connection open that its response has ended: Bun does not close it before the client does. */
+const LINGER_MS = 1_000;
 /** Requests that a client may send before it has the response to the first. */
 const MAX_PIPELINED = 16;
 /** Bytes of responses that clients have not taken yet. */
@@ -248,7 +250,7 @@ export class NodeTransport implements Transport {
       .then(() => this.#serve(message, response))
       .finally(() => {
         queue.length--;
-        if (queue.length === 0) this.#table.mark(socket, "idle", IDLE_MS);
+        if (queue.length === 0) this.#table.mark(socket, "idle", socket.writableEnded ? LINGER_MS : IDLE_MS);
       });
     this.#track(queue.last);
   }

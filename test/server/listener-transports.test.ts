@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
+import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import { BunTransport } from "../../src/server/bun-transport.ts";
 import { type ListenerRequest, type ListenerResponse, textResponse } from "../../src/server/http-response.ts";
@@ -366,6 +367,20 @@ describe("node:http", () => {
       return seen.isClosed;
     });
     expect(seen.text).toBe("");
+  });
+
+  test("a connection that its response has ended closes a second later, whatever its client does", async () => {
+    const { port, clock } = await started(transport, () => textResponse(200, "here"));
+    const socket = connect({ port, host: HOST, allowHalfOpen: true });
+    const { seen } = aClient(port, {
+      text: "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+      open: () => socket,
+    });
+    cleanUp(() => socket.destroy());
+    await until("the response", () => socket.readableEnded && seen.text.includes("here"));
+    const before = readdirSync("/proc/self/fd").length;
+    await clock.advance(1_000);
+    await until("the end", () => readdirSync("/proc/self/fd").length < before);
   });
 
   test("requests that wait behind others of their connection keep no other client out", async () => {

@@ -68,8 +68,11 @@ interface LocalApiBackground {
 }
 
 const DISK_RETRY_MS = 10_000;
-/** Most clients are of this machine, so all may have one address. Watches and sessions keep their connections. */
-const LIMITS = { connections: 1_000, perAddress: 1_000 };
+/**
+ * Most clients are of this machine, so all may have one address. Watches and sessions, 256 each, keep their connections. One
+ * with TLS takes 50 kB.
+ */
+const LIMITS = { connections: 600, perAddress: 600 };
 
 /** The Kubernetes API of this node, with everything that belongs to it. */
 export class LocalApi implements ObjectAccess {
