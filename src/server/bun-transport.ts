@@ -1,4 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
+import { TurnPace } from "../base/concurrency/turn-pace.ts";
+import { loadLibc } from "../base/host/libc.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
@@ -17,8 +19,8 @@ import { BunWebSocket, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES } from "./websocket.t
 const IDLE_SECONDS = IDLE_MS / 1000;
 /** No route reads more: the page's manifests are the largest. Beyond it Bun answers 413 before the body. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** Above this, all connections are cut. The ports with TLS and the engine take at most half as many. */
-const MAX_OPEN_FILES = Math.min(4_096, ownOpenFilesLimit() / 2);
+/** Above this, all connections are cut. So many that end together, at `idleTimeout`, take 50 ms. */
+const MAX_OPEN_FILES = Math.min(2_048, ownOpenFilesLimit() / 2);
 /** Responses that are made, sent or streamed; most of them then belong to clients that read nothing. */
 const MAX_PENDING = 1_024;
 const CHECK_MS = 10_000;
@@ -40,7 +42,8 @@ interface BunSession {
  *
  * A limit for connections is missing: 8,000 silent ones took hardly any memory, but as many descriptors, without which no
  * process can be started; `closeIdleConnections` left 7,980 of them. So the descriptors of the process are counted every
- * 10 s, and too many of them, or too many unread responses, cut all connections of the port, which is open again at once.
+ * 10 s, and too many of them, or too many unread responses, cut all connections of the port. `stop(true)` would do that at
+ * once: it closes 4,000 in one turn of the loop, which takes 90 ms; shut down by system calls, they end over many turns.
  */
 export class BunTransport implements Transport {
   readonly #handler: RequestHandler;
@@ -52,6 +55,7 @@ export class BunTransport implements Transport {
   /** With the port that the system chose; unused for a socket. */
   #address = { hostname: "", port: 0 };
   #cancelCheck: (() => void) | undefined;
+  #isCutting = false;
 
   constructor(handler: RequestHandler, clock: Clock, logger: Logger, maxOpenFiles = MAX_OPEN_FILES) {
     this.#handler = handler;
@@ -147,7 +151,7 @@ export class BunTransport implements Transport {
       chunks: () => (request.body ?? []) as AsyncIterable<Uint8Array>,
       awaitsBody: (isAwaited) => server.timeout(request, isAwaited ? IDLE_SECONDS : 0),
     });
-    if (server.pendingRequests > MAX_PENDING) this.#cutAll("unread responses", server.pendingRequests);
+    if (server.pendingRequests > MAX_PENDING) void this.#cutAll("unread responses", server.pendingRequests);
     return this.#toResponse(request, server, response, end);
   }
 
@@ -203,17 +207,23 @@ export class BunTransport implements Transport {
   #checkLater(): void {
     this.#cancelCheck = this.#clock.schedule(CHECK_MS, () => {
       const files = countOpenFiles();
-      if (files > this.#maxOpenFiles) this.#cutAll("open files", files);
+      if (files > this.#maxOpenFiles) void this.#cutAll("open files", files);
       else if (!this.#server) this.#open();
       this.#checkLater();
     });
   }
 
-  #cutAll(what: string, count: number): void {
-    if (!this.#server || !this.#cancelCheck) return;
+  async #cutAll(what: string, count: number): Promise<void> {
+    if (!this.#server || !this.#cancelCheck || this.#isCutting) return;
+    this.#isCutting = true;
     this.#logger.warn(`Too many ${what}: all connections of a port are cut`, { port: this.port, count });
-    void this.#server.stop(true);
-    this.#open();
+    try {
+      await endConnections(this.#address.port);
+    } catch {
+      void this.#server?.stop(true);
+      this.#open();
+    }
+    this.#isCutting = false;
   }
 
   /** Tried again at the next check when it fails. */
@@ -224,6 +234,26 @@ export class BunTransport implements Transport {
       this.#server = undefined;
       this.#logger.error("A port cannot be opened again, trying again", { ...this.#address, error: messageOf(error) });
     }
+  }
+}
+
+const SHUT_RDWR = 2;
+/** Bytes of `struct sockaddr_in6`; the port is at 2, as in `struct sockaddr_in`. */
+const ADDRESS_BYTES = 28;
+/** In the next turn Bun closes what was shut down, at up to 30 us each. */
+const DESCRIPTORS_PER_TURN = 250;
+
+/** Ends the connections that were accepted on a port, a few in each turn. @throws Error where Bun may not make code executable */
+async function endConnections(port: number): Promise<void> {
+  const libc = await loadLibc();
+  const address = Buffer.alloc(ADDRESS_BYTES);
+  const pace = new TurnPace(DESCRIPTORS_PER_TURN);
+  for (const descriptor of readdirSync("/proc/self/fd").map(Number)) {
+    await pace.enter(1);
+    // The socket that listens has no peer.
+    const isConnection = libc.getpeername(descriptor, address, Int32Array.of(ADDRESS_BYTES)) === 0;
+    if (!isConnection || libc.getsockname(descriptor, address, Int32Array.of(ADDRESS_BYTES)) !== 0) continue;
+    if (address.readUInt16BE(2) === port) libc.shutdown(descriptor, SHUT_RDWR);
   }
 }
 
