@@ -65,6 +65,8 @@ interface ServiceManagerDeps {
   file: Persisted<ServiceAddresses>;
   /** `--service-cluster-ip-range`: one, or one of each family; "" for the first free one of a list. */
   range: string;
+  /** `--service-node-port-range`; absent or "": that of upstream, and clients may name any other port. */
+  nodePortRange?: string;
   /** The program that has a port of the machine; undefined for a free one. */
   portHolder: (protocol: string, port: number) => string | undefined;
 }
@@ -274,7 +276,8 @@ export class ServiceManager {
     if (!proxy) return { spec: { ...service.spec, ...this.specOf(service) }, problems: [] };
     const known = { ...this.#addresses, range: this.#rangeFor([service], proxy) };
     const holderOf = this.#holderIn(this.#pods, proxy);
-    return assignService(service, numbersOf(this.#withOwn(others), known), holderOf, this.#context.node.rootHash);
+    const taken = numbersOf(this.#withOwn(others), known, this.#deps.nodePortRange);
+    return assignService(service, taken, holderOf, this.#context.node.rootHash);
   }
 
   /** @returns undefined where Services have no addresses */
@@ -313,7 +316,7 @@ export class ServiceManager {
 
   #allocateFrom(services: readonly Service[], proxy: ServiceProxy, holderOf: PortHolder): ServiceAllocation {
     const known = { ...this.#addresses, range: this.#rangeFor(services, proxy) };
-    return allocateServices(services, known, holderOf, this.#context.node.rootHash);
+    return allocateServices(services, known, holderOf, this.#context.node.rootHash, this.#deps.nodePortRange);
   }
 
   #rangeFor(services: readonly Service[], proxy: ServiceProxy): string {

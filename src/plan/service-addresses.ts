@@ -126,11 +126,12 @@ export function allocateServices(
   known: ServiceAddresses,
   holderOf: PortHolder,
   seed = "",
+  nodePortRange = "",
 ): ServiceAllocation {
   const problems = new Map<string, ServiceProblem>();
   const owners = services.filter(hasClusterIp);
   const clusterIps = allocateClusterIps(owners, known, problems, seed);
-  const published = publishServices(owners, known, holderOf, problems);
+  const published = publishServices(owners, known, holderOf, problems, nodePortRange);
   return { addresses: { range: known.range, clusterIps, ...published }, problems };
 }
 
@@ -239,6 +240,7 @@ function publishServices(
   known: ServiceAddresses,
   holderOf: PortHolder,
   problems: Map<string, ServiceProblem>,
+  nodePortRange: string,
 ): Pick<ServiceAddresses, "ports" | "nodePorts"> {
   const ports: Record<string, string> = {};
   const nodePorts: Record<string, number> = {};
@@ -264,7 +266,7 @@ function publishServices(
       else if (service.spec.type === "NodePort") {
         const own = portOf(name, each);
         const isFree = (candidate: number) => findHolder(toPortKey(protocol, candidate)) === undefined;
-        const free = chooseNodePort(service, each, known.nodePorts[own], isFree);
+        const free = chooseNodePort(service, each, known.nodePorts[own], isFree, nodePortRange);
         chosen[own] = free;
         wanted.push(toPortKey(protocol, free));
       }
@@ -283,16 +285,24 @@ function publishServices(
   return { ports, nodePorts };
 }
 
+/** The first and the last port of `--service-node-port-range`; of upstream's for "". */
+function nodePortsIn(range: string): [first: number, last: number] {
+  const [first, last] = (range || `${FIRST_NODE_PORT}-${FIRST_NODE_PORT + NODE_PORTS - 1}`).split("-").map(Number);
+  return [first!, last!];
+}
+
 /** A free node port: the one that the Service had, or one that follows from its name, or the next. */
-export function chooseNodePort(
+function chooseNodePort(
   service: Service,
   port: ServicePort,
   known: number | undefined,
   isFree: (port: number) => boolean,
+  range: string,
 ): number {
-  const wanted = known ?? nodePortOf(service, port) ?? FIRST_NODE_PORT;
-  for (let step = 0; step < NODE_PORTS; step++) {
-    const number = FIRST_NODE_PORT + ((wanted - FIRST_NODE_PORT + step) % NODE_PORTS);
+  const [first, last] = nodePortsIn(range);
+  const wanted = known ?? nodePortOf(service, port) ?? first;
+  for (let step = 0; step <= last - first; step++) {
+    const number = first + ((Math.abs(wanted - first) + step) % (last - first + 1));
     if (isFree(number)) return number;
   }
   return wanted;
@@ -336,12 +346,15 @@ interface TakenNumbers {
   clusterIps: ReadonlySet<string>;
   /** `TCP/30080` */
   nodePorts: ReadonlySet<string>;
+  /** The range of node ports; "" where a client may name any. */
+  nodePortRange: string;
 }
 
 /** Numbers of other Services, from their texts or given to them. Pure. */
 export function numbersOf(
   others: readonly Service[],
   { range, clusterIps, nodePorts }: ServiceAddresses,
+  nodePortRange = "",
 ): TakenNumbers {
   const ips = others
     .filter(hasClusterIp)
@@ -352,12 +365,12 @@ export function numbersOf(
       return number ? [toPortKey(port.protocol, number)] : [];
     }),
   );
-  return { range, clusterIps: new Set(ips), nodePorts: new Set(ports) };
+  return { range, clusterIps: new Set(ips), nodePorts: new Set(ports), nodePortRange };
 }
 
 /**
  * A Service of a client with the address and the node ports that it lacks. Pure. Source: core's service REST storage, which
- * allocates within the write; here a node port may be outside of the range of those that are chosen.
+ * allocates within the write; without a range that was set a node port may be any.
  * @param holderOf who else has a port of the machine; one that a client names is not looked up: its holder may go
  */
 export function assignService(
@@ -418,7 +431,7 @@ function assignClusterIps(
 
 function assignNodePorts(
   service: Service,
-  { nodePorts }: TakenNumbers,
+  { nodePorts, nodePortRange }: TakenNumbers,
   holderOf: PortHolder,
   problems: AssignmentProblem[],
 ): ServicePort[] | undefined {
@@ -427,10 +440,16 @@ function assignNodePorts(
   for (const [index, { protocol, nodePort = 0 }] of (ports ?? []).entries()) {
     if (nodePort === 0) continue;
     const key = toPortKey(protocol, nodePort);
-    if (nodePorts.has(key)) {
-      const field = `spec.ports[${index}].nodePort`;
-      problems.push({ field, value: nodePort, message: "provided port is already allocated" });
-    }
+    const refuse = (message: string) =>
+      problems.push({
+        field: `spec.ports[${index}].nodePort`,
+        value: nodePort,
+        message: `provided port is ${message}`,
+      });
+    const [first, last] = nodePortsIn(nodePortRange);
+    if (nodePorts.has(key)) refuse("already allocated");
+    else if (nodePortRange !== "" && (nodePort < first || nodePort > last))
+      refuse(`not in the valid range. The range of valid ports is ${nodePortRange}`);
     named.add(key);
   }
   if (type !== "NodePort") return ports;
@@ -438,7 +457,7 @@ function assignNodePorts(
     if (port.nodePort) return port;
     const isFree = (number: number) =>
       !named.has(toPortKey(port.protocol, number)) && holderOf(port.protocol, number, false) === undefined;
-    const nodePort = chooseNodePort(service, port, undefined, isFree);
+    const nodePort = chooseNodePort(service, port, undefined, isFree, nodePortRange);
     named.add(toPortKey(port.protocol, nodePort));
     return { ...port, nodePort };
   });

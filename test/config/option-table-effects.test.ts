@@ -50,6 +50,7 @@ integration/flags | --v, --log-format, --log-dir, --logtostderr | v log-format l
 integration/services | --service-cluster-ip-range | service-cluster-ip-range
 integration/ingress | --ingress-image, --ingress-ports | ingress-image ingress-ports
 integration/cluster-dns | --cluster-dns-image: names of Services, and those outside | cluster-dns-image
+plan/service-addresses-assignment | has a node port of the range that was set, and may name no other | service-node-port-range
 integration/services | --nodeport-addresses | nodeport-addresses
 kubelet/rollout-manager | a serial rollout changes one pod at a time and stops at a failure | rollout
 config/option-table | no line of the help is longer than 80 columns | help

@@ -41,6 +41,25 @@ describe("a written Service", () => {
     expect(problems).toEqual([{ field: "spec.clusterIPs", value: [clusterIP], message }]);
   });
 
+  test("has a node port of the range that was set, and may name no other", () => {
+    const inRange = (one: Service) => assignService(one, numbersOf([], NEW, "8000-8009"), free, "");
+    const ported = (...ports: object[]) => service("web", { type: "NodePort", ports });
+    const { spec, problems } = inRange(ported({ port: 80, nodePort: 8009 }, { port: 81 }, { port: 82 }));
+    const chosen = spec.ports!.map(({ nodePort = 0 }) => nodePort);
+    expect([new Set(chosen).size, Math.min(...chosen) >= 8000, Math.max(...chosen), problems]).toEqual([
+      3,
+      true,
+      8009,
+      [],
+    ]);
+    const message = "provided port is not in the valid range. The range of valid ports is 8000-8009";
+    const refused = inRange(ported({ port: 80, nodePort: 7999 })).problems;
+    expect(refused).toEqual([{ field: "spec.ports[0].nodePort", value: 7999, message }]);
+    expect(assign(ported({ port: 80, nodePort: 7999 })).problems).toEqual([]);
+    const { addresses } = allocateServices([ported({ port: 80 })], NEW, free, "", "8000-8000");
+    expect(Object.values(addresses.nodePorts)).toEqual([8000]);
+  });
+
   test("has addresses of both families, and those that it had", () => {
     const dual = { ipFamilyPolicy: "PreferDualStack" };
     const { spec, problems } = assign(service("web", dual), [], DUAL);

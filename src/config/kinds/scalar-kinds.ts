@@ -138,6 +138,13 @@ export const portPair = checkedText("port,port", (value) => {
     : "must be two different ports, as 80,443";
 });
 
+/** The first and the last port of a range, or none. */
+export const optionalPortRange = checkedText("port-port", (value) => {
+  const [first = 0, last = 0, ...others] = value.split("-").map((text) => (/^\d{1,5}$/.test(text) ? Number(text) : 0));
+  const isRange = first > 0 && first <= last && last < 65_536 && others.length === 0;
+  return value === "" || isRange ? undefined : "must be a range of ports, as 30000-32767";
+});
+
 /** Five fields of cron or a macro. */
 export const cronSchedule = checkedText("cron", (value) => problemOf(parseCronSchedule(value)));
 

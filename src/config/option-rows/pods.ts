@@ -13,6 +13,7 @@ import {
   oneOf,
   optionalBoolean,
   optionalImageName,
+  optionalPortRange,
   portPair,
   text,
 } from "../kinds/scalar-kinds.ts";
@@ -103,6 +104,10 @@ export const POD_OPTIONS = {
       description:
         "Addresses for Services, as 10.96.0.0/16 or 10.96.0.0/16,fd00:96::/112; none: their names lead to pods.",
       defaultText: "10.96.0.0/16, or the next range of a list that no network of this machine has",
+    }),
+    serviceNodePortRange: option("service-node-port-range", OURS, optionalPortRange, "", {
+      description: "Range of the node ports of Services; clients may name no other.",
+      defaultText: "30000-32767, and a Service may name any other port",
     }),
     nodePortAddresses: option("nodeport-addresses", OURS, addressRanges, [], {
       description: "Ranges of the machine's addresses on which Services are published.",

@@ -214,6 +214,7 @@ async function buildServiceManager(
     hasDns: wantsDns && proxy !== undefined,
     file,
     range: options.serviceClusterIpRange,
+    nodePortRange: options.serviceNodePortRange,
     portHolder: (protocol, port) =>
       hasSocket(protocol, port) ? (findPortHolder(port) ?? "another program") : undefined,
   });
