@@ -1,4 +1,4 @@
-import type { OwnerReference } from "../base/api/meta.ts";
+import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { checkDnsSubdomain } from "../manifest/validate/names.ts";
 import { badRequest, expired, type StatusCause, tooManyValues } from "./api-error.ts";
@@ -10,32 +10,13 @@ const MAX_DEPTH = 100;
 export type FieldsV1 = { [step: string]: FieldsV1 };
 
 /** Source: meta/v1 `ManagedFieldsEntry`. */
-export interface ManagedFieldsEntry {
-  manager?: string | undefined;
-  operation?: string | undefined;
-  apiVersion?: string | undefined;
-  time?: string | undefined;
-  fieldsType?: string | undefined;
+export type ManagedFieldsEntry = Omit<NonNullable<ObjectMeta["managedFields"]>[number], "fieldsV1"> & {
   fieldsV1?: FieldsV1 | undefined;
-  subresource?: string | undefined;
-}
+};
 
 /** Metadata as far as the API server itself reads and writes it. Times are RFC 3339 in whole seconds. */
-export interface ApiMetadata {
+export interface ApiMetadata extends Omit<ObjectMeta, "managedFields"> {
   name: string;
-  /** Absent for kinds without a namespace. */
-  namespace?: string | undefined;
-  generateName?: string | undefined;
-  uid?: string | undefined;
-  resourceVersion?: string | undefined;
-  generation?: number | undefined;
-  creationTimestamp?: string | null | undefined;
-  deletionTimestamp?: string | undefined;
-  deletionGracePeriodSeconds?: number | undefined;
-  labels?: Record<string, string> | undefined;
-  annotations?: Record<string, string> | undefined;
-  ownerReferences?: OwnerReference[] | undefined;
-  finalizers?: string[] | undefined;
   managedFields?: ManagedFieldsEntry[] | undefined;
   [field: string]: unknown;
 }

@@ -1,4 +1,5 @@
 import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
+import type { Condition } from "../base/api/conditions.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Service } from "../base/api/service.ts";
 import { type DesiredObject, objectKey, type WorkloadKind, type WorkloadObject } from "../base/model/desired-object.ts";
@@ -215,14 +216,6 @@ export interface StatusInput {
   /** Generation of the object the record follows; undefined while it follows an older one. */
   generation: number | undefined;
 }
-
-type Condition = {
-  type: string;
-  status: "True" | "False";
-  reason?: string;
-  message?: string;
-  lastTransitionTime?: string;
-};
 
 /** Jobs whose end was not seen yet are active, as upstream counts them. */
 function cronJobStatus({ cron }: WorkloadRecord, jobOf: StatusInput["jobOf"]): object {

@@ -27,21 +27,15 @@ export class DockerContainers implements ContainerAccess {
   }
 
   async logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<OutputChunk>> {
-    const { tailLines, since, limitBytes, ...rest } = selection;
-    const chunks = await this.#client.containerLogs(id, {
-      ...rest,
-      tail: tailLines,
-      since: since && (since.getTime() / 1000).toFixed(3),
-      signal,
-    });
-    return limited(chunks, limitBytes ?? Number.POSITIVE_INFINITY);
+    const chunks = await this.#client.containerLogs(id, selection, { signal });
+    return limited(chunks, selection.limitBytes ?? Number.POSITIVE_INFINITY);
   }
 
   /** The last lines of a container's log, at most 64 KiB of them, read within 10 s. */
   async logTail(id: ContainerId, lines: number, signal: AbortSignal): Promise<string> {
     const within = AbortSignal.any([signal, AbortSignal.timeout(TAIL_MS)]);
     let tail: Uint8Array = new Uint8Array();
-    for await (const { data } of await this.#client.containerLogs(id, { tail: lines, signal: within })) {
+    for await (const { data } of await this.#client.containerLogs(id, { tailLines: lines }, { signal: within })) {
       tail = Buffer.concat([tail, data]).subarray(-TAIL_BYTES);
     }
     return new TextDecoder().decode(tail);

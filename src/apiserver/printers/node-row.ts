@@ -1,3 +1,4 @@
+import type { Condition } from "../../base/api/conditions.ts";
 import { formatSince, type PrintedColumn } from "./age.ts";
 
 /** The part of the response of `/node` that is read. Source: core/v1 `Node`. */
@@ -14,20 +15,10 @@ export interface NodeObject {
   status: {
     capacity?: Record<string, string>;
     allocatable?: Record<string, string>;
-    conditions?: NodeConditionObject[];
+    conditions?: Condition[];
     addresses?: { type: string; address: string }[];
     nodeInfo?: Partial<Record<NodeInfoField, string>>;
   };
-}
-
-/** Source: core/v1 `NodeCondition`. */
-interface NodeConditionObject {
-  type: string;
-  status: string;
-  lastHeartbeatTime?: string | null;
-  lastTransitionTime?: string | null;
-  reason?: string;
-  message?: string;
 }
 
 /** Source: core/v1 `NodeSystemInfo`. */

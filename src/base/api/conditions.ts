@@ -1,15 +1,15 @@
-/** The conditions of an object's status, of any kind. */
-interface WithConditions {
-  conditions?:
-    | readonly {
-        type?: string | undefined;
-        status?: string | undefined;
-        reason?: string | undefined;
-        message?: string | undefined;
-      }[]
-    | null
-    | undefined;
+/** A condition of an object's status, of any kind. Times are RFC 3339. */
+export interface Condition {
+  type: string;
+  status: string;
+  reason?: string | undefined;
+  message?: string | undefined;
+  lastTransitionTime?: string | null | undefined;
+  /** Nodes have it. */
+  lastHeartbeatTime?: string | null | undefined;
 }
+
+type WithConditions = { conditions?: readonly Partial<Condition>[] | null | undefined };
 
 /** The fix of a resize that waits, by the reason of its condition, whose message is upstream's. */
 const RESIZE_FIXES: Readonly<Record<string, string>> = {

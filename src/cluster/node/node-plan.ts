@@ -1,19 +1,11 @@
+import type { Condition } from "../../base/api/conditions.ts";
 import { UNSCHEDULABLE_TAINT } from "../../base/model/node.ts";
 import type { NodeTaint } from "../../base/model/option-values.ts";
 import { MACHINE_LABELS } from "../../plan/node-affinity.ts";
 import type { ObjectOfApi } from "../client/reflector.ts";
 
-export interface NodeCondition {
-  type: string;
-  status: string;
-  lastHeartbeatTime?: string;
-  lastTransitionTime?: string;
-  reason?: string;
-  message?: string;
-}
-
 interface NodeStatus {
-  conditions?: NodeCondition[];
+  conditions?: Condition[];
   addresses?: { type: string; address: string }[];
   nodeInfo?: { bootID?: string };
   capacity?: Record<string, string>;
@@ -121,7 +113,7 @@ export function isStatusChanged(before: NodeStatus | undefined, next: NodeStatus
   if (!before) return true;
   return Object.entries(next).some(([name, value]) =>
     name === "conditions"
-      ? (value as NodeCondition[]).some((condition) => isConditionChanged(before.conditions, condition))
+      ? (value as Condition[]).some((condition) => isConditionChanged(before.conditions, condition))
       : !Bun.deepEquals(before[name], value) && isKnown(before, name),
   );
 }
@@ -130,7 +122,7 @@ export function isStatusChanged(before: NodeStatus | undefined, next: NodeStatus
 const isKnown = (before: NodeStatus, name: string) => name in before || !NEWER_FIELDS.has(name);
 const NEWER_FIELDS: ReadonlySet<string> = new Set(["features", "runtimeHandlers"]);
 
-function isConditionChanged(known: readonly NodeCondition[] | undefined, next: NodeCondition): boolean {
+function isConditionChanged(known: readonly Condition[] | undefined, next: Condition): boolean {
   const before = known?.find(({ type }) => type === next.type);
   return before?.status !== next.status || before.reason !== next.reason || before.message !== next.message;
 }
@@ -162,10 +154,7 @@ export function computeNodeStatusPatch(before: NodeStatus | undefined, next: Nod
  * @param before undefined: a kubelet that has just registered
  * @returns reasons
  */
-export function conditionEvents(
-  before: readonly NodeCondition[] | undefined,
-  next: readonly NodeCondition[] = [],
-): string[] {
+export function conditionEvents(before: readonly Condition[] | undefined, next: readonly Condition[] = []): string[] {
   return next.flatMap(({ type, status }) => {
     const known = before?.find((one) => one.type === type)?.status;
     if (known === status || (known === undefined && type === "Ready")) return [];

@@ -1,6 +1,12 @@
 import * as v from "valibot";
 import { text, textMap, whole } from "../../base/api/docker-json.ts";
-import type { CommandResult, OutputChunk, StreamSelection, TerminalSize } from "../../base/model/container-access.ts";
+import type {
+  CommandResult,
+  LogSelection,
+  OutputChunk,
+  StreamSelection,
+  TerminalSize,
+} from "../../base/model/container-access.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { withoutTag } from "../../base/text/image-reference.ts";
 import {
@@ -42,20 +48,6 @@ import {
   VolumeSchema,
 } from "./schemas.ts";
 import type { CallOptions, HijackedConnection } from "./transport.ts";
-
-interface LogsOptions extends CallOptions {
-  /** Both streams when neither is given. */
-  stdout?: boolean | undefined;
-  stderr?: boolean | undefined;
-  /** Number of last lines; absent = all. */
-  tail?: number | undefined;
-  /** Unix seconds, may have a fraction. */
-  since?: string | number | undefined;
-  /** Each line begins with an RFC 3339 time and a blank. */
-  timestamps?: boolean | undefined;
-  /** Continue until the container ends or the signal aborts. */
-  follow?: boolean | undefined;
-}
 
 interface PullOptions {
   auth?: RegistryAuth | undefined;
@@ -224,21 +216,18 @@ export class DockerClient extends DockerConnection {
    * The output of a container in pieces that are not lines. Resolves when the response begins, so that a refusal rejects
    * before the first piece is read.
    */
-  async containerLogs(id: string, options: LogsOptions = {}): Promise<AsyncIterable<OutputChunk>> {
-    const both = options.stdout === undefined && options.stderr === undefined;
+  async containerLogs(
+    id: string,
+    { stdout, stderr, tailLines: tail, since: from, timestamps, follow }: Partial<LogSelection> = {},
+    options: CallOptions = {},
+  ): Promise<AsyncIterable<OutputChunk>> {
+    const both = stdout === undefined && stderr === undefined;
+    const since = from && (from.getTime() / 1000).toFixed(3);
     const stream = await this.open({
+      ...options,
       method: "GET",
       path: `/containers/${segment(id)}/logs`,
-      query: {
-        stdout: both || options.stdout,
-        stderr: both || options.stderr,
-        tail: options.tail,
-        since: options.since,
-        timestamps: options.timestamps,
-        follow: options.follow,
-      },
-      signal: options.signal,
-      timeoutMs: options.timeoutMs,
+      query: { stdout: both || stdout, stderr: both || stderr, tail, since, timestamps, follow },
     });
     // Engines before API 1.42 do not say which of the two it is.
     const type = stream.header("content-type") ?? "";

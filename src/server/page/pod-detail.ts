@@ -1,3 +1,4 @@
+import type { Condition as ApiCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Container, ContainerPort, ContainerStatus, Pod, Probe, Volume } from "../../base/api/pod.ts";
 import type { ContainerState } from "../../base/api/pod-status.ts";
@@ -177,21 +178,13 @@ function describeTiming(probe: Probe): string {
 /** Milliseconds since 1970 of an RFC 3339 time; 0 when there is none. */
 export const toMs = (time: string | undefined | null): number => (time ? Date.parse(time) || 0 : 0);
 
-interface AnyCondition {
-  type: string;
-  status: string;
-  reason?: string | undefined;
-  message?: string | undefined;
-  lastTransitionTime?: string | null | undefined;
-}
-
 export const toCondition = ({
   type,
   status,
   reason = "",
   message = "",
   lastTransitionTime: since,
-}: AnyCondition): Condition => ({ type, status, reason, message, since: toMs(since) });
+}: ApiCondition): Condition => ({ type, status, reason, message, since: toMs(since) });
 
 export const toEventRow = ({ type, reason, message, count, ...event }: CoreEvent): EventRow => ({
   type,

@@ -1,7 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
+import type { Condition } from "../../../src/base/api/conditions.ts";
 import { ApiStatusError } from "../../../src/cluster/client/api-error.ts";
 import { NodeAgent } from "../../../src/cluster/node/node-agent.ts";
-import type { ApiNode, NodeCondition } from "../../../src/cluster/node/node-plan.ts";
+import type { ApiNode } from "../../../src/cluster/node/node-plan.ts";
 import { FakeApi } from "../../support/cluster/fake-api.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
@@ -10,7 +11,7 @@ import { registrationSettings } from "./registration-settings.ts";
 const LONG_AGO = "2026-01-01T00:00:00Z";
 const NODES = "/api/v1/nodes";
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n";
-const condition = (type: string, status: string, lastTransitionTime: string): NodeCondition => ({
+const condition = (type: string, status: string, lastTransitionTime: string): Condition => ({
   type,
   status,
   lastTransitionTime,
@@ -36,7 +37,7 @@ function restarted({ registerNode = false } = {}) {
   const api = new FakeApi(clock);
   const heartbeats = new FakeApi(clock);
   const now = () => `${clock.now().toISOString().slice(0, 19)}Z`;
-  const patches: { status: { conditions: NodeCondition[] } }[] = [];
+  const patches: { status: { conditions: Condition[] } }[] = [];
   const events: string[] = [];
   const logger = new RecordingLogger();
   let isReady = false;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { Condition } from "../../../src/base/api/conditions.ts";
 import {
   type ApiNode,
   computeAdoption,
@@ -6,7 +7,6 @@ import {
   conditionEvents,
   findReboot,
   isStatusChanged,
-  type NodeCondition,
   type RegistrationSettings,
   toNewNode,
   withExtendedResources,
@@ -20,7 +20,7 @@ const node = (labels: Record<string, string> = {}): ApiNode => ({
   metadata: { name: "n", labels },
   spec: { taints: [{ key: "shown", effect: "NoSchedule" }] },
 });
-const condition = (status: string, changes: Partial<NodeCondition> = {}): NodeCondition => ({
+const condition = (status: string, changes: Partial<Condition> = {}): Condition => ({
   type: "Ready",
   status,
   lastHeartbeatTime: "2026-11-22T11:00:00Z",

@@ -309,7 +309,7 @@ describe("streams", () => {
       "GET /containers/x/json": () => Response.json({ Id: "x", State: {}, Config: { Tty: tty }, HostConfig: {} }),
     });
     const seen: string[] = [];
-    for await (const { stream, data } of await daemon.client.containerLogs("x", { tail: 0 })) {
+    for await (const { stream, data } of await daemon.client.containerLogs("x", { tailLines: 0 })) {
       seen.push(`${stream} ${new TextDecoder().decode(data)}`);
     }
     expect(seen).toEqual(["stdout out"]);
