@@ -5,13 +5,7 @@ import { compareQuantities, parseQuantity, quantityToWhole, ZERO_QUANTITY } from
 import { matchesSelector } from "../base/api/selectors.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
 import { claimVolumeOf } from "../base/model/claim-volume.ts";
-import {
-  type DesiredObject,
-  type DesiredWorkload,
-  type ObjectKey,
-  objectKey,
-  type WorkloadObject,
-} from "../base/model/desired-object.ts";
+import type { DesiredObject, DesiredWorkload, WorkloadObject } from "../base/model/desired-object.ts";
 import { podFullName } from "../base/model/identity.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import type { PreparedState } from "./prepare-state.ts";
@@ -209,14 +203,10 @@ export class ClaimBinder {
     const made = findNewClaims(records.claims, records.entries());
     if (!isNewState && made.length === 0) return false;
     const before = records.bindings;
-    let known: Record<string, string> = { ...before };
-    for (const { key, owner, claim } of made) {
-      records.claims = { ...records.claims, [key]: claim };
-      if (records.hadUnrecordedClaims(owner)) known[key] ??= "";
-    }
+    records.claims = { ...records.claims, ...Object.fromEntries(made) };
     const claims = [...this.#written, ...this.#made()];
     // A claim that is only unknown keeps its volume.
-    if (isComplete) known = { ...retainBindings(known, claims, this.#pods(prepared)) };
+    const known = isComplete ? retainBindings(before, claims, this.#pods(prepared)) : before;
     const bindings = bindClaims(claims, [...prepared.volumes.values()], known);
     const unbound = claims.filter(({ metadata }) => bindings[podFullName(metadata)] === undefined);
     const describe = ({ metadata: { name }, spec: { volumeName } }: Claim) =>
@@ -318,19 +308,12 @@ export class ClaimBinder {
   }
 }
 
-interface NewClaim {
-  /** `namespace/name` */
-  key: string;
-  owner: ObjectKey;
-  claim: ClaimRecord;
-}
-
-/** Claims of the pods that StatefulSets have now and that are not known yet. Pure. */
+/** Claims of the pods that StatefulSets have now and that are not known yet, by `namespace/name`. Pure. */
 function findNewClaims(
   known: ClaimRecords,
   workloads: Iterable<{ desired: DesiredWorkload; record: WorkloadRecord }>,
-): NewClaim[] {
-  const found: NewClaim[] = [];
+): [key: string, claim: ClaimRecord][] {
+  const found: [key: string, claim: ClaimRecord][] = [];
   for (const { desired, record } of workloads) {
     if (desired.kind !== "StatefulSet") continue;
     const { metadata, spec } = desired.object;
@@ -341,8 +324,7 @@ function findNewClaims(
         const key = `${metadata.namespace ?? "default"}/${name}`;
         if (pod.leaving || known[key]) continue;
         const uid = hex32(`${pod.uid}\n${name}`);
-        const claim = { uid, createdAt: pod.createdAt, ...(labels && { labels }), spec: template.spec };
-        found.push({ key, owner: objectKey(desired.kind, metadata), claim });
+        found.push([key, { uid, createdAt: pod.createdAt, ...(labels && { labels }), spec: template.spec }]);
       }
     }
   }

@@ -293,10 +293,9 @@ export interface WorkloadState {
   /** Records by {@link ObjectKey}. */
   records: Record<string, WorkloadRecord>;
   claims: Bindings;
-  /** Absent in files of releases that kept none. */
-  claimRecords?: ClaimRecords;
+  claimRecords: ClaimRecords;
   /** PersistentVolumes that claims are bound to, by name. */
-  volumes?: Record<string, PersistentVolume>;
+  volumes: Readonly<Record<string, PersistentVolume>>;
 }
 
 /** A workload of the sources, and the outcome of its last reconciliation. */
@@ -312,6 +311,8 @@ export interface Entry {
   wall: { fromMs: number; untilMs: number } | undefined;
 }
 
+const NONE: WorkloadState = { records: {}, claims: {}, claimRecords: {}, volumes: {} };
+
 /** The records of all workloads and the bindings of claims, in one file. */
 export class WorkloadRecords {
   readonly #file: Persisted<WorkloadState>;
@@ -322,22 +323,14 @@ export class WorkloadRecords {
   claims: ClaimRecords;
   /** PersistentVolumes that claims are bound to: they stay mounted when their text is removed. */
   volumes: Readonly<Record<string, PersistentVolume>>;
-  /** Workloads of a file without claims: those of their pods are Docker volumes. */
-  readonly #withoutClaims: ReadonlySet<string>;
 
   constructor(file: Persisted<WorkloadState>) {
     this.#file = file;
-    const { claims = {}, records = {}, claimRecords, volumes = {} } = file.read() ?? {};
+    const { claims, records, claimRecords, volumes } = file.read() ?? NONE;
     this.#restored = new Map(Object.entries(records));
     this.bindings = claims;
-    this.claims = claimRecords ?? {};
+    this.claims = claimRecords;
     this.volumes = volumes;
-    this.#withoutClaims = new Set(claimRecords ? [] : Object.keys(records));
-  }
-
-  /** Whether the workload had pods before claims were recorded. */
-  hadUnrecordedClaims(key: ObjectKey): boolean {
-    return this.#withoutClaims.has(key);
   }
 
   entry(key: ObjectKey): Entry | undefined {

@@ -246,17 +246,6 @@ describe("claims of a StatefulSet", () => {
     expect(volumes()).toEqual([{ name: "data", hostPath: { path: "/srv/disk", type: "DirectoryOrCreate" } }]);
   });
 
-  test("of a release that did not record them stay Docker volumes", () => {
-    const kept: KeptState = { state: undefined };
-    aManager(kept).set(statefulSet());
-    const { claimRecords: _claims, volumes: _volumes, ...state } = kept.state!;
-    kept.state = { ...state, claims: {} };
-    const { set, volumes, claims } = aManager(kept);
-    set(statefulSet(), volumeText("disk"));
-    expect(claims()).toEqual(["data-db-0"]);
-    expect(volumes()).toEqual([{ name: "data", persistentVolumeClaim: { claimName: "data-db-0" } }]);
-  });
-
   test("are not listed twice when a manifest describes them", () => {
     const { set, claims } = aManager();
     set(statefulSet(), claimText("data-db-0"));

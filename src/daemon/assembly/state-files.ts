@@ -156,12 +156,8 @@ export const STATE_FILES = {
     v.object({
       records: v.record(text, workload),
       claims: v.record(text, text),
-      claimRecords: v.exactOptional(
-        v.record(text, recordOf<ClaimRecord>({ uid: text, createdAt: text, spec: v.looseObject({}) })),
-      ),
-      volumes: v.exactOptional(
-        v.record(text, recordOf<PersistentVolume>({ metadata: v.looseObject({}), spec: v.looseObject({}) })),
-      ),
+      claimRecords: v.record(text, recordOf<ClaimRecord>({ uid: text, createdAt: text, spec: v.looseObject({}) })),
+      volumes: v.record(text, recordOf<PersistentVolume>({ metadata: v.looseObject({}), spec: v.looseObject({}) })),
     }),
   ),
 };

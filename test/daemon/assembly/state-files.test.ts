@@ -38,10 +38,14 @@ test.each([
     {
       records: { w: { uid: "u", createdAt: "2026-01-01T00:00:00Z", generation: 1, revisions: {}, pods: [] } },
       claims: {},
+      claimRecords: {},
+      volumes: {},
     },
     {
       records: { w: { uid: "u", createdAt: "2026-01-01T00:00:00Z", generation: 1, revisions: {}, pods: [null] } },
       claims: {},
+      claimRecords: {},
+      volumes: {},
     },
   ],
 ] as const)("%s takes what is written and refuses another shape", (name, good, bad) => {
