@@ -426,7 +426,7 @@ class ManifestReporter {
 
   reportGone(path: string): void {
     this.#facts.prune(path, new Set());
-    this.#logger.debug(`Manifests: "${path}" is gone`);
+    this.#logger.info(`Manifests: "${path}" is gone: what no other file describes is removed`);
   }
 }
 

@@ -213,12 +213,18 @@ function checkOrchestrators({ otherOrchestrators, engine }: MachineFacts): Check
   return ok("other orchestrators", "none");
 }
 
-function checkManifests({ manifests: { paths, findings, pods, specs } }: MachineFacts): CheckResult[] {
+function checkManifests({ manifests: { paths, findings, unreadable, pods, specs } }: MachineFacts): CheckResult[] {
   if (paths.length === 0) return [warn("manifests", "none are configured", "kubelet-ts --pod-manifest-path=DIRECTORY")];
   const errors = findings.filter(({ severity }) => severity === "error");
   const workloads = specs.length > pods ? `, ${specs.length - pods} workloads` : "";
-  if (errors.length === 0) return [ok("manifests", `${pods} pods${workloads} in ${paths.join(", ")}`)];
-  return errors.map((finding) => fail("manifests", describeFinding(finding), `edit ${finding.file}`));
+  if (errors.length + unreadable.length === 0)
+    return [ok("manifests", `${pods} pods${workloads} in ${paths.join(", ")}`)];
+  return [
+    ...unreadable.map(({ path, message }) =>
+      fail("manifests", message, `mkdir -p ${path}, or mount its disk; until then its pods stay as they are`),
+    ),
+    ...errors.map((finding) => fail("manifests", describeFinding(finding), `edit ${finding.file}`)),
+  ];
 }
 
 function checkCertificate({ path, expiresMs }: { path: string; expiresMs: number }, nowMs: number): CheckResult {

@@ -15,6 +15,8 @@ import { looksLikeManifest, readManifests } from "../../sources/manifest-files.t
 interface ManifestFiles {
   paths: string[];
   findings: Finding[];
+  /** Paths that cannot be read, with the reason. */
+  unreadable: { path: string; message: string }[];
   pods: number;
   /** Those of pods, and the templates of workloads. */
   specs: Pick<Pod, "metadata" | "spec">[];
@@ -33,6 +35,7 @@ export async function readManifestFiles(options: KubeletOptions, decrypt?: ReadE
   const result: ManifestFiles = {
     paths: [...options.podManifestPaths, ...options.manifestUrls],
     findings: [],
+    unreadable: [],
     pods: 0,
     specs: [],
     secrets: new Map(),
@@ -48,7 +51,7 @@ export async function readManifestFiles(options: KubeletOptions, decrypt?: ReadE
       allowPrivileged: options.allowPrivileged,
     });
     const refuse = (file: string, message: string) => addManifest(result, refuseManifest(howOf(file), message));
-    if ("message" in listing) refuse(path, listing.message);
+    if ("message" in listing) result.unreadable.push({ path, message: listing.message });
     for (const [file, content] of contents) {
       if (content.kind === "unreadable") refuse(file, content.message);
       if (content.kind === "dangling") refuse(file, "its symbolic link leads nowhere");

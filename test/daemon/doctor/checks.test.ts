@@ -66,7 +66,7 @@ const HEALTHY: MachineFacts = {
   maxPods: 110,
   timeZone: { name: "Europe/Berlin" },
   otherOrchestrators: [],
-  manifests: { paths: ["/pods"], findings: [], pods: 2, specs: [], secrets: new Map() },
+  manifests: { paths: ["/pods"], findings: [], unreadable: [], pods: 2, specs: [], secrets: new Map() },
   images: [
     {
       name: "nginx:1.22",
@@ -187,6 +187,12 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["port 10255", { ports: taken }, "nginx (pid 7)", "--read-only-port"],
   ["other orchestrators", { otherOrchestrators: ["k3s (pid 9)"] }, "k3s (pid 9)", "stop it"],
   ["manifests", manifests({ paths: [] }), "none", "--pod-manifest-path"],
+  [
+    "manifests!",
+    manifests({ unreadable: [{ path: "/m", message: '"/m" does not exist' }] }),
+    "not exist",
+    "mkdir -p /m",
+  ],
   ["manifests!", manifests({ findings: [finding] }), "/pods/a.yaml:3:5: spec.x: no such field", "edit /pods/a.yaml"],
   ["image nginx:1.22", image(absent), "pulled", "docker pull"],
   ["image nginx:1.22!", image({ ...absent, pullPolicy: "Never" }), "Never", "docker load"],
