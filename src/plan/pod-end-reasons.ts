@@ -84,24 +84,30 @@ function explainEviction(message: string): Explained {
   }
   const [, resource = ""] = /low on resource: ([\w-]+)/.exec(message) ?? /condition: \[(\w+)/.exec(message) ?? [];
   const [, threshold, left] = /Threshold quantity: (\S+), available: (\S+)\. /.exec(message) ?? [];
-  const numbers = threshold === undefined ? "" : ` (${left} left, the threshold is ${toMebibytes(threshold, left)})`;
+  const isOfBytes = SHORTAGES[resource] !== INODES && SHORTAGES[resource] !== PROCESSES;
+  const numbers =
+    threshold === undefined
+      ? ""
+      : ` (${left} left, the threshold is ${isOfBytes ? toMebibytes(threshold) : threshold})`;
   const [disk = ""] = / on the disk of [a-z ]+/.exec(message.replace("The disk is that of", " on the disk of")) ?? [];
   const { name, fix } = SHORTAGES[resource] ?? SHORTAGES.memory!;
   const why = message.includes("condition:") ? "did not start it" : "evicted it";
   return { problem: `the node ran short of ${name}${disk}${numbers} and ${why}`, fix: `${fix}; ${RETURN}` };
 }
 
-/** Upstream writes a threshold of percent in bytes. @param like has a unit, if both are bytes */
-const toMebibytes = (quantity: string, like = "") =>
-  /i$/.test(like) && /^\d+$/.test(quantity) ? `${Math.round(Number(quantity) / 2 ** 20)}Mi` : quantity;
+/** Upstream writes a threshold of percent in bytes. */
+const toMebibytes = (quantity: string) =>
+  /^\d+$/.test(quantity) ? `${Math.round(Number(quantity) / 2 ** 20)}Mi` : quantity;
 
-const DISK = "docker system df and df -h show what fills it; or lower the threshold with --eviction-hard";
+/** For a node or a pod without disk space. */
+export const FIX_OF_DISK =
+  "free disk space: kubelet-ts doctor names the disk, and the command that shows what fills it; or lower the threshold with --eviction-hard";
 const [MEMORY, SPACE, INODES, PROCESSES] = [
   {
     name: "memory",
     fix: "free memory on this machine, give pods memory limits, or lower the threshold with --eviction-hard",
   },
-  { name: "disk space", fix: `free disk space on this machine: ${DISK}` },
+  { name: "disk space", fix: FIX_OF_DISK },
   { name: "inodes", fix: "remove small files on this machine (df -i), or lower the threshold with --eviction-hard" },
   { name: "processes", fix: "end processes on this machine, or raise kernel.pid_max" },
 ];

@@ -6,6 +6,7 @@ import type { PodTemplateSpec } from "../../base/api/workload.ts";
 import { containersOf, hostPortsOf } from "../../base/model/pod-containers.ts";
 import { neverComes } from "../../base/text/cron-schedule.ts";
 import type { IngressProblem } from "../ingress-config.ts";
+import { FIX_OF_DISK } from "../pod-end-reasons.ts";
 import { type ServiceBackend, targetPortOf } from "../service-endpoints.ts";
 import type { Cause } from "./explain-container.ts";
 import { renderCause, renderNotInForce } from "./explain-pod.ts";
@@ -91,8 +92,7 @@ const MAX_WARNINGS = 3;
 const NODE_FIXES: Readonly<Record<string, string>> = {
   Ready: "kubelet-ts doctor names what the engine or the network lacks",
   MemoryPressure: "give pods memory limits, or the node fewer pods; kubelet-ts top pods shows who uses it",
-  DiskPressure:
-    "free space where images and the root directory are: df -h, docker system df; or change --eviction-hard",
+  DiskPressure: FIX_OF_DISK,
   PIDPressure: "kubelet-ts top pods; --pod-max-pids bounds the processes of a pod",
 };
 

@@ -356,7 +356,7 @@ test.each([
   ["Unsupported", "spec.os.name: windows: this node runs Linux", "remove spec.os.name"],
   ["AppArmor", "Cannot enforce AppArmor", "appArmorProfile"],
   ["Evicted", low, "again automatically"],
-  ["Evicted", low, "docker system df"],
+  ["Evicted", low, "kubelet-ts doctor names the disk"],
   ["Evicted", "The node was low on resource: memory. ", "--eviction-hard"],
   ["Evicted", 'Usage of EmptyDir volume "v" exceeds the limit "5Mi". ', "emptyDir.sizeLimit"],
   ["Evicted", "The node had condition: [DiskPressure]. ", "again automatically"],
@@ -367,6 +367,9 @@ test.each([
 test("an eviction names the resource and its threshold", () => {
   expect(refused("Evicted", low)[0]?.problem).toContain("short of disk space (9Gi left, the threshold is 10Gi)");
   const percent = `${low.replace("10Gi", "13421772")}Container app was using 9Mi. The disk is that of the root directory. `;
+  expect(refused("Evicted", percent.replace("9Gi", "0"))[0]?.problem).toContain("(0 left, the threshold is 13Mi)");
+  const inodes = "The node was low on resource: inodes. Threshold quantity: 500, available: 0. ";
+  expect(refused("Evicted", inodes)[0]?.problem).toContain("short of inodes (0 left, the threshold is 500)");
   expect(refused("Evicted", percent)[0]?.problem).toBe(
     "the node ran short of disk space on the disk of the root directory (9Gi left, the threshold is 13Mi) and evicted it (Evicted)",
   );
