@@ -96,7 +96,10 @@ export class ObjectDeleter {
     }
     const remove = rules.removalOf(definition, live, options.propagation === "Orphan" && !options.isByDefault);
     if (remove) {
-      if (!options.dryRun) remove();
+      if (options.dryRun) return live;
+      // Pods that another owner keeps outlive the Job of a CronJob.
+      if (definition.kind === "Job") this.#deleteDependents(live, "Background");
+      remove();
       return live;
     }
     const isMade = rules.isMadeByController(definition, live);

@@ -202,7 +202,7 @@ export class WorkloadManager {
 
   /**
    * Deletes a Job that a CronJob made, with its pods, for a client: its run is not repeated; undefined for every other
-   * Job.
+   * Job. It goes with the next state, which has the pods that another owner keeps.
    */
   removalOfJob(fullName: string): (() => void) | undefined {
     for (const entry of this.#records.entries()) {
@@ -217,7 +217,6 @@ export class WorkloadManager {
         if (!job.isSeen) this.#record(entry.desired, entry.record, missing);
         entry.wakeAtMs = Number.NEGATIVE_INFINITY;
         this.#records.save();
-        this.#sync(false);
       };
     }
     return undefined;

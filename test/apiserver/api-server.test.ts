@@ -406,6 +406,21 @@ describe("delete", () => {
     expect((await get(`${DEPLOYMENT_PATH}/web`)).status).toBe(404);
   });
 
+  test("a pod that another owner keeps is released before the Job of a CronJob goes", async () => {
+    const { post, remove, made, removals, store } = anApiServer({ alsoServed: "jobs" });
+    const { uid } = (await post(CONFIG_MAPS, aConfigMap("own"))).json.metadata;
+    const job = { apiVersion: "batch/v1", kind: "Job", metadata: { name: "j", namespace: "default", uid: "j" } };
+    store.put("jobs.batch", job);
+    const kept = { apiVersion: "v1", kind: "ConfigMap", name: "own", uid };
+    const ownerReferences = [{ apiVersion: "batch/v1", kind: "Job", name: "j", uid: "j", controller: true }, kept];
+    await post(PODS, { ...aPod("p"), metadata: { name: "p", ownerReferences } });
+    made.add("p");
+    const seen: unknown[] = [];
+    removals.set("default/j", () => void seen.push(store.get("pods", "default", "p")?.metadata.ownerReferences));
+    await remove("/apis/batch/v1/namespaces/default/jobs/j");
+    expect(seen).toEqual([[kept]]);
+  });
+
   test("in the foreground the owner waits for a pod that outlives what is between them", async () => {
     const { post, get, remove, made, store, ownerReferences } = await anOwner();
     const between = { apiVersion: "v1", kind: "ConfigMap" };

@@ -107,8 +107,9 @@ export function anApiServer(
     isMadeKnown: () => node.isMadeKnown,
     isMadeByController: (_, { metadata }) => made.has(metadata.name),
     deleteMade: ({ metadata }) => void deletedMade.push(metadata.name),
-    removalOf: () => undefined,
+    removalOf: (_, object) => removals.get(keyOf(object)),
   };
+  const removals = new Map<string, () => void>();
   const newUid = () => `uid-${++uids}`;
   const writer = new ObjectWriter({ store, storage, readOptions: READ_OPTIONS, clock, newUid, random: () => 0, rules });
   const deleter = new ObjectDeleter({ store, registry, writer, storage, rules, clock });
@@ -191,6 +192,7 @@ export function anApiServer(
     watch,
     endPod,
     made,
+    removals,
     deletedMade,
     node,
     store,

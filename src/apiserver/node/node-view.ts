@@ -138,7 +138,7 @@ interface NodeObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   clock: Clock;
-  submitted: Pick<SubmittedObjects, "isOwn" | "release">;
+  submitted: Pick<SubmittedObjects, "isOwn" | "release" | "flush">;
   /** A terminating pod of this API of which nothing is left. */
   onGone: (definition: ResourceDefinition, object: ApiObject) => void;
 }
@@ -598,10 +598,15 @@ export class NodeObjects implements ObjectRules {
       store.remove(resourceId(definition), namespace, name);
       this.podsChanged();
     };
+    const removeJob = definition.kind === "Job" && !isOrphaning ? workloads.removalOfJob(fullName) : undefined;
+    const removeMade = () => {
+      removeJob?.();
+      submitted.flush();
+    };
     const key = definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`;
     return (
       (endpoints && remake) ??
-      (definition.kind === "Job" && !isOrphaning ? workloads.removalOfJob(fullName) : undefined) ??
+      (removeJob && removeMade) ??
       (definition.kind === "PersistentVolumeClaim" ? workloads.removalOfClaim(fullName) : undefined) ??
       feed.removalOf(key as RunnableKey)
     );

@@ -160,6 +160,11 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     this.#arm();
   }
 
+  /** Hands on at once what was saved. */
+  flush(): void {
+    this.#emit?.(this.#assemble());
+  }
+
   remove(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.remove(definition, object);
   }

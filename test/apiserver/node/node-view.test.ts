@@ -30,7 +30,7 @@ function aMirror(
   } as unknown as NodeView;
   const definition = { group: "", plural: "pods", kind: "Pod", fate: "pods", namespaced: true } as ResourceDefinition;
   const registry = { all: () => [definition] } as never;
-  const submitted = { isOwn: () => isOwn, release: () => {} };
+  const submitted = { isOwn: () => isOwn, release: () => {}, flush: () => {} };
   const onGone = (_: ResourceDefinition, { metadata }: ApiObject) => store.remove("pods", "default", metadata.name);
   const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone });
   objects.node = node;
@@ -50,6 +50,7 @@ test("Endpoints are made once a client asks for them; those of a client are take
       own.delete(object);
       released.push(object.metadata.name);
     },
+    flush: () => {},
   };
   const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone: () => {} });
   const none = () => undefined;
@@ -227,7 +228,7 @@ test.each([
 test("the Lease of the node is renewed for who asks for it, four times in its duration", async () => {
   const { store, registry } = anApiServer({ alsoServed: "leases" });
   const clock = new FakeClock();
-  const submitted = { isOwn: () => false, release: () => {} };
+  const submitted = { isOwn: () => false, release: () => {}, flush: () => {} };
   const objects = new NodeObjects({ store, registry, submitted, clock, onGone: () => {} });
   objects.node = {
     kubelet: { pods: () => [] },
