@@ -15,12 +15,12 @@ import type { KubeletOptions } from "../config/option-table.ts";
 import { describePlaceholder, Field, FieldPath } from "../manifest/field.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/object-reading.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
-import { findDanglingReferences } from "../manifest/references.ts";
 import { backendsOf } from "../manifest/workloads/validate-ingress.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 import { admitPods, rejectForNode } from "../plan/admission.ts";
 import { classNameOf, isServedHere } from "../plan/ingress-config.ts";
 import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode } from "../plan/node-affinity.ts";
+import { environmentReferences, volumeReferences } from "../plan/object-references.ts";
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { computeHostPorts, findNetworkMistake } from "../plan/pod-network.ts";
 import { isCriticalPod } from "../plan/pod-resources.ts";
@@ -279,6 +279,38 @@ function imageProblem(image: string): string | undefined {
   } catch (error) {
     return (error as Error).message;
   }
+}
+
+/**
+ * References to objects or keys that are not in the index: the pod waits for them. Optional ones are left out.
+ * @param path of the pod in its document
+ */
+export function findDanglingReferences(pod: Pod, index: ObjectIndex, path: FieldPath = FieldPath.root) {
+  const at = (list: "volumes" | "initContainers" | "containers", item: number, field: readonly (string | number)[]) =>
+    field.reduce<FieldPath>(
+      (from, step) => (typeof step === "number" ? from.index(step) : from.child(step)),
+      path.child("spec").child(list).index(item),
+    );
+  const references = [
+    ...(pod.spec.volumes ?? []).flatMap((volume, item) =>
+      volumeReferences(pod, volume).map((it) => ({ ...it, path: at("volumes", item, it.field) })),
+    ),
+    ...(["initContainers", "containers"] as const).flatMap((list) =>
+      (pod.spec[list] ?? []).flatMap((container, item) =>
+        environmentReferences(pod, container).map((it) => ({ ...it, path: at(list, item, it.field) })),
+      ),
+    ),
+  ];
+  return references.flatMap(({ kind, fullName, keys = [], optional, path }) => {
+    if (optional) return [];
+    const found = kind === "ConfigMap" ? index.configMaps.get(fullName) : index.secrets.get(fullName);
+    const named = `${kind} ${JSON.stringify(fullName)}`;
+    if (!found) return [{ path, message: `there is no ${named}: the pod waits until there is, or set optional: true` }];
+    const binary = "binaryData" in found ? found.binaryData : undefined;
+    return keys
+      .filter((key) => found.data?.[key] === undefined && binary?.[key] === undefined)
+      .map((key) => ({ path, message: `${named} has no key ${JSON.stringify(key)}: the pod waits until it has` }));
+  });
 }
 
 function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): void {

@@ -13,18 +13,31 @@ export interface ObjectReference {
   keys?: readonly string[];
 }
 
+/** One of a manifest. */
+interface WrittenReference extends ObjectReference {
+  /** The pod runs without the object, too. */
+  optional: boolean;
+  /** Steps from the container or the volume to the name. */
+  field: readonly (string | number)[];
+}
+
 /** Sources of a container's environment, in the order of the manifest. */
-export function environmentReferences(pod: Pod, container: Container): ObjectReference[] {
-  const references: ObjectReference[] = [];
-  const add = (kind: ObjectReference["kind"], name: string | undefined, keys?: string[]) =>
-    references.push({ kind, fullName: fullNameOf(pod, name), ...(keys && { keys }) });
-  for (const { configMapRef, secretRef } of container.envFrom ?? []) {
-    if (configMapRef) add("ConfigMap", configMapRef.name);
-    else if (secretRef) add("Secret", secretRef.name);
+export function environmentReferences(pod: Pod, container: Container): WrittenReference[] {
+  const references: WrittenReference[] = [];
+  type Source = { name?: string | undefined; key?: string; optional?: boolean | undefined };
+  const add = (field: (string | number)[], kind: ObjectReference["kind"], source: Source | undefined) => {
+    if (!source) return;
+    const { name, key, optional = false } = source;
+    const keys = key === undefined ? {} : { keys: [key] };
+    references.push({ kind, fullName: fullNameOf(pod, name), ...keys, optional, field: [...field, "name"] });
+  };
+  for (const [index, { configMapRef, secretRef }] of (container.envFrom ?? []).entries()) {
+    add(["envFrom", index, "configMapRef"], "ConfigMap", configMapRef);
+    if (!configMapRef) add(["envFrom", index, "secretRef"], "Secret", secretRef);
   }
-  for (const { valueFrom } of container.env ?? []) {
-    if (valueFrom?.configMapKeyRef) add("ConfigMap", valueFrom.configMapKeyRef.name, [valueFrom.configMapKeyRef.key]);
-    if (valueFrom?.secretKeyRef) add("Secret", valueFrom.secretKeyRef.name, [valueFrom.secretKeyRef.key]);
+  for (const [index, { valueFrom }] of (container.env ?? []).entries()) {
+    add(["env", index, "valueFrom", "configMapKeyRef"], "ConfigMap", valueFrom?.configMapKeyRef);
+    add(["env", index, "valueFrom", "secretKeyRef"], "Secret", valueFrom?.secretKeyRef);
   }
   return references;
 }
@@ -38,16 +51,25 @@ export function resolvePullSecrets(
 }
 
 /** Sources of a volume's files; empty for every volume but configMap, secret and projected. */
-export function volumeReferences(pod: Pod, volume: Volume): ObjectReference[] {
+export function volumeReferences(pod: Pod, volume: Volume): WrittenReference[] {
   const { configMap, secret, projected } = volume;
   const sources = projected?.sources ?? [{ configMap, secret: secret && { ...secret, name: secret.secretName } }];
-  return sources.flatMap((source) =>
-    (["configMap", "secret"] as const).flatMap((field): ObjectReference[] => {
+  return sources.flatMap((source, index) =>
+    (["configMap", "secret"] as const).flatMap((field): WrittenReference[] => {
       const found = source[field];
       if (!found) return [];
       const keys = (found.items ?? []).map(({ key }) => key);
       const kind = field === "configMap" ? "ConfigMap" : "Secret";
-      return [{ kind, fullName: fullNameOf(pod, found.name), ...(keys.length > 0 && { keys }) }];
+      const name = field === "secret" && !projected ? "secretName" : "name";
+      return [
+        {
+          kind,
+          fullName: fullNameOf(pod, found.name),
+          ...(keys.length > 0 && { keys }),
+          optional: found.optional ?? false,
+          field: [...(projected ? ["projected", "sources", index] : []), field, name],
+        },
+      ];
     }),
   );
 }

@@ -28,14 +28,17 @@ function objects(config: Record<string, string> | undefined, secret: Record<stri
   };
 }
 
+const shown = ({ kind, fullName, keys, field }: ReturnType<typeof volumeReferences>[number]) =>
+  `${field.join(".")}: ${kind} ${fullName} ${keys ?? "*"}`;
+
 test("what a container's environment uses", () => {
-  expect(environmentReferences(pod({}), KEYED)).toEqual([
-    { kind: "ConfigMap", fullName: "shop/cfg", keys: ["a"] },
-    { kind: "Secret", fullName: "shop/sec", keys: ["b"] },
+  expect(environmentReferences(pod({}), KEYED).map(shown)).toEqual([
+    "env.0.valueFrom.configMapKeyRef.name: ConfigMap shop/cfg a",
+    "env.1.valueFrom.secretKeyRef.name: Secret shop/sec b",
   ]);
-  expect(environmentReferences(pod({}), WHOLE)).toEqual([
-    { kind: "ConfigMap", fullName: "shop/cfg" },
-    { kind: "Secret", fullName: "shop/sec" },
+  expect(environmentReferences(pod({}), WHOLE).map(shown)).toEqual([
+    "envFrom.0.configMapRef.name: ConfigMap shop/cfg *",
+    "envFrom.1.secretRef.name: Secret shop/sec *",
   ]);
 });
 
@@ -50,13 +53,10 @@ test("what a volume's files are made from", () => {
     },
     { name: "e", emptyDir: {} },
   ];
-  expect(volumes.map((volume) => volumeReferences(pod({}), volume))).toEqual([
-    [{ kind: "ConfigMap", fullName: "shop/cfg", keys: ["a"] }],
-    [{ kind: "Secret", fullName: "shop/sec" }],
-    [
-      { kind: "ConfigMap", fullName: "shop/x" },
-      { kind: "Secret", fullName: "shop/y", keys: ["a"] },
-    ],
+  expect(volumes.map((volume) => volumeReferences(pod({}), volume).map(shown))).toEqual([
+    ["configMap.name: ConfigMap shop/cfg a"],
+    ["secret.secretName: Secret shop/sec *"],
+    ["projected.sources.0.configMap.name: ConfigMap shop/x *", "projected.sources.1.secret.name: Secret shop/y a"],
     [],
   ]);
   const all = pod({ containers: [KEYED], initContainers: [WHOLE], volumes, imagePullSecrets: [{ name: "reg" }] });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import { findDanglingReferences } from "../../../src/cli/validate-inputs.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
-import { findDanglingReferences } from "../../../src/manifest/references.ts";
 
 const read = (text: string) => readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file" });
 const base64 = (text: string) => Buffer.from(text).toString("base64");
