@@ -60,7 +60,7 @@ export class DockerContainers implements ContainerAccess {
     const client = this.#client;
     // A person waits: an engine that hangs is told after seconds, not after the two minutes of a call.
     await client.ping();
-    const execId = await client.execCreate(id, argv, { streams });
+    const execId = await client.execCreate(id, argv, streams);
     const connection = await client.execHold(execId, streams.tty);
     let hasEnded = false;
     let closing: Promise<void> | undefined;

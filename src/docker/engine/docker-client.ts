@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { text, textMap, whole } from "../../base/api/docker-json.ts";
 import type {
+  CommandOptions,
   CommandResult,
   LogSelection,
   OutputChunk,
@@ -22,7 +23,7 @@ import {
 } from "./docker-connection.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError, isNotFound } from "./docker-error.ts";
 import { endpointText } from "./endpoint.ts";
-import { type ExecOptions, runExec } from "./exec.ts";
+import { runExec } from "./exec.ts";
 import {
   type ContainerInspect,
   ContainerInspectSchema,
@@ -248,17 +249,16 @@ export class DockerClient extends DockerConnection {
     return stream.chunks;
   }
 
-  /** @returns the exec's id */
-  async execCreate(id: string, argv: readonly string[], options: ExecOptions & CallOptions = {}): Promise<string> {
-    const body = {
+  /** @param streams stdout and stderr without a terminal when absent. @returns the exec's id */
+  async execCreate(id: string, argv: readonly string[], streams?: StreamSelection): Promise<string> {
+    const json = {
       Cmd: argv,
-      AttachStdout: options.streams?.stdout ?? true,
-      AttachStderr: options.streams?.stderr ?? true,
-      ...(options.streams?.stdin ? { AttachStdin: true } : {}),
-      ...(options.streams?.tty ? { Tty: true } : {}),
+      AttachStdout: streams?.stdout ?? true,
+      AttachStderr: streams?.stderr ?? true,
+      ...(streams?.stdin ? { AttachStdin: true } : {}),
+      ...(streams?.tty ? { Tty: true } : {}),
     };
-    const request = { signal: options.signal, json: body };
-    return (await this.call("POST", `/containers/${segment(id)}/exec`, IdSchema, request)).Id;
+    return (await this.call("POST", `/containers/${segment(id)}/exec`, IdSchema, { json })).Id;
   }
 
   /** Starts it and yields its output, on its own connection. Leaving the loop does not end the process. */
@@ -294,7 +294,7 @@ export class DockerClient extends DockerConnection {
   }
 
   /** Runs a command to its end. When its time has elapsed or the signal aborts, its processes are killed. */
-  exec(id: string, argv: readonly string[], options: ExecOptions = {}): Promise<CommandResult> {
+  exec(id: string, argv: readonly string[], options: Partial<CommandOptions> = {}): Promise<CommandResult> {
     return runExec(this, id, argv, options, this.schedule);
   }
 

@@ -1,24 +1,13 @@
-import type { CommandResult, OutputChunk, StreamSelection } from "../../base/model/container-access.ts";
+import type { CommandOptions, CommandResult, OutputChunk } from "../../base/model/container-access.ts";
 import type { ExecInspect } from "./schemas.ts";
 import type { Schedule } from "./transport.ts";
-
-export interface ExecOptions {
-  /** Then it is killed; one that ended but left children that hold its output has its exit code. Absent = no limit. */
-  timeoutMs?: number | undefined;
-  /** Limit of stdout and stderr together; the rest is read and dropped. Default 1 MiB. */
-  maxOutputBytes?: number | undefined;
-  /** Kills the process too; the call then rejects with the signal's reason. */
-  signal?: AbortSignal | undefined;
-  /** The attached streams; stdout and stderr without a terminal when absent. */
-  streams?: StreamSelection | undefined;
-}
 
 /** `killExecProcesses` of base/host, in this thread or another one: a machine may have many processes. */
 export type KillExecProcesses = (hostPid: number, containerId: string) => number | Promise<number>;
 
 /** The calls that an exec consists of; `DockerClient` has them. */
 interface ExecCalls {
-  execCreate(id: string, argv: readonly string[], options: ExecOptions): Promise<string>;
+  execCreate(id: string, argv: readonly string[]): Promise<string>;
   execStart(execId: string, options: { signal?: AbortSignal | undefined }): Promise<AsyncIterable<OutputChunk>>;
   execInspect(execId: string): Promise<ExecInspect>;
   readonly killExecProcesses: KillExecProcesses;
@@ -33,12 +22,12 @@ const SETTLE_ATTEMPTS = 400;
  */
 const KILL_TIMEOUT_MS = 3000;
 
-/** Runs a command to its end. @throws DockerError 404, 409; TimeoutError when the engine never showed it running */
+/** Runs a command to its end; one that ended but left children that hold its output has its exit code. @throws DockerError 404, 409; TimeoutError when the engine never showed it running */
 export async function runExec(
   calls: ExecCalls,
   id: string,
   argv: readonly string[],
-  options: ExecOptions,
+  options: Partial<CommandOptions>,
   schedule: Schedule,
 ): Promise<CommandResult> {
   const { signal } = options;
@@ -67,7 +56,7 @@ export async function runExec(
   let execId: string | undefined;
   try {
     // Not aborted: creation is quick, and an exec whose id is unknown could not be killed.
-    execId = await calls.execCreate(id, argv, { ...options, signal: undefined });
+    execId = await calls.execCreate(id, argv);
     stopped.throwIfAborted();
     // The command's time begins here, without the time that the engine needed to create the exec.
     if (options.timeoutMs && options.timeoutMs > 0) startTimer(options.timeoutMs);

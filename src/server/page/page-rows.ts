@@ -4,11 +4,7 @@ import type { ClusterConnection } from "../../base/model/cluster-connection.ts";
 import type { ClusterState, ServiceRow, WorkloadRow } from "../../page/wire.ts";
 import type { ObjectExplanation } from "../../plan/status/explain-object.ts";
 
-interface WorkloadFacts {
-  kind: string;
-  namespace: string;
-  name: string;
-  source: string;
+interface WorkloadFacts extends Pick<WorkloadRow, "kind" | "namespace" | "name" | "source"> {
   spec: object;
   /** As the local API shows it; undefined until the workload is reconciled. */
   status: object | undefined;
