@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
-import { FairShare } from "../../src/server/request-handler.ts";
+import { textResponse } from "../../src/server/http-response.ts";
+import { FairShare, RequestHandler } from "../../src/server/request-handler.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
 
 const fill = (share: FairShare, address: string, count: number) =>
   Array.from({ length: count }, () => share.enter(address)).filter((leave) => leave !== undefined);
@@ -32,4 +34,30 @@ test("what ends twice counts once", () => {
   leave();
   expect(share.enter("a")).toBeDefined();
   expect(share.enter("a")).toBeUndefined();
+});
+
+test("of many requests that come together some begin in each turn of the loop, none is refused", async () => {
+  let begun = 0;
+  const route = async () => {
+    begun++;
+    return textResponse(200, "");
+  };
+  const handler = new RequestHandler({ name: "port", route, acceptsHost: () => true }, new RecordingLogger());
+  const { signal } = new AbortController();
+  const head = {
+    method: "GET",
+    header: () => "x",
+    shown: undefined,
+    isSecure: false,
+    upgrade: "",
+    sessions: 0,
+    signal,
+  };
+  const request = { head, target: "/", address: "a", chunks: async function* () {}, awaitsBody: () => {} };
+  const all = Array.from({ length: 1_000 }, () => handler.respond(request));
+  await Bun.sleep(0);
+  expect(begun).toBeLessThan(200);
+  expect((await Promise.all(all)).map((response) => "status" in response && response.status)).toEqual(
+    Array(1_000).fill(200),
+  );
 });
