@@ -50,6 +50,9 @@ interface ManifestEventsDeps {
   next: DesiredStateStage;
 }
 
+/** Events about one state: more of them displace each other, and the log has every error. */
+const MAX_EVENTS = 200;
+
 /** Records events about the manifests of each state. */
 export class ManifestEvents {
   readonly #deps: ManifestEventsDeps;
@@ -62,10 +65,11 @@ export class ManifestEvents {
   setDesired(state: DesiredState, isComplete: boolean): void {
     const { recorder, nodeName, clusterDns, refused, next } = this.#deps;
     const known = new Set<string>();
+    let left = MAX_EVENTS;
     for (const { target, event } of manifestFacts(state, refused(), nodeName, clusterDns())) {
       const key = `${target.uid}\0${event.reason}\0${event.message}`;
       known.add(key);
-      if (!this.#known.has(key)) recorder.record(target, event);
+      if (!this.#known.has(key) && left-- > 0) recorder.record(target, event);
     }
     this.#known = known;
     next.setDesired(state, isComplete);

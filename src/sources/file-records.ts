@@ -28,7 +28,7 @@ import {
 const PARSE_LIMIT_MS = 120_000;
 
 /** Texts that are taken in one turn of the event loop: 3,000 small ones together take a third of a second. */
-const TEXT_BYTES_PER_TURN = 256 * 1024;
+const TEXT_BYTES_PER_TURN = 128 * 1024;
 /** Added to the length of each text, for the lines of the log and the like. */
 const TEXT_BYTES = 4096;
 
