@@ -38,6 +38,8 @@ const ENGINE_AWAITED = "EngineUnavailable";
 const CONNECT_MS = 1_000;
 /** An edit may be acted on for this time. */
 const EDIT_SETTLES_MS = 60 * 60_000;
+/** Longer than the kubelet takes from one list of all containers to the next. */
+const FORGOTTEN_MS = 5 * 60_000;
 /** One machine of eight has them, on one day of five. */
 const WATCHED = { seeds: 8, seed: 5, days: 5, day: 1 };
 
@@ -53,6 +55,8 @@ interface InformerDeps {
 class Informer {
   readonly #deps: InformerDeps;
   readonly #objects = new Map<string, { object: Shown; process: number }>();
+  /** When a container of a pod was removed, by the uid of the pod. */
+  readonly #forgottenMs = new Map<string, number>();
   #revision = "";
   #isWatching = false;
   #end: AbortController | undefined;
@@ -95,9 +99,9 @@ class Informer {
     this.#isWatching = false;
   }
 
-  /** A person removed a container, and with it what was known of it. */
+  /** A person removed a container, and with it what was known of it. Its event may be lost: the kubelet finds out by a list. */
   forget(uid: string): void {
-    this.#objects.delete(uid);
+    this.#forgottenMs.set(uid, this.#deps.world.time.nowMs);
   }
 
   /** Compares what the events told with a list. */
@@ -156,7 +160,8 @@ class Informer {
     const isKnown = object.status?.reason !== ENGINE_AWAITED;
     const shown = isKnown || !kept ? object : { ...object, status: kept.object.status };
     this.#objects.set(uid, { object: shown, process: world.processes });
-    if (!kept || !isKnown) return;
+    const isForgotten = world.time.nowMs - (this.#forgottenMs.get(uid) ?? -FORGOTTEN_MS) < FORGOTTEN_MS;
+    if (!kept || !isKnown || isForgotten) return;
     const before = kept.object.metadata;
     const between = { isEdited: isEdited(name), isSameProcess: kept.process === world.processes };
     const wrong =
