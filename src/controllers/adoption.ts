@@ -224,16 +224,17 @@ export function adoptReplicaSets(
     if ((metadata.namespace ?? "default") !== (object.metadata.namespace ?? "default")) continue;
     if (!selector || !matchesSelector(selector, metadata.labels)) continue;
     record ??= new Draft(world, kind, object.metadata, known?.objectRevision ?? "", known).record;
-    // Two of one template would be one revision.
-    if (record.revisions[revision.hash]) continue;
-    const pods = own.pods.filter((pod) => pod.revision === hash);
+    // A second one of a template is an old one: the first that was made is the present one.
+    let key = revision.hash;
+    for (let count = 1; record.revisions[key]; count++) key = computeTemplateHash(spec.template, count);
+    const pods = own.pods.filter((pod) => pod.revision === hash).map((pod) => ({ ...pod, revision: key }));
     const replicas = pods.filter(({ leaving }) => !leaving).length;
     // One that no Deployment had is older than any of its own. Source: `Revision`, for numbers that can be counted on from.
     const written = metadata.annotations?.[REVISION_ANNOTATION] ?? "";
     const number = /^\d{1,15}$/.test(written) ? Number(written) : 0;
     const { minReadySeconds = 0 } = spec;
     const kept = { template: withoutHash(spec.template), replicas, revision: number, minReadySeconds };
-    record.revisions[revision.hash] = { ...revision, ...kept };
+    record.revisions[key] = { ...revision, hash: key, ...kept };
     record.pods.push(...pods);
     uids.push(own.uid);
   }

@@ -187,9 +187,10 @@ export class Draft {
     return Object.values(this.record.revisions).sort((a, b) => a.revision - b.revision);
   }
 
-  /** The revision of a template that is known already. */
+  /** The first revision of a template that was made. Source: `FindNewReplicaSet`. */
   findRevision(template: PodTemplateSpec): RevisionRecord | undefined {
-    return this.revisions().find((known) => isSameTemplate(known.template, template));
+    const known = this.revisions().filter((it) => isSameTemplate(it.template, template));
+    return known.reduce((first, it) => (it.createdAt < first.createdAt ? it : first), known[0]!);
   }
 
   /**

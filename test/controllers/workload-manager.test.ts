@@ -468,6 +468,20 @@ describe("a new Deployment adopts a ReplicaSet of a client that its selector mat
     expect(world.names).toEqual([expect.stringMatching(/^web-/)]);
   });
 
+  test("of its present template that comes later: an old one, scaled to none", async () => {
+    const world = aManager();
+    world.set(deployment("web"));
+    const [pod] = world.uids;
+    await world.clock.advance(2_000);
+    world.set(deployment("web"), replicaSet());
+    await world.tick();
+    world.set(deployment("web"));
+    await world.tick();
+    expect(Object.fromEntries(sizes(world) as [string, number][])).toMatchObject({ old: 0 });
+    expect(numbers(world).sort()).toEqual(["1", undefined]);
+    expect([world.manager.hasTakenOver("rs"), world.uids]).toEqual([false, [pod!]]);
+  });
+
   const controller = { apiVersion: "x/v1", kind: "X", name: "x", uid: "x", controller: true };
   test.each([
     ["of another controller", { ownerReferences: [controller] }],
