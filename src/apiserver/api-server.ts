@@ -143,8 +143,12 @@ export class ApiServer {
       if (!isFinalize && !definition.subresources?.some((it) => it === subresource)) throw unknownPath();
     } else if (!definition.verbs.includes(verb)) throw methodNotSupported(definition, verb);
     if (verb === "create" && info.name !== "") throw methodNotSupported(definition, "create");
-    const presentation = new Presentation(request, definition, version, () => clock.now());
-    if (presentation.kind.deprecation !== undefined) warnings.push(presentation.kind.deprecation);
+    const presentation = new Presentation(request, definition, info, () => clock.now());
+    const { deprecation } = presentation.kind;
+    if (deprecation !== undefined) {
+      const [older, kept] = [presentation.kind, definition].map((it) => `${apiVersionOf(it)} ${it.kind}`);
+      warnings.push(`${older} is deprecated in ${deprecation}; use ${kept}`);
+    }
     await objects.refresh(definition);
     if (!READ_VERBS.includes(verb)) await objects.prepareWrite();
     const target: Target = { definition, namespace: info.namespace, name: info.name, subresource };
@@ -276,14 +280,14 @@ export class ApiServer {
     const { target, request, presentation } = call;
     const { definition } = target;
     const options = parseDeleteOptions(body, request.query, this.#write(call), presentation.kind);
-    const { namespace, matches } = parseSelection(target, request.query);
+    const { resource, namespace, matches } = parseSelection(target, request.query);
     const { store, deleter } = this.#deps.objects;
-    const objects = store.list(resourceId(definition), namespace).filter(matches);
+    const objects = store.list(resource, namespace).filter(matches);
     const refused: ApiError[] = [];
     for (const { metadata } of objects) {
       const { name } = metadata;
       // One deletion may have taken others with it.
-      if (!store.get(resourceId(definition), metadata.namespace, name)) continue;
+      if (!store.get(resource, metadata.namespace, name)) continue;
       try {
         deleter.delete({ definition, namespace: metadata.namespace, name }, options);
       } catch (error) {

@@ -3,7 +3,7 @@ import { parseFieldSelector, parseLabelSelector, type SelectableFields } from ".
 import type { Clock } from "../base/model/clock.ts";
 import type { HttpResponse, StreamedResponse } from "../server/http-response.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";
-import type { ApiObject, ObjectStore, StoreEvent } from "./object-store.ts";
+import type { ApiObject, ObjectStore, ResourceId, StoreEvent } from "./object-store.ts";
 import type { Presentation } from "./presentation.ts";
 import { apiVersionOf, resourceId, type Target } from "./resource-definition.ts";
 
@@ -14,6 +14,7 @@ const COMMON_FIELDS: SelectableFields<ApiObject> = {
 
 /** The objects of a resource that a request selects. */
 interface Selection {
+  resource: ResourceId;
   namespace: string | undefined;
   matches: (object: ApiObject) => boolean;
 }
@@ -32,7 +33,7 @@ export function parseSelection({ definition, namespace, name }: Target, query: U
     (name === "" || object.metadata.name === name) &&
     labels((definition.complete?.(object) ?? object).metadata.labels ?? {}) &&
     fields(object);
-  return { namespace, matches };
+  return { resource: resourceId(definition), namespace, matches };
 }
 
 /** Where a list continues: the revision of the first page, and the last object of the page before. Opaque to clients. */
@@ -46,13 +47,13 @@ type ContinueToken = v.InferOutput<typeof TokenSchema>;
  */
 export function listResponse(
   store: ObjectStore,
-  { namespace, matches }: Selection,
+  { resource, namespace, matches }: Selection,
   query: URLSearchParams,
   presentation: Presentation,
 ): HttpResponse | StreamedResponse {
   const limit = parseWhole(query, "limit") ?? 0;
   const token = parseToken(query.get("continue"), store.revision);
-  let objects = store.list(resourceId(presentation.kind), namespace).filter(matches);
+  let objects = store.list(resource, namespace).filter(matches);
   if (token) {
     objects = objects.filter(({ metadata }) => {
       const ns = metadata.namespace ?? "";
@@ -173,7 +174,6 @@ function toLine(type: string, object: string | Uint8Array): Uint8Array[] {
 /** A reader of the changes of a selection. It remembers a position in the events of the store, not the events. */
 class Watch {
   readonly #deps: WatchDeps;
-  readonly #resource: string;
   /** Revision up to which the events were taken. */
   #taken = 0;
   #wake: () => void = () => {};
@@ -181,7 +181,6 @@ class Watch {
 
   constructor(deps: WatchDeps) {
     this.#deps = deps;
-    this.#resource = resourceId(deps.presentation.kind);
   }
 
   async *lines(options: WatchOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
@@ -202,7 +201,7 @@ class Watch {
     };
     if (sendsBookmarks) planBookmark();
     const unsubscribe = store.subscribe(({ resource }) => {
-      if (resource === this.#resource) this.#wake();
+      if (resource === selection.resource) this.#wake();
     });
     try {
       if (since !== undefined && since > store.revision) {
@@ -211,7 +210,7 @@ class Watch {
       const isFromState = sendsInitialEvents || since === undefined || since === 0;
       this.#taken = isFromState ? store.revision : since;
       if (isFromState) {
-        for (const object of store.list(this.#resource, selection.namespace).filter(selection.matches)) {
+        for (const object of store.list(selection.resource, selection.namespace).filter(selection.matches)) {
           yield* this.#line("ADDED", presentation.show(object));
         }
         if (sendsInitialEvents && sendsBookmarks) yield* this.#bookmark(true);
@@ -248,7 +247,7 @@ class Watch {
   #next(): Uint8Array[] | undefined {
     const { store, selection, presentation } = this.#deps;
     for (;;) {
-      const event = store.eventAfter(this.#resource, this.#taken);
+      const event = store.eventAfter(selection.resource, this.#taken);
       if (!event) return undefined;
       this.#taken = event.revision;
       const was = event.previous !== undefined && selection.matches(event.previous);

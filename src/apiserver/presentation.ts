@@ -70,12 +70,13 @@ export class Presentation {
   constructor(
     { query, user, header }: Pick<ApiRequest, "query" | "user" | "header">,
     definition: ResourceDefinition,
-    version: string,
+    { group, version }: Pick<ResourceDefinition, "group" | "version">,
     now: () => Date,
   ) {
     const form = negotiateForm(header("Accept"));
     if (!form) throw notAcceptable();
-    this.kind = servedVersions(definition).find((it) => it.version === version) ?? definition;
+    const isWanted = (it: ResourceDefinition) => it.group === group && it.version === version;
+    this.kind = servedVersions(definition).find(isWanted) ?? definition;
     this.#form = form;
     this.#now = now;
     this.#includeObject = query.get("includeObject") || "Metadata";
@@ -85,7 +86,7 @@ export class Presentation {
     const { complete = (object: ApiObject) => object } = definition;
     const apiVersion = apiVersionOf(this.kind);
     if (definition.isSecret && user.role !== "admin") this.show = hideSecrets;
-    else if (version === definition.version) this.show = complete;
+    else if (apiVersion === apiVersionOf(definition)) this.show = complete;
     else {
       const { fromPreferred = (object: ApiObject) => object } = this.kind.conversion ?? {};
       this.show = (object) => ({ ...fromPreferred(complete(object)), apiVersion });
@@ -143,8 +144,10 @@ export class Presentation {
       priority,
     }));
     const now = this.#now();
+    const { toPreferred = (object: ApiObject) => object } = this.kind.conversion ?? {};
     const rows = objects.map((object) => {
-      const cells = JSON.stringify(columns.map(({ value }) => value(object, now)));
+      const preferred = toPreferred(object);
+      const cells = JSON.stringify(columns.map(({ value }) => value(preferred, now)));
       if (this.#includeObject === "None") return `{"cells":${cells}}`;
       const shown = this.#includeObject === "Object" ? JSON.stringify(object) : this.#metadataText(object);
       return `{"cells":${cells},"object":${shown}}`;

@@ -73,17 +73,18 @@ const IS_KEPT: Readonly<Record<Fate, boolean>> = {
 /** Whether objects of a kind are kept in files. */
 export const isKept = ({ fate }: Pick<ResourceDefinition, "fate">): boolean => IS_KEPT[fate];
 
-/** A version of older clients, with what it has of its own. */
-type OtherVersion = Pick<ResourceDefinition, "version" | "schema" | "deprecation" | "conversion" | "orphansByDefault">;
+/** A version of older clients, or of another group, with what it has of its own. */
+type OtherVersion = Pick<ResourceDefinition, "version" | "schema" | "deprecation" | "conversion" | "orphansByDefault"> &
+  Partial<Pick<ResourceDefinition, "group">>;
 
 /** A kind of object: its paths, and how it is read, kept and shown. */
 export interface ResourceDefinition {
   /** "" for core. */
   group: string;
   version: string;
-  /** Versions of older clients in which the same objects are served too. */
+  /** Versions of older clients, and other groups, in which the same objects are served too. */
   otherVersions?: readonly OtherVersion[];
-  /** The text of the warning that answers each request for this version. */
+  /** Ends the warning that answers each request for this version: `v1.21+, unavailable in v1.25+`. */
   deprecation?: string;
   /** For a version with other fields than the preferred one. */
   conversion?: { fromPreferred: (object: ApiObject) => ApiObject; toPreferred: (object: ApiObject) => ApiObject };
@@ -184,9 +185,10 @@ export class ResourceRegistry {
     return [...this.#byId.values()];
   }
 
+  /** The kind whose objects a path has, in its preferred version. */
   find(group: string, version: string, plural: string): ResourceDefinition | undefined {
-    const found = this.#byId.get(resourceId({ group, plural }));
-    return found && servedVersions(found).some((it) => it.version === version) ? found : undefined;
+    const isServed = (it: ResourceDefinition) => it.group === group && it.version === version;
+    return this.all().find((it) => it.plural === plural && servedVersions(it).some(isServed));
   }
 
   get(id: ResourceId): ResourceDefinition | undefined {

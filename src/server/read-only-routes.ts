@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { CoreEvent, CoreEventList } from "../base/api/event.ts";
-import { parseFieldSelector, type SelectableFields } from "../base/api/selectors.ts";
+import { type CoreEventList, EVENT_FIELDS } from "../base/api/event.ts";
+import { parseFieldSelector } from "../base/api/selectors.ts";
 import type { HealthCheck } from "../base/model/health-check.ts";
 import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
@@ -179,28 +179,14 @@ function podList({ request, context: { view, podList, shared } }: Call): HttpRes
   );
 }
 
-/** Fields that `fieldSelector` may name. Source: core/v1 `Event`'s selectable fields. */
-const SELECTABLE: SelectableFields<CoreEvent> = {
-  "metadata.name": ({ metadata }) => metadata.name,
-  "metadata.namespace": ({ metadata }) => metadata.namespace,
-  "involvedObject.kind": ({ involvedObject }) => involvedObject.kind,
-  "involvedObject.name": ({ involvedObject }) => involvedObject.name,
-  "involvedObject.namespace": ({ involvedObject }) => involvedObject.namespace,
-  "involvedObject.uid": ({ involvedObject }) => involvedObject.uid,
-  "involvedObject.fieldPath": ({ involvedObject }) => involvedObject.fieldPath ?? "",
-  reason: ({ reason }) => reason,
-  source: ({ source }) => source.component,
-  type: ({ type }) => type,
-};
-
 /** An EventList, of one namespace or of all: the oldest last occurrence first. */
 function eventList({ request, context: { view, shared }, path, parts: [namespace] }: Call): Promise<HttpResponse> {
   const question = `${path} ${request.query} ${request.header("If-None-Match")}`;
   return shared.get(question, 0, request.signal, () =>
     shared.lane.run(() => {
-      const filter = parseFieldSelector(request.query.get("fieldSelector") ?? "", SELECTABLE);
+      const filter = parseFieldSelector(request.query.get("fieldSelector") ?? "", EVENT_FIELDS);
       if ("problem" in filter) {
-        return textResponse(400, `${filter.problem}; known: ${Object.keys(SELECTABLE).join(", ")}\n`);
+        return textResponse(400, `${filter.problem}; known: ${Object.keys(EVENT_FIELDS).join(", ")}\n`);
       }
       const { revision, items } = view.events();
       const body = JSON.stringify({

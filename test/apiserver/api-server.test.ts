@@ -614,6 +614,7 @@ const OBJECTS: Readonly<Record<string, object>> = {
   IngressClass: { spec: { controller: "example.com/x" } },
   Endpoints: { subsets: [{ addresses: [{ ip: "10.0.0.1" }], ports: [{ port: 80 }] }] },
   EndpointSlice: { addressType: "IPv4", endpoints: [{ addresses: ["10.0.0.1"] }], ports: [{ port: 80 }] },
+  Event: { involvedObject: { kind: "Pod", name: "web" }, reason: "Scaled" },
   Lease: { spec: { holderIdentity: "a", renewTime: "2026-11-27T18:00:00.123456Z" } },
   PersistentVolumeClaim: { spec: STORAGE, status: { volume: { name: "web", isDockerVolume: true } } },
   PersistentVolume: {
@@ -937,7 +938,7 @@ describe("discovery", () => {
   test("groups, resources and their short names", async () => {
     const { get } = anApiServer();
     expect((await get("/api")).json.versions).toEqual(["v1"]);
-    expect(namesOf((await get("/apis")).json.groups)).toEqual(["apps"]);
+    expect(namesOf((await get("/apis")).json.groups)).toEqual(["events.k8s.io", "apps"]);
     const { resources } = (await get("/api/v1")).json;
     const pods = { kind: "Pod", namespaced: true, shortNames: ["po"], categories: ["all"] };
     expect(resources.find(({ name }: { name: string }) => name === "pods")).toMatchObject(pods);
@@ -1051,5 +1052,49 @@ describe("a kind in an older version with other fields", () => {
     const applied = await patch(`${V1BETA1}/web?fieldManager=test`, ingress(80), "apply-patch+yaml");
     expect([applied.status, applied.json.spec]).toEqual([201, oldSpec(80)]);
     expect((await get(`${V1}/web`)).json.spec).toEqual(spec({ number: 80 }));
+  });
+});
+
+describe("an Event of a client", () => {
+  const EVENTS = `${CORE}/events`;
+  const NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events";
+  const involvedObject = { kind: "Pod", namespace: "default", name: "web" };
+  const event = { metadata: { name: "e" }, involvedObject, reason: "Scaled", message: "up", type: "Normal", count: 2 };
+
+  test("is the same object in both groups, each with its own fields", async () => {
+    const { get, post, patch, remove, watch, files } = anApiServer();
+    const eventTime = "2026-11-27T18:00:00.123456Z";
+    const created = await post(EVENTS, { ...event, eventTime });
+    expect([created.status, created.json.eventTime, files.size]).toEqual([201, eventTime, 0]);
+    const found = (await get(`${NEW_EVENTS}?fieldSelector=regarding.name=web`)).json;
+    const shown = {
+      apiVersion: "events.k8s.io/v1",
+      regarding: involvedObject,
+      note: "up",
+      deprecatedCount: 2,
+      eventTime,
+    };
+    expect([found.kind, found.items]).toEqual(["EventList", [expect.objectContaining(shown)]]);
+    const series = { count: 3, lastObservedTime: eventTime };
+    const patched = await patch(`${NEW_EVENTS}/e`, { series, note: "down" }, "strategic-merge-patch+json");
+    expect(patched.json).toMatchObject({ series, note: "down", reportingController: "" });
+    const table = { Accept: "application/json;as=Table;g=meta.k8s.io;v=v1" };
+    expect((await get(NEW_EVENTS, table)).json.rows[0].cells.slice(1, 4)).toEqual(["Normal", "Scaled", "pod/web"]);
+    const line = (await watch(NEW_EVENTS)).next();
+    expect(await line).toMatchObject({ type: "ADDED", object: { regarding: involvedObject } });
+    expect((await get(`${EVENTS}/e`)).json).toMatchObject({ series, message: "down", involvedObject, count: 2 });
+    expect((await remove(`${NEW_EVENTS}/e`)).status).toBe(200);
+    expect((await get(EVENTS)).json.items).toEqual([]);
+  });
+
+  test.each([
+    [
+      { involvedObject: { ...involvedObject, namespace: "lab" } },
+      'involvedObject.namespace: Invalid value: "lab": does not',
+    ],
+    [{ message: "x".repeat(9_000) }, "message: Too long: the event may have at most 8192 bytes"],
+  ])("is refused: %j", async (change, message) => {
+    const { json } = await anApiServer().post(EVENTS, { ...event, ...change });
+    expect([json.code, json.message]).toEqual([422, expect.stringContaining(message)]);
   });
 });

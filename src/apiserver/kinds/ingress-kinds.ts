@@ -58,8 +58,7 @@ function fromOldIngress(object: ApiObject): ApiObject {
 }
 
 /** Source: networking/v1beta1 `APILifecycleDeprecated` and its like. */
-const deprecationOf = (kind: string) =>
-  `networking.k8s.io/v1beta1 ${kind} is deprecated in v1.19+, unavailable in v1.22+; use networking.k8s.io/v1 ${kind}`;
+const deprecation = "v1.19+, unavailable in v1.22+";
 
 /** Source: kubectl's printers. */
 export const INGRESS = manifestKind({
@@ -67,7 +66,7 @@ export const INGRESS = manifestKind({
   otherVersions: [
     {
       version: "v1beta1",
-      deprecation: deprecationOf("Ingress"),
+      deprecation,
       schema: ingressV1beta1,
       conversion: { fromPreferred: toOldIngress, toPreferred: fromOldIngress },
     },
@@ -87,7 +86,7 @@ export const INGRESS = manifestKind({
 
 export const INGRESS_CLASS = manifestKind({
   group: "networking.k8s.io",
-  otherVersions: [{ version: "v1beta1", deprecation: deprecationOf("IngressClass") }],
+  otherVersions: [{ version: "v1beta1", deprecation }],
   kind: "IngressClass",
   plural: "ingressclasses",
   namespaced: false,

@@ -1,17 +1,13 @@
 import * as v from "valibot";
-import type { CoreEvent } from "../../base/api/event.ts";
 import { ObjectMetaSchema } from "../../base/api/meta.ts";
 import { raw, textList } from "../../base/api/scalar.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { checkDnsLabel } from "../../manifest/validate/names.ts";
 import type { StatusCause } from "../api-error.ts";
 import { type ApiObject, checkObjectName, type ObjectStore } from "../object-store.ts";
-import { EVENT_COLUMNS } from "../printers/event-row.ts";
 import { NODE_COLUMNS, type NodeObject } from "../printers/node-row.ts";
 import { ALL_VERBS, type Decoded, READ_VERBS } from "../resource-definition.ts";
 import { apiKind, bySchema, forbidden, isOther, manifestKind, printed, text } from "./define-kind.ts";
-
-const asEvent = (object: ApiObject) => object as unknown as CoreEvent;
 
 const NAMESPACE_SCHEMA = v.object({
   metadata: ObjectMetaSchema,
@@ -89,26 +85,3 @@ function refuseOtherThanCordon(next: ApiObject, previous: ApiObject): StatusCaus
 }
 
 type NodeSpec = NodeObject["spec"] & Record<string, unknown>;
-
-export const EVENT = manifestKind({
-  kind: "Event",
-  shortNames: ["ev"],
-  verbs: READ_VERBS,
-  decode: undefined,
-  columns: printed(EVENT_COLUMNS),
-  fields: {
-    "involvedObject.kind": (it) => asEvent(it).involvedObject.kind,
-    "involvedObject.name": (it) => asEvent(it).involvedObject.name,
-    "involvedObject.namespace": (it) => asEvent(it).involvedObject.namespace,
-    "involvedObject.uid": (it) => asEvent(it).involvedObject.uid,
-    "involvedObject.apiVersion": (it) => asEvent(it).involvedObject.apiVersion,
-    "involvedObject.resourceVersion": () => "",
-    "involvedObject.fieldPath": (it) => asEvent(it).involvedObject.fieldPath ?? "",
-    reason: (it) => asEvent(it).reason,
-    reportingComponent: (it) => asEvent(it).reportingComponent,
-    source: (it) => asEvent(it).source.component,
-    type: (it) => asEvent(it).type,
-  },
-  fate: "observed",
-  description: "Event is a report of an event somewhere in the cluster.",
-});

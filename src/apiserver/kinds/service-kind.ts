@@ -193,13 +193,7 @@ const asSlice = (object: ApiObject) => object as unknown as EndpointSlice;
 
 export const ENDPOINT_SLICE = manifestKind({
   group: "discovery.k8s.io",
-  otherVersions: [
-    {
-      version: "v1beta1",
-      deprecation:
-        "discovery.k8s.io/v1beta1 EndpointSlice is deprecated in v1.21+, unavailable in v1.25+; use discovery.k8s.io/v1 EndpointSlice",
-    },
-  ],
+  otherVersions: [{ version: "v1beta1", deprecation: "v1.21+, unavailable in v1.25+" }],
   kind: "EndpointSlice",
   validateUpdate: (next, live) =>
     asSlice(next).addressType === asSlice(live).addressType ? [] : [fixed("addressType")],

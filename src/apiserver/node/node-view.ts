@@ -34,6 +34,7 @@ import {
   resourceId,
 } from "../resource-definition.ts";
 import { SOURCE_ID, type SubmittedObjects } from "../storage/submitted-objects.ts";
+import { NodeEvents } from "./node-events.ts";
 
 interface NodeViewParts {
   kubelet: Kubelet;
@@ -148,8 +149,6 @@ const LEASE_NAMESPACE = "kube-node-lease";
 const LEASE_SECONDS = 40;
 /** Endpoints whose new uids are remembered. */
 const MAX_REMADE = 1_000;
-/** Bursts of events are taken over together. */
-const EVENTS_DELAY_MS = 100;
 
 /**
  * The objects of this node that were not submitted. They are shown in the store as the kubelet knows them: statuses of pods,
@@ -160,7 +159,8 @@ export class NodeObjects implements ObjectRules {
   /** undefined until the kubelet is built. */
   node: NodeView | undefined;
   readonly #deps: NodeObjectsDeps;
-  /** Origins of objects of the store: the pod of the kubelet, the object of a file, the version of an event. */
+  readonly #events: NodeEvents;
+  /** Origins of objects of the store: the pod of the kubelet, the object of a file. */
   readonly #origins = new WeakMap<ApiObject, unknown>();
   /** New uids of the endpoints of Services that clients deleted, by those that they had first. */
   readonly #remade = new Map<string, string>();
@@ -168,14 +168,12 @@ export class NodeObjects implements ObjectRules {
   #isPlanned = false;
   /** Not only pods have changed since the last {@link sync}. */
   #isAllDue = false;
-  #areEventsWanted = false;
   /** Objects of this kind, and slices, are made for who asks for them: each change of a pod makes those of its Services again. */
   #areEndpointsWanted = false;
-  #eventsRevision = -1;
-  #cancelEvents: (() => void) | undefined;
 
   constructor(deps: NodeObjectsDeps) {
     this.#deps = deps;
+    this.#events = new NodeEvents(deps.store, deps.clock);
   }
 
   /** Brings the objects of one kind up to date. */
@@ -188,10 +186,7 @@ export class NodeObjects implements ObjectRules {
     }
     if (plural === "nodes") await this.#syncNode();
     if (plural === "leases") this.#renewLease(this.node.view.nodeName());
-    if (plural === "events") {
-      this.#areEventsWanted = true;
-      this.#syncEvents();
-    }
+    if (plural === "events") this.#events.sync(this.node.view);
   }
 
   /** The kubelet knows something new. @param isStatus the status of a pod, and nothing else */
@@ -210,17 +205,12 @@ export class NodeObjects implements ObjectRules {
 
   /** An event was recorded. */
   eventRecorded(): void {
-    if (!this.#areEventsWanted || this.#cancelEvents) return;
-    this.#cancelEvents = this.#deps.clock.schedule(EVENTS_DELAY_MS, () => {
-      this.#cancelEvents = undefined;
-      this.#syncEvents();
-    });
+    this.#events.recorded();
   }
 
   stop(): void {
     this.#isWanted = false;
-    this.#areEventsWanted = false;
-    this.#cancelEvents?.();
+    this.#events.stop();
   }
 
   /** Takes over pods, and the objects of other sources. @param withEndpoints from now on those of Services, too */
@@ -425,24 +415,6 @@ export class NodeObjects implements ObjectRules {
     ensureNamespace(this.#deps.store, name, this.#deps.clock.now());
   }
 
-  #syncEvents(): void {
-    const node = this.node!;
-    const { store } = this.#deps;
-    const { revision, items } = node.view.events();
-    if (revision === this.#eventsRevision && items.length === store.list("events").length) return;
-    this.#eventsRevision = revision;
-    const kept = new Set<ApiObject>();
-    for (const event of items) {
-      const { name, namespace, resourceVersion } = event.metadata;
-      const live = store.get("events", namespace, name);
-      const isSame = live && this.#origins.get(live) === resourceVersion;
-      kept.add(isSame ? live : this.#put("events", event as unknown as ApiObject, resourceVersion));
-    }
-    for (const live of store.list("events")) {
-      if (!kept.has(live)) store.remove("events", live.metadata.namespace, live.metadata.name);
-    }
-  }
-
   /** Measured at each request; only what is more than a heartbeat is a new version. */
   async #syncNode(): Promise<void> {
     const node = this.node!;
@@ -480,10 +452,10 @@ export class NodeObjects implements ObjectRules {
   }
 
   refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {
-    if (!isKept(definition) || this.#deps.submitted.isOwn(definition, object)) return undefined;
     const { name } = object.metadata;
     const what = `${definition.singular} "${name}"`;
-    if (this.#origins.get(object) === this) return `${what} is made by this node`;
+    if (this.#origins.get(object) === this || this.#events.isRecorded(object)) return `${what} is made by this node`;
+    if (!isKept(definition) || this.#deps.submitted.isOwn(definition, object)) return undefined;
     if (definition.plural === "namespaces") {
       return this.#hasForeignObjects(name) ? `manifests of this node have objects in ${what}` : undefined;
     }
@@ -587,6 +559,7 @@ export class NodeObjects implements ObjectRules {
   removalOf(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): (() => void) | undefined {
     const { store, submitted } = this.#deps;
     if (!this.node || submitted.isOwn(definition, object)) return undefined;
+    if (this.#events.isRecorded(object)) return () => this.#events.delete(object);
     const { workloads, feed } = this.node;
     const { namespace, name } = object.metadata;
     const fullName = podFullName(object.metadata);
