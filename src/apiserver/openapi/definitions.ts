@@ -69,10 +69,14 @@ export const definitionName = ({
 /** Texts by definition, then by field; those of the definition itself by "". */
 export type Descriptions = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** Every definition: the schemas manifests are read with, and the kinds that are served. */
+/**
+ * Every definition: the schemas manifests are read with, and the kinds that are served.
+ * @param observed types of statuses, and of kinds that no client writes. Absent: they may have any field
+ */
 export function openApiDefinitions(
   kinds: readonly ResourceDefinition[],
   descriptions: Descriptions,
+  observed: Readonly<Record<string, Schema>> = {},
 ): Record<string, Schema> {
   const named = namedSchemas();
   for (const kind of kinds) if (kind.schema) named.set(definitionName(kind), kind.schema);
@@ -81,7 +85,7 @@ export function openApiDefinitions(
     typeMode: "input",
     definitions: Object.fromEntries(named),
   } as unknown as ConversionConfig;
-  const definitions: Record<string, Schema> = {};
+  const definitions: Record<string, Schema> = { ...observed };
   for (const [name, schema] of named) {
     const converted = toJsonSchema(schema as never, config) as Schema & {
       $defs?: Record<string, Schema>;
@@ -95,7 +99,11 @@ export function openApiDefinitions(
     const name = definitionName(kind);
     // Versions of older clients without a schema of their own have the same fields.
     const schema = definitions[name] ?? definitions[definitionName({ ...kind, version: "v1" })] ?? bareKind(kind);
-    definitions[name] = withTypeFields(schema, kind);
+    const status = observed[`${name}Status`] && { status: { $ref: `${name}Status` } };
+    definitions[name] = withTypeFields(
+      { ...schema, properties: { ...(schema.properties as object), ...status } },
+      kind,
+    );
     definitions[`${name}List`] = listOf(name, kind);
   }
   definitions[`${META}.ListMeta`] ??= {
@@ -106,13 +114,20 @@ export function openApiDefinitions(
   return definitions;
 }
 
+/** @param texts by field; those of parts of a field have its path: `spec.schedule` */
 function describe(schema: Schema | undefined, texts: Readonly<Record<string, string>>): void {
   if (!schema) return;
-  const properties = (schema.properties ?? {}) as Record<string, Schema>;
-  for (const [field, description] of Object.entries(texts)) {
-    if (field === "") schema.description = description;
+  for (const [path, description] of Object.entries(texts)) {
+    if (path === "") schema.description = description;
+    const [field = "", ...parents] = path.split(".").reverse();
+    let part: Schema | undefined = schema;
+    for (const parent of parents.reverse()) {
+      const member: Schema | undefined = (part?.properties as Record<string, Schema> | undefined)?.[parent];
+      part = (member?.items as Schema | undefined) ?? member;
+    }
+    const properties = (part?.properties ?? {}) as Record<string, Schema>;
     // A reference has no siblings in version 2.
-    else if (properties[field]) properties[field] = { ...properties[field], description };
+    if (properties[field]) properties[field] = { ...properties[field], description };
   }
 }
 

@@ -6,6 +6,7 @@ import type { ServedResources } from "../discovery.ts";
 import { apiVersionOf, type ResourceDefinition } from "../resource-definition.ts";
 import { type Descriptions, definitionName, openApiDefinitions, type Schema } from "./definitions.ts";
 import descriptions from "./descriptions.json" with { type: "json" };
+import observed from "./observed.json" with { type: "json" };
 
 /** The fields of an operation that clients read. */
 interface Operation {
@@ -100,7 +101,8 @@ export function openApiV3(
 ): object | undefined {
   const own = kinds.filter((kind) => kind.group === group && kind.version === version);
   if (own.length === 0) return undefined;
-  const all = openApiDefinitions(own, descriptions);
+  // Only here: clients that read version 2 refuse fields of a status that are newer than these types.
+  const all = openApiDefinitions(own, descriptions, observed);
   const used = reachable(
     own.flatMap((kind) => [definitionName(kind), `${definitionName(kind)}List`]),
     all,

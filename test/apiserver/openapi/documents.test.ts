@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
-import { openApiDefinitions } from "../../../src/apiserver/openapi/definitions.ts";
+import { definitionName, openApiDefinitions } from "../../../src/apiserver/openapi/definitions.ts";
 import descriptions from "../../../src/apiserver/openapi/descriptions.json" with { type: "json" };
 import { encodeOpenApiV2, openApiV2, openApiV3 } from "../../../src/apiserver/openapi/documents.ts";
 import { servedVersions } from "../../../src/apiserver/resource-definition.ts";
@@ -90,3 +90,41 @@ test("fields and types have their descriptions, also where a field refers to a t
   const texts = Object.values<Record<string, string>>(descriptions).flatMap((it) => Object.values(it));
   expect(texts.filter((text) => text === "" || text.includes("https:"))).toEqual([]);
 });
+
+/** Fields that may have any member, or whose members nothing reads. */
+const OPEN = new RegExp(
+  "^(ControllerRevision data|Deployment spec.rollbackTo|EndpointSlice endpoints.(targetRef|hints)|IngressClass spec.parameters|" +
+    "Job spec.successPolicy|PersistentVolume spec\\.\\w+)$",
+);
+
+test("kubectl explain has texts and types of the first two levels of each kind", () => {
+  const served = buildRegistry().all().flatMap(servedVersions);
+  const missing = served.flatMap((kind) => {
+    const { components } = openApiV3(kind.group, kind.version, served, descriptions) as OpenApi;
+    const resolve = (schema: Schema): Schema => {
+      const [{ $ref = "" } = {}] = schema.allOf ?? [];
+      return components.schemas[$ref.replace("#/components/schemas/", "")] ?? schema;
+    };
+    const gaps = (schema: Schema, path: string, levels: number): string[] => {
+      const own = resolve(schema);
+      return Object.entries(resolve(own.items ?? own).properties ?? {}).flatMap(([name, member]) => {
+        const type = resolve(member);
+        const isOpen = type.type === "object" && !type.properties && !type.additionalProperties;
+        const inner = levels > 1 && name !== "metadata" ? gaps(member, `${path}${name}.`, levels - 1) : [];
+        return [...((member.description ?? type.description) && !isOpen ? [] : [path + name]), ...inner];
+      });
+    };
+    return gaps(components.schemas[definitionName(kind)]!, `${kind.kind} `, 2);
+  });
+  expect([...new Set(missing)].filter((it) => !OPEN.test(it))).toEqual([]);
+});
+
+interface Schema {
+  type?: string;
+  description?: string;
+  items?: Schema;
+  properties?: Record<string, Schema>;
+  additionalProperties?: object;
+  allOf?: { $ref: string }[];
+}
+type OpenApi = { components: { schemas: Record<string, Schema> } };
