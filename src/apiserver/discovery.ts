@@ -21,6 +21,8 @@ interface NonResourceDeps {
   /** `host:port` that clients reach. */
   serverAddress: () => string;
   healthChecks: () => readonly HealthCheck[];
+  /** `/metrics`. */
+  metrics?: (request: ApiRequest) => Promise<ApiResponse>;
   /** `/openapi/…`; undefined: not one of its paths. */
   openApi?: (
     request: ApiRequest,
@@ -28,6 +30,7 @@ interface NonResourceDeps {
   ) => ApiResponse | undefined | Promise<ApiResponse | undefined>;
 }
 
+const STATIC_PATHS = ["/api", "/api/v1", "/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/version"];
 const HEALTH_ROOTS = ["/healthz", "/livez", "/readyz"];
 
 /** Paths that name no resource: versions, health, discovery, OpenAPI. @returns undefined for all others */
@@ -39,6 +42,7 @@ export function nonResourceResponse(
   if (request.method !== "GET" && request.method !== "HEAD") return undefined;
   const path = request.path.length > 1 ? request.path.replace(/\/$/, "") : request.path;
   if (path === "/version") return json(200, deps.version);
+  if (path === "/metrics") return deps.metrics?.(request);
   const root = HEALTH_ROOTS.find((it) => path === it || path.startsWith(`${it}/`));
   if (root !== undefined)
     return healthResponse(path.slice(root.length + 1), request, deps.healthChecks(), root.slice(1));
@@ -69,7 +73,7 @@ function rootPaths(served: ServedResources): string[] {
     `/apis/${group}`,
     ...versions.map((version) => `/apis/${group}/${version}`),
   ]);
-  return ["/api", "/api/v1", "/apis", ...paths, ...HEALTH_ROOTS, "/openapi/v2", "/openapi/v3", "/version"].sort();
+  return [...STATIC_PATHS, ...paths, ...HEALTH_ROOTS].sort();
 }
 
 /** Source: apiserver's `healthz` package. Reasons, which may name manifests, are for users that are known. */

@@ -8,7 +8,7 @@ import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import type { Metric } from "../stats/metrics/metric.ts";
 import { processStartMetric } from "../stats/metrics/process-metrics.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
-import { type AuthenticatedContext, routeAuthenticated } from "./authenticated-routes.ts";
+import { type AuthenticatedContext, routeAuthenticated, routeLogDirectory } from "./authenticated-routes.ts";
 import { pageHint, routeCadvisor } from "./cadvisor-routes.ts";
 import { DelegatedAccess } from "./client-identity.ts";
 import { CONTAINER_PATHS } from "./container-routes.ts";
@@ -21,6 +21,7 @@ import {
   type RouteRequest,
   type RouteResponse,
   type ServerRequest,
+  type StreamedResponse,
 } from "./http-response.ts";
 import { Listener, type ListenerEnvironment, type ListenerOptions } from "./listener.ts";
 import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
@@ -155,9 +156,13 @@ export class Servers {
     return this.#context.node();
   }
 
-  /** The read-only port's response for users with all permissions; the local API passes requests on. */
-  respond(request: RouteRequest): HttpResponse | Promise<HttpResponse> {
-    return routeReadOnly(request, this.#fullContext);
+  /** The response of the read-only port, and of `/logs/`, for users with all permissions: the local API passes requests on. */
+  respond(request: RouteRequest): HttpResponse | Promise<HttpResponse | StreamedResponse> {
+    const { logDirectory } = this.#parts.authenticated ?? {};
+    const isOfLogs = request.path.startsWith("/logs/") && this.#parts.options.enableDebuggingHandlers;
+    return logDirectory && isOfLogs
+      ? routeLogDirectory(request, logDirectory)
+      : routeReadOnly(request, this.#fullContext);
   }
 
   async stop(): Promise<void> {

@@ -40,6 +40,7 @@ import {
 } from "../resource-definition.ts";
 import { DiskCheck, ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
+import { kubeletResponse } from "./node-routes.ts";
 import { NodeObjects, type NodeView } from "./node-view.ts";
 
 interface LocalApiDeps {
@@ -258,6 +259,7 @@ export class LocalApi implements ObjectAccess {
           version,
           serverAddress: () => `${address}:${this.port ?? port}`,
           healthChecks: () => node.view.healthChecks(),
+          metrics: (scrape) => kubeletResponse(node, scrape, "/metrics"),
           openApi: async (openApiRequest, all) => {
             const { openApiResponse } = await import("../openapi/documents.ts");
             return openApiResponse(openApiRequest, all);

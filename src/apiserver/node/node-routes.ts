@@ -2,7 +2,7 @@ import { parseLabelSelector } from "../../base/api/selectors.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
-import type { HttpResponse } from "../../server/http-response.ts";
+import type { HttpResponse, StreamedResponse } from "../../server/http-response.ts";
 import type { Servers } from "../../server/servers.ts";
 import { badRequest, notFound } from "../api-error.ts";
 import {
@@ -20,22 +20,24 @@ import {
 import type { ExtraRoute } from "../api-server.ts";
 import { parseDeleteOptions } from "../object-deleter.ts";
 import type { LocalApi } from "./local-api.ts";
+import { parseProxied } from "./proxy-routes.ts";
 
 interface NodeRoutesDeps {
   api: Pick<LocalApi, "store" | "registry" | "deleter" | "find" | "refresh">;
   nodeName: string;
+  /** The kubelet's authenticated port. */
+  port: number;
   servers: Pick<Servers, "respond">;
 }
 
 /** The response of the kubelet's own ports. @param path begins with a slash */
-async function kubeletResponse(
-  { servers }: NodeRoutesDeps,
-  { method, query, header, signal, body: readBody }: ApiRequest,
+export async function kubeletResponse(
+  { servers }: Pick<NodeRoutesDeps, "servers">,
+  { method, query, header, signal, body }: ApiRequest,
   path: string,
-): Promise<HttpResponse> {
-  const text = async () => Buffer.from(await readBody()).toString("utf8");
-  const { status, headers, body } = await servers.respond({ method, path, query, header, signal, text });
-  return { status, headers, body: body instanceof Blob ? new Uint8Array(await body.arrayBuffer()) : body };
+): Promise<HttpResponse | StreamedResponse> {
+  const text = async () => Buffer.from(await body()).toString("utf8");
+  return servers.respond({ method, path, query, header, signal, text });
 }
 
 /** Routes without objects of the store: the kubelet behind the node, evictions, metrics, access reviews of the caller. */
@@ -47,9 +49,14 @@ export const nodeRoutes = (deps: NodeRoutesDeps): ExtraRoute[] => [
     kind: "NodeProxyOptions",
     namespaced: false,
     verbs: ["create", "delete", "get", "patch", "update"],
-    handle: (request, { name, rest }) => {
+    handle: (request, info) => {
+      const { name, port } = parseProxied("nodes", info.name);
       if (name !== deps.nodeName) throw notFound({ group: "", plural: "nodes" }, name);
-      return kubeletResponse(deps, request, `/${rest}`);
+      if (port !== "" && port !== String(deps.port)) {
+        throw badRequest(`nodes "${info.name}": only port ${deps.port}, of the kubelet, is behind nodes/proxy`);
+      }
+      const slash = info.rest !== "" && request.path.endsWith("/") ? "/" : "";
+      return kubeletResponse(deps, request, `/${info.rest}${slash}`);
     },
   },
   {
@@ -95,11 +102,8 @@ const metricsRoute = (name: string, kind: string, namespaced: boolean, handle: E
 });
 
 async function summaryOf(request: ApiRequest, deps: NodeRoutesDeps): Promise<Summary> {
-  const { body } = await kubeletResponse(
-    deps,
-    { ...request, method: "GET", query: new URLSearchParams() },
-    "/stats/summary",
-  );
+  const whole = { ...request, method: "GET", query: new URLSearchParams() };
+  const { body } = (await kubeletResponse(deps, whole, "/stats/summary")) as HttpResponse;
   return JSON.parse(typeof body === "string" ? body : Buffer.from(body).toString()) as Summary;
 }
 

@@ -39,12 +39,7 @@ export function proxyRoutes({ api, random }: ProxyRoutesDeps): ExtraRoute[] {
     namespaced: true,
     verbs: ["create", "delete", "get", "patch", "update"],
     handle: async (request, info) => {
-      // `name`, `name:port` or `scheme:name:port`.
-      const parts = info.name.split(":");
-      const [scheme = "", name = "", port = ""] = parts.length > 2 ? parts : ["", ...parts];
-      if (parts.length > 3 || !["", "http", "https"].includes(scheme)) {
-        throw badRequest(`invalid ${plural} request "${info.name}": write NAME, NAME:PORT or SCHEME:NAME:PORT`);
-      }
+      const { scheme, name, port } = parseProxied(plural, info.name);
       return await passOn(request, info, scheme === "https", await find({ ...info, name }, port));
     },
   });
@@ -71,6 +66,16 @@ export function proxyRoutes({ api, random }: ProxyRoutesDeps): ExtraRoute[] {
       return { host: target[0], port: target[1].port };
     }),
   ];
+}
+
+/** The parts of `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. @throws ApiError 400 */
+export function parseProxied(plural: string, text: string): Record<"scheme" | "name" | "port", string> {
+  const parts = text.split(":");
+  const [scheme = "", name = "", port = ""] = parts.length > 2 ? parts : ["", ...parts];
+  if (parts.length > 3 || !["", "http", "https"].includes(scheme)) {
+    throw badRequest(`invalid ${plural} request "${text}": write NAME, NAME:PORT or SCHEME:NAME:PORT`);
+  }
+  return { scheme, name, port };
 }
 
 /** Source: core/v1 `EndpointSubset`. */

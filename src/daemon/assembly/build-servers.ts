@@ -215,7 +215,7 @@ export async function startLocalApi(
     ...proxyRoutes({ api, random: Math.random }),
     ...updateRoutes(parts.imageUpdates),
     restartRoute({ api, kubelet }),
-    ...nodeRoutes({ api, nodeName: context.node.name, servers }),
+    ...nodeRoutes({ api, nodeName: context.node.name, port: context.options.port, servers }),
   ]);
 }
 
