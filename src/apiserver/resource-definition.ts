@@ -130,8 +130,6 @@ export interface ResourceDefinition {
   protection?: string;
   /** Whether values must be hidden from users with read access only (Secrets). */
   isSecret?: boolean;
-  /** For discovery and documentation. */
-  description?: string;
 }
 
 /** The object, or the kind of objects, that a request is about. */

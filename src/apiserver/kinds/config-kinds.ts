@@ -8,7 +8,6 @@ export const CONFIG_MAP = manifestKind({
   columns: [count("Data", ({ data, binaryData }) => countKeys(data) + countKeys(binaryData))],
   fate: "configMaps",
   validateUpdate: refuseImmutable,
-  description: "ConfigMap holds configuration data for pods to consume.",
 });
 
 export const SECRET = manifestKind({
@@ -21,7 +20,6 @@ export const SECRET = manifestKind({
     return [...refuseImmutable(next, previous), ...(isSameType ? [] : [fixed("type")])];
   },
   isSecret: true,
-  description: "Secret holds secret data of a certain type.",
 });
 
 const countKeys = (map: unknown) => Object.keys((map as Record<string, unknown> | undefined) ?? {}).length;

@@ -19,7 +19,7 @@ import {
 } from "../resource-definition.ts";
 
 /** Absent: group "", version v1, namespaced, every verb, and the names that follow from the kind. */
-type KindRow = Pick<ResourceDefinition, "kind" | "columns" | "description"> & Partial<ResourceDefinition>;
+type KindRow = Pick<ResourceDefinition, "kind" | "columns"> & Partial<ResourceDefinition>;
 
 const defineKind = (row: KindRow & Pick<ResourceDefinition, "fate">): ResourceDefinition => ({
   group: "",
@@ -33,7 +33,7 @@ const defineKind = (row: KindRow & Pick<ResourceDefinition, "fate">): ResourceDe
 
 /** A kind whose objects manifests have too. Its schema and rules are those of src/manifest. */
 export const manifestKind = (row: KindRow): ResourceDefinition =>
-  defineKind({ fate: "objects", decode: readObject, ...row });
+  defineKind({ fate: "objects", decode: row.namespaced === false ? readClusterObject : readObject, ...row });
 
 /** A kind whose controller makes pods. */
 export const workloadKind = (row: KindRow): ResourceDefinition =>
@@ -158,7 +158,7 @@ export function readObject(object: ApiObject, options: ReadOptions, allowEphemer
 }
 
 /** {@link readObject} for a kind that is in no namespace. */
-export function readClusterObject(object: ApiObject, options: ReadOptions): Decoded {
+function readClusterObject(object: ApiObject, options: ReadOptions): Decoded {
   const decoded = readObject(object, options);
   const { namespace: _namespace, ...metadata } = decoded.object.metadata;
   return { ...decoded, object: { ...decoded.object, metadata } };

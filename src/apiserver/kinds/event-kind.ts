@@ -91,5 +91,4 @@ export const EVENT = apiKind({
   fate: "observed",
   validateCreate: refuseWrong,
   validateUpdate: refuseWrong,
-  description: "Event is a report of an event somewhere in the cluster.",
 });

@@ -2,7 +2,7 @@ import { type Ingress, type IngressBackend, ingressV1beta1 } from "../../base/ap
 import { convertIngress } from "../../manifest/workloads/validate-ingress.ts";
 import { type MapNode, toPlainValue, toSourceNode } from "../../manifest/yaml/source-node.ts";
 import type { ApiObject } from "../object-store.ts";
-import { fixedSpec, manifestKind, readClusterObject, specOf, text } from "./define-kind.ts";
+import { fixedSpec, manifestKind, specOf, text } from "./define-kind.ts";
 
 const MAX_HOSTS = 3;
 
@@ -81,7 +81,6 @@ export const INGRESS = manifestKind({
     text("Address", address),
     text("Ports", (it) => (specOf(it).tls ? "80, 443" : "80")),
   ],
-  description: "Ingress is a set of rules by which requests of HTTP reach Services.",
 });
 
 export const INGRESS_CLASS = manifestKind({
@@ -90,8 +89,6 @@ export const INGRESS_CLASS = manifestKind({
   kind: "IngressClass",
   plural: "ingressclasses",
   namespaced: false,
-  decode: readClusterObject,
   validateUpdate: fixedSpec("controller"),
   columns: [text("Controller", (it) => specOf(it).controller), text("Parameters", parameters)],
-  description: "IngressClass is a class of Ingresses: the server that serves them.",
 });

@@ -24,5 +24,4 @@ export const LEASE = apiKind({
   }),
   hasGeneration: false,
   columns: [text("Holder", (it) => specOf(it).holderIdentity)],
-  description: "Lease defines a lease concept.",
 });

@@ -28,7 +28,6 @@ export const NAMESPACE = apiKind({
   observedStatus: true,
   hasGeneration: false,
   decode: decodeNamespace,
-  description: "Namespace provides a scope for Names.",
 });
 
 /** Adds a namespace that is used and was never submitted. */
@@ -65,7 +64,6 @@ export const NODE = manifestKind({
   hasGeneration: false,
   fate: "node",
   validateUpdate: refuseOtherThanCordon,
-  description: "Node is the machine this API is served from.",
 });
 
 const isUnschedulable = (node: ApiObject): boolean => asNode(node).spec.unschedulable === true;

@@ -37,7 +37,6 @@ export const POD = manifestKind({
   validateUpdate: refuseEphemeralContainers,
   carryOver: keepEphemeralContainers,
   gracefulDeletion: true,
-  description: "Pod is a collection of containers that can run on a host.",
 });
 
 const readStatus = bySchema(v.object({ conditions: v.optional(v.array(PodConditionSchema)) }));

@@ -160,7 +160,6 @@ export const SERVICE = manifestKind({
   complete: showServiceDefaults,
   carryOver: keepAllocated,
   validateUpdate: refuseOtherAddress,
-  description: "Service is a named abstraction of a set of pods.",
 });
 
 interface Subset {
@@ -186,7 +185,6 @@ export const ENDPOINTS = manifestKind({
   singular: "endpoints",
   shortNames: ["ep"],
   columns: [text("Endpoints", formatEndpoints)],
-  description: "Endpoints are the addresses that a Service leads to.",
 });
 
 const asSlice = (object: ApiObject) => object as unknown as EndpointSlice;
@@ -214,5 +212,4 @@ export const ENDPOINT_SLICE = manifestKind({
           .join(",") || "<unset>",
     ),
   ],
-  description: "EndpointSlice has endpoints of a Service with the same ports.",
 });

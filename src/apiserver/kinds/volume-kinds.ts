@@ -8,7 +8,6 @@ import {
   isOther,
   manifestKind,
   type RefuseChange,
-  readClusterObject,
   specOf,
   statusOf,
   text,
@@ -107,7 +106,6 @@ export const PERSISTENT_VOLUME_CLAIM = manifestKind({
   complete: showVolumeOfClaim,
   deletionWarning: warnOfKeptData,
   protection: "kubernetes.io/pvc-protection",
-  description: "PersistentVolumeClaim is a user's request for and claim to a persistent volume.",
 });
 
 export const PERSISTENT_VOLUME = manifestKind({
@@ -127,8 +125,6 @@ export const PERSISTENT_VOLUME = manifestKind({
     text("Reason", (it) => statusOf(it).reason),
     text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
   ],
-  decode: readClusterObject,
   complete: showClaimOfVolume,
   protection: "kubernetes.io/pv-protection",
-  description: "PersistentVolume is a storage resource of the node.",
 });

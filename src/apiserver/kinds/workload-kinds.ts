@@ -71,14 +71,12 @@ export const DEPLOYMENT = workloadKind({
     count("Available", (it) => statusOf(it).availableReplicas),
     ...WIDE,
   ],
-  description: "Deployment enables declarative updates for Pods and ReplicaSets.",
 });
 
 export const REPLICA_SET = workloadKind({
   kind: "ReplicaSet",
   shortNames: ["rs"],
   columns: [...REPLICAS, ...WIDE],
-  description: "ReplicaSet ensures that a specified number of pod replicas are running at any given time.",
 });
 
 export const CONTROLLER_REVISION = manifestKind({
@@ -94,7 +92,6 @@ export const CONTROLLER_REVISION = manifestKind({
     }),
     { name: "Revision", type: "integer", value: (it) => numberOf((it as unknown as Fields).revision) },
   ],
-  description: "ControllerRevision is a template that a StatefulSet or DaemonSet has or had.",
 });
 
 export const STATEFUL_SET = workloadKind({
@@ -107,7 +104,6 @@ export const STATEFUL_SET = workloadKind({
   },
   shortNames: ["sts"],
   columns: [text("Ready", readyOf("readyReplicas")), ...WIDE],
-  description: "StatefulSet represents a set of pods with consistent identities.",
 });
 
 export const DAEMON_SET = workloadKind({
@@ -123,7 +119,6 @@ export const DAEMON_SET = workloadKind({
     text("Node Selector", (it) => formatLabels(podSpecOf(specOf(it).template)?.nodeSelector)),
     ...WIDE,
   ],
-  description: "DaemonSet represents the configuration of a daemon set.",
 });
 
 /**
@@ -161,7 +156,6 @@ export const JOB = workloadKind({
   decode: (job, options) => readObject(withoutJobSelector(job), options),
   complete: showJobSelector,
   fields: { "status.successful": (it) => String(numberOf(statusOf(it).succeeded)) },
-  description: "Job represents the configuration of a single job.",
 });
 
 export const CRON_JOB = workloadKind({
@@ -188,7 +182,6 @@ export const CRON_JOB = workloadKind({
         column.value({ ...object, spec: fieldsOf(specOf(object).jobTemplate).spec }, now),
     })),
   ],
-  description: "CronJob represents the configuration of a single cron job.",
 });
 
 export const REPLICATION_CONTROLLER = workloadKind({
@@ -199,7 +192,6 @@ export const REPLICATION_CONTROLLER = workloadKind({
   shortNames: ["rc"],
   columns: [...REPLICAS, ...WIDE],
   fields: { "status.replicas": (it) => String(numberOf(statusOf(it).replicas)) },
-  description: "ReplicationController represents the configuration of a replication controller.",
 });
 
 /** A Job that a client sends back: without what {@link showJobSelector} added. */

@@ -98,7 +98,7 @@ export function openApiDefinitions(
   for (const kind of kinds) {
     const name = definitionName(kind);
     // Versions of older clients without a schema of their own have the same fields.
-    const schema = definitions[name] ?? definitions[definitionName({ ...kind, version: "v1" })] ?? bareKind(kind);
+    const schema = definitions[name] ?? definitions[definitionName({ ...kind, version: "v1" })] ?? BARE_KIND;
     const status = observed[`${name}Status`] && { status: { $ref: `${name}Status` } };
     definitions[name] = withTypeFields(
       { ...schema, properties: { ...(schema.properties as object), ...status } },
@@ -132,15 +132,14 @@ function describe(schema: Schema | undefined, texts: Readonly<Record<string, str
 }
 
 /** Kinds without a schema here: any object. */
-const bareKind = ({ description = "" }: ResourceDefinition): Schema => ({
+const BARE_KIND: Schema = {
   type: "object",
-  description,
   properties: {
     metadata: { $ref: `${META}.ObjectMeta` },
     spec: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
     status: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
   },
-});
+};
 
 const TYPE_FIELDS = {
   apiVersion: {
@@ -156,7 +155,6 @@ const TYPE_FIELDS = {
 function withTypeFields(schema: Schema, kind: ResourceDefinition): Schema {
   return {
     ...schema,
-    ...(kind.description !== undefined && { description: kind.description }),
     properties: { ...TYPE_FIELDS, ...(schema.properties as object) },
     "x-kubernetes-group-version-kind": [{ group: kind.group, kind: kind.kind, version: kind.version }],
   };
