@@ -145,10 +145,8 @@ export class ApiServer {
     if (verb === "create" && info.name !== "") throw methodNotSupported(definition, "create");
     const presentation = new Presentation(request, definition, info, () => clock.now());
     const { deprecation } = presentation.kind;
-    if (deprecation !== undefined) {
-      const [older, kept] = [presentation.kind, definition].map((it) => `${apiVersionOf(it)} ${it.kind}`);
-      warnings.push(`${older} is deprecated in ${deprecation}; use ${kept}`);
-    }
+    const [older, kept] = [presentation.kind, definition].map((it) => `${apiVersionOf(it)} ${it.kind}`);
+    if (deprecation !== undefined) warnings.push(`${older} is deprecated in ${deprecation}; use ${kept}`);
     await objects.refresh(definition);
     if (!READ_VERBS.includes(verb)) await objects.prepareWrite();
     const target: Target = { definition, namespace: info.namespace, name: info.name, subresource };

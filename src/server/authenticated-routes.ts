@@ -7,16 +7,15 @@ import {
   cleanPath,
   debugDisabled,
   escapeHtml,
-  type HttpResponse,
   isReading,
   type ListenerResponse,
   methodNotAllowed,
   NOSNIFF,
   notFound,
   type RouteRequest,
+  type RouteResponse,
   resourceNotFound,
   type ServerRequest,
-  type StreamedResponse,
   textResponse,
 } from "./http-response.ts";
 import { isKnownPath, type ReadOnlyContext, rootOf, routeReadOnly } from "./read-only-routes.ts";
@@ -89,10 +88,7 @@ const PREFIX = "/logs/";
  * `/logs/…`: the machine's log directory, files as text and directories as lists. What leads out of it is
  * not there. Source: Go's `http.FileServer`; parts of a file cannot be asked for.
  */
-export async function routeLogDirectory(
-  request: RouteRequest,
-  directory: LogDirectory,
-): Promise<HttpResponse | StreamedResponse> {
+export async function routeLogDirectory(request: RouteRequest, directory: LogDirectory): Promise<RouteResponse> {
   if (!isReading(request)) return methodNotAllowed();
   const relative = request.path.slice(PREFIX.length);
   const entry = await directory.open(relative.replace(/\/$/, ""));

@@ -21,7 +21,6 @@ import {
   type RouteRequest,
   type RouteResponse,
   type ServerRequest,
-  type StreamedResponse,
 } from "./http-response.ts";
 import { Listener, type ListenerEnvironment, type ListenerOptions } from "./listener.ts";
 import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
@@ -157,7 +156,7 @@ export class Servers {
   }
 
   /** The response of the read-only port, and of `/logs/`, for users with all permissions: the local API passes requests on. */
-  respond(request: RouteRequest): HttpResponse | Promise<HttpResponse | StreamedResponse> {
+  respond(request: RouteRequest): RouteResponse | Promise<RouteResponse> {
     const { logDirectory } = this.#parts.authenticated ?? {};
     const isOfLogs = request.path.startsWith("/logs/") && this.#parts.options.enableDebuggingHandlers;
     return logDirectory && isOfLogs

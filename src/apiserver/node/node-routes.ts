@@ -2,7 +2,7 @@ import { parseLabelSelector } from "../../base/api/selectors.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
-import type { HttpResponse, StreamedResponse } from "../../server/http-response.ts";
+import type { HttpResponse } from "../../server/http-response.ts";
 import type { Servers } from "../../server/servers.ts";
 import { badRequest, notFound } from "../api-error.ts";
 import {
@@ -35,7 +35,7 @@ export async function kubeletResponse(
   { servers }: Pick<NodeRoutesDeps, "servers">,
   { method, query, header, signal, body }: ApiRequest,
   path: string,
-): Promise<HttpResponse | StreamedResponse> {
+): Promise<ApiResponse> {
   const text = async () => Buffer.from(await body()).toString("utf8");
   return servers.respond({ method, path, query, header, signal, text });
 }

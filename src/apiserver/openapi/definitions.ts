@@ -14,7 +14,7 @@ import * as volume from "../../base/api/volume.ts";
 import * as workload from "../../base/api/workload.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { isRetainingMap, listMergeAt } from "../managed-fields.ts";
-import { apiVersionOf, type Schema as KindSchema, type ResourceDefinition } from "../resource-definition.ts";
+import type { Schema as KindSchema, ResourceDefinition } from "../resource-definition.ts";
 
 /** A JSON schema as OpenAPI has it; `$ref` names a definition, without its prefix. */
 export type Schema = { [keyword: string]: unknown };
@@ -141,16 +141,7 @@ const BARE_KIND: Schema = {
   },
 };
 
-const TYPE_FIELDS = {
-  apiVersion: {
-    type: "string",
-    description: "APIVersion defines the versioned schema of this representation of an object.",
-  },
-  kind: {
-    type: "string",
-    description: "Kind is a string value representing the REST resource this object represents.",
-  },
-};
+const TYPE_FIELDS = { apiVersion: { type: "string" }, kind: { type: "string" } };
 
 function withTypeFields(schema: Schema, kind: ResourceDefinition): Schema {
   return {
@@ -162,7 +153,6 @@ function withTypeFields(schema: Schema, kind: ResourceDefinition): Schema {
 
 const listOf = (name: string, { group, kind, version }: ResourceDefinition): Schema => ({
   type: "object",
-  description: `${kind}List is a list of ${kind} of ${apiVersionOf({ group, version })}.`,
   required: ["items"],
   properties: {
     ...TYPE_FIELDS,

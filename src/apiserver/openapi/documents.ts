@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hex32 } from "../../base/text/canonical-json.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { protobufMessage, protobufText } from "../../base/text/protobuf.ts";
 import { type ApiRequest, type ApiResponse, json } from "../api-request.ts";
@@ -194,12 +194,7 @@ export function openApiResponse(request: ApiRequest, { definitions }: ServedReso
 }
 
 const hashOf = (definitions: ServedResources["definitions"]) =>
-  createHash("sha256")
-    .update(JSON.stringify([definitions, descriptions]))
-    .update(Bun.version)
-    .digest("hex")
-    .slice(0, 32)
-    .toUpperCase();
+  hex32(JSON.stringify([definitions, descriptions, observed, Bun.version])).toUpperCase();
 
 /**
  * `/openapi/v2` in protobuf, which is all that kubectl before 1.27 reads. Field numbers: gnostic's OpenAPIv2.proto.
