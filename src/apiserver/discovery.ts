@@ -22,7 +22,7 @@ interface NonResourceDeps {
   serverAddress: () => string;
   healthChecks: () => readonly HealthCheck[];
   /** `/metrics`. */
-  metrics?: (request: ApiRequest) => Promise<ApiResponse>;
+  metrics?: (request: ApiRequest) => ApiResponse | Promise<ApiResponse>;
   /** `/openapi/…`; undefined: not one of its paths. */
   openApi?: (
     request: ApiRequest,

@@ -40,7 +40,6 @@ import {
 } from "../resource-definition.ts";
 import { DiskCheck, ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
-import { kubeletResponse } from "./node-routes.ts";
 import { NodeObjects, type NodeView } from "./node-view.ts";
 
 interface LocalApiDeps {
@@ -259,7 +258,7 @@ export class LocalApi implements ObjectAccess {
           version,
           serverAddress: () => `${address}:${this.port ?? port}`,
           healthChecks: () => node.view.healthChecks(),
-          metrics: (scrape) => kubeletResponse(node, scrape, "/metrics"),
+          metrics: (scrape) => node.servers.respond({ ...scrape, path: "/metrics", text: async () => "" }),
           openApi: async (openApiRequest, all) => {
             const { openApiResponse } = await import("../openapi/documents.ts");
             return openApiResponse(openApiRequest, all);

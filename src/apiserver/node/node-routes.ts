@@ -31,7 +31,7 @@ interface NodeRoutesDeps {
 }
 
 /** The response of the kubelet's own ports. @param path begins with a slash */
-export async function kubeletResponse(
+async function kubeletResponse(
   { servers }: Pick<NodeRoutesDeps, "servers">,
   { method, query, header, signal, body }: ApiRequest,
   path: string,
