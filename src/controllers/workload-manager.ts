@@ -63,6 +63,8 @@ export class WorkloadManager {
   readonly #claims: ClaimBinder;
   #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #prepared: PreparedState = prepareState(this.#state);
+  /** Those of the prepared state: a Deployment may own or adopt them. */
+  #replicaSets: readonly DesiredWorkload[] = [];
   /** Pods of the API that are in the prepared state: only they are claimed. */
   #podsOfApi: readonly DesiredPod[] = [];
   /** The workloads have not been compared with them yet. */
@@ -117,12 +119,13 @@ export class WorkloadManager {
     const { services } = this;
     const { node, logger } = this.#context;
     this.#prepared = prepareState(state, node.comparesAllLabels ? undefined : node, !services.hasAddresses);
-    const { warnings, pods } = this.#prepared;
+    const { warnings, pods, workloads } = this.#prepared;
+    this.#replicaSets = workloads.filter(({ kind }) => kind === "ReplicaSet");
     this.#podsOfApi = pods.filter(({ source }) => source === "api");
     this.#arePodsNew = this.#podsOfApi.length > 0;
     for (const warning of warnings) if (!this.#warned.has(warning)) logger.warn(warning);
     this.#warned = new Set(warnings);
-    const known = new Set(this.#prepared.workloads.map(({ object }) => object.metadata.uid));
+    const known = new Set(workloads.map(({ object }) => object.metadata.uid));
     // The API has released it. If it is stored again, the Deployment is about to be deleted.
     for (const uid of this.#takenOver) if (!known.has(uid)) this.#takenOver.delete(uid);
     if ((state.objects ?? []).length > 0 || services.hasRules) {
@@ -262,7 +265,7 @@ export class WorkloadManager {
     const statuses = this.#observer.update(pods);
     if (isNewState && this.#observer.isRead) services.setServices(this.#prepared.services);
     const owned = this.#handOverReplicaSets();
-    let isChanged = this.#dropDeleted();
+    let isChanged = isNewState && this.#dropDeleted();
     for (const desired of this.#prepared.workloads) {
       if (owned.has(desired)) continue;
       if (this.#syncWorkload(desired, statuses)) isChanged = true;
@@ -270,8 +273,9 @@ export class WorkloadManager {
     }
     this.#arePodsNew = false;
     this.#handOverReplicaSets();
-    // Jobs that their CronJob no longer has.
-    if (this.#dropDeleted()) isChanged = true;
+    // Jobs that their CronJob no longer has, and what was handed over.
+    const mayDrop = this.#prepared.workloads.some(({ kind }) => kind === "CronJob" || kind === "ReplicaSet");
+    if (mayDrop && this.#dropDeleted()) isChanged = true;
     if (this.#claims.update(this.#prepared, this.#isComplete, isNewState)) isChanged = true;
     if (isChanged) this.#records.save();
     this.#setTimer();
@@ -295,6 +299,7 @@ export class WorkloadManager {
   }
 
   #hasClaims(desired: DesiredWorkload, record: WorkloadRecord): boolean {
+    if (!this.#arePodsNew && this.#replicaSets.length === 0) return false;
     const world = this.#world(this.#observer.reader());
     if (this.#adopt(desired, record, world)) return true;
     return this.#arePodsNew && claimPods(desired, record, this.#podsOfApi, world) !== record;
@@ -325,6 +330,7 @@ export class WorkloadManager {
 
   /** @returns the ReplicaSets that belong to a Deployment */
   #handOverReplicaSets(): ReadonlySet<DesiredWorkload> {
+    if (this.#replicaSets.length === 0) return new Set();
     const { owned, orphaned } = sortReplicaSets(this.#prepared.workloads, this.#records.all());
     for (const { kind, object } of owned) this.#records.delete(objectKey(kind, object.metadata));
     for (const [key, record] of orphaned) this.#records.restore(key, record);
@@ -384,7 +390,7 @@ export class WorkloadManager {
   }
 
   #adopt(desired: DesiredWorkload, known: WorkloadRecord | undefined, world: ControllerWorld) {
-    return adoptReplicaSets(desired, known, this.#prepared.workloads, this.#records, world);
+    return adoptReplicaSets(desired, known, this.#replicaSets, this.#records, world);
   }
 
   #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
