@@ -84,9 +84,14 @@ export class Scene {
     this.world.wire.manifests.text = toList([...this.wanted.values()].filter(({ source }) => source === "url"));
   }
 
-  /** The files are what people want. */
+  /** The files are what people want: others may be there again after a power cut, or were written elsewhere. */
   writeFiles(): void {
-    for (const pod of this.inFiles()) this.world.disk.write(fileOf(pod.app), toManifest(pod));
+    const { disk } = this.world;
+    for (const pod of this.inFiles()) disk.write(fileOf(pod.app), toManifest(pod));
+    for (const path of disk.list(MANIFESTS).keys()) {
+      const app = path.slice(MANIFESTS.length + 1, -".yaml".length);
+      if (!this.wanted.has(app)) disk.remove(path);
+    }
   }
 
   /** After a power cut people see to their files, unless the disk of these is away. */
@@ -188,10 +193,6 @@ export class Scene {
     disk.rename(`${MANIFESTS}.away`, MANIFESTS);
     this.world.mountManifests(true);
     this.writeFiles();
-    for (const path of disk.list(MANIFESTS).keys()) {
-      const app = path.slice(MANIFESTS.length + 1, -".yaml".length);
-      if (!this.wanted.has(app)) disk.remove(path);
-    }
     this.broken.clear();
   }
 

@@ -38,6 +38,8 @@ const RESTART_NOTICE_MS = 10_000;
 const RESTARTED_MS = 2 * 60_000;
 /** A pull is this old at most when a container is made from its image: others of the pod may have been pulled since. */
 const PULL_AGE_MS = 10 * 60_000;
+/** What is left of a grace period that the command before the stop has used up. */
+const LEAST_GRACE_SECONDS = 2;
 /** The command after the start of a container has run by then. */
 const HOOK_MS = 60_000;
 const POD_LOGS = "/var/log/pods";
@@ -448,7 +450,9 @@ export class Rules {
     }
     const graceSeconds = this.#graceSeconds.get(appOf(container) ?? "") ?? 0;
     const waitedMs = this.#world.time.wallMs - termMs;
-    if (waitedMs < graceSeconds * 1000 - 1) {
+    // A command that hung before has spent its time. Source: the kubelet's `minimumGracePeriodInSeconds`.
+    const isSpent = hasHooks(container) && this.#isDisturbed(EDIT_SETTLES_MS);
+    if (waitedMs < (isSpent ? Math.min(graceSeconds, LEAST_GRACE_SECONDS) : graceSeconds) * 1000 - 1) {
       throw new Violation("grace", `${name} is killed after ${waitedMs} ms of its ${graceSeconds} s`);
     }
   }
