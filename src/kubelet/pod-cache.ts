@@ -56,6 +56,7 @@ export class PodCache {
   /** This container was there, and is no more. */
   readonly removals = new Listeners<ContainerSnapshot>();
   readonly #imageNames = new Map<string, ImageNames>();
+  readonly #learning = new Map<string, Promise<void>>();
   readonly #deps: PodCacheDeps;
   readonly #entries = new Map<ContainerId, Entry>();
   readonly #byPod = new Map<PodUID, Set<ContainerId>>();
@@ -86,7 +87,13 @@ export class PodCache {
     return this.#imageNames;
   }
 
-  async learnImage(imageId: string): Promise<void> {
+  /** Looks a name up, once for all pods of an image that ask at the same time. */
+  learnImage(imageId: string): Promise<void> {
+    const forget = () => void this.#learning.delete(imageId);
+    return this.#learning.getOrInsertComputed(imageId, () => this.#learnImage(imageId).finally(forget));
+  }
+
+  async #learnImage(imageId: string): Promise<void> {
     const image = await this.#deps.images.imageStatus(imageId);
     const [tag] = image?.repoTags ?? [];
     const [digest] = image?.repoDigests ?? [];

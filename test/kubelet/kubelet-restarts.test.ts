@@ -18,6 +18,14 @@ async function secondsToNext(name: string, id: string): Promise<number> {
 }
 
 describe("a container", () => {
+  test("the name of an image is looked up once for all pods of it", async () => {
+    await world.started(named("web"), named("api"), named("db"));
+    world.imageLookUps.length = 0;
+    world.renew();
+    await world.started(named("web"), named("api"), named("db"));
+    expect(world.imageLookUps).toEqual(["sha256:image"]);
+  });
+
   test("an event names the exit code of each container that ended and was not killed, once", async () => {
     await world.started(named("web"));
     const exits = () => world.recorder.events.filter((event) => event.includes(" Exited "));

@@ -127,6 +127,9 @@ export class KubeletWorld {
   /** Uids of the pods that the node refuses now; absent: see {@link rejections}. */
   refuses: ((pods: readonly DesiredPod[]) => string[]) | undefined;
 
+  /** Ids of the images whose names were looked up, in order. */
+  readonly imageLookUps: string[] = [];
+
   /** Read by a new kubelet only. */
   formerNodeNames: readonly string[] = [];
 
@@ -202,7 +205,7 @@ export class KubeletWorld {
       runtime,
       clock,
       oomVerdicts: kept("oomVerdicts"),
-      images: { imageStatus: async () => undefined },
+      images: { imageStatus: async (id) => void this.imageLookUps.push(id) },
     });
     return new Kubelet({
       worker: {
