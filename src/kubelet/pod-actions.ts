@@ -99,7 +99,8 @@ export class PodSyncState implements SyncState {
 
 const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
 const START_RETRY_MS = 10_000;
-const REMOVE_VOLUMES_RETRY_MS = 10_000;
+/** Pause after volumes could not be removed, twice as long each time. */
+const REMOVE_VOLUMES_RETRY_MS = { first: 10_000, longest: 60_000 };
 /** As long as the kubelet's `syncFrequency`, after which it writes the files of a running pod again. */
 const REFRESH_RETRY_MS = 60_000;
 /** Delay of the sync after a failure that the next sync retries. */
@@ -138,6 +139,7 @@ export class PodActions {
   readonly #volumeWork = new Set<"refresh" | "remove">();
   /** Revision of the objects whose files could not be written, which is told once. */
   #toldRefresh: string | undefined;
+  #removalRetryMs = REMOVE_VOLUMES_RETRY_MS.first;
   #volumesRevision: string | undefined;
   /** Counts changes of the revision: each may have made volumes of its own, also one that is rolled back. */
   #generation = 0;
@@ -499,10 +501,19 @@ export class PodActions {
 
   #removeVolumes(work: (signal: AbortSignal) => Promise<void>): void {
     if (this.#volumeWork.has("remove")) return;
-    this.#track(this.#volumeWork, "remove", work, (error) => {
+    const { first, longest } = REMOVE_VOLUMES_RETRY_MS;
+    const remove = async (signal: AbortSignal) => {
+      await work(signal);
+      this.#removalRetryMs = first;
+    };
+    this.#track(this.#volumeWork, "remove", remove, (error) => {
+      const retryMs = this.#removalRetryMs;
       const pod = podFullName(this.#ref);
-      this.#deps.logger.warn(`Cannot remove unused volumes of pod "${pod}": ${messageOf(error)}`);
-      return this.#delay(REMOVE_VOLUMES_RETRY_MS);
+      // Once: the disk may stay broken for months.
+      if (retryMs === first)
+        this.#deps.logger.warn(`Cannot remove unused volumes of pod "${pod}", retrying: ${messageOf(error)}`);
+      this.#removalRetryMs = Math.min(2 * retryMs, longest);
+      return this.#delay(retryMs);
     });
   }
 

@@ -265,6 +265,20 @@ describe("errors of the runtime", () => {
     expect(world.kubelet.pods()).toEqual([]);
   });
 
+  test("volumes that cannot be removed are tried again more and more seldom, and told once", async () => {
+    failAt("sweep", new Error("I/O error"), 100);
+    await world.started(named("web"));
+    await world.clock.advance(10 * 60_000);
+    expect(world.engine.sweeps.length).toBeWithin(5, 16);
+    const told = () => world.logger.lines.filter((line) => line.includes("Cannot remove unused volumes"));
+    expect(told()).toHaveLength(1);
+    failAt("sweep", new Error(""), 0);
+    await world.clock.advance(60_000);
+    const { length } = world.engine.sweeps;
+    await world.clock.advance(10 * 60_000);
+    expect(world.engine.sweeps).toHaveLength(length);
+  });
+
   test("an OOM verdict outlives the process, and ends with its container", async () => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");
