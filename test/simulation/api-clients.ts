@@ -252,7 +252,7 @@ export class ApiClients {
 
   async #ask(method: string, path: string, body?: object, type = "application/json"): Promise<Answer> {
     const answer = await this.#world.ask(method, path, body, type);
-    this.#world.note(`client: ${method} ${path}: ${answer?.status ?? "no answer"}`);
+    this.#world.note(`client: ${method} ${path}: ${answer?.status ?? "no answer"}`, method !== "GET");
     return answer && { status: answer.status, body: JSON.parse(answer.text) as ApiBody };
   }
 }

@@ -38,7 +38,7 @@ const RESTART_NOTICE_MS = 10_000;
 const RESTARTED_MS = 2 * 60_000;
 /** A pull is this old at most when a container is made from its image: others of the pod may have been pulled since. */
 const PULL_AGE_MS = 10 * 60_000;
-/** What is left of a grace period that the command before the stop has used up. */
+/** Rest of a grace period that the command before the stop has used up. */
 const LEAST_GRACE_SECONDS = 2;
 /** The command after the start of a container has run by then. */
 const HOOK_MS = 60_000;
@@ -399,6 +399,9 @@ export class Rules {
     const spec = [...wanted.init, ...wanted.containers].find(({ name }) => name === container.labels[LABEL.container]);
     if (!spec || versionOf(container) !== spec.version) return;
     if (spec.hasLiveness && container.unhealthyUntilMs > 0) return;
+    // A command after the start that fails ends its container, also where the engine could not run it.
+    const isYoung = this.#world.time.wallMs - container.startedMs < HOOK_MS;
+    if (hasHooks(container) && isYoung && this.#isDisturbed(EDIT_SETTLES_MS)) return;
     throw new Violation("evidence", `${container.name} is stopped although its manifest asks for it`);
   }
 

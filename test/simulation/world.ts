@@ -136,9 +136,9 @@ export class World {
     return this.#hash.toString(16).padStart(16, "0");
   }
 
-  /** Something happens to the machine that the program has not done. */
-  note(text: string): void {
-    this.time.stir();
+  /** Something happens to the machine that the program has not done. @param isChange false: a question, after which looks find the same */
+  note(text: string, isChange = true): void {
+    if (isChange) this.time.stir();
     this.#record(text);
   }
 
