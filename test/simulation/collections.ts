@@ -18,8 +18,8 @@ export class Collections {
   readonly #processOf: () => number;
   readonly #classes = new Map<string, object>();
   #kept: Kept[] = [];
-  /** Collections in which something was found that had gone: a day later they may have been collected. */
-  #suspects = new WeakSet<Collection>();
+  /** Entries of what had gone, by collection: a day later they, or the collection, may have gone as well. */
+  #suspects = new WeakMap<Collection, string>();
   #hasSuspects = false;
 
   /** @param processOf the process that runs */
@@ -41,24 +41,26 @@ export class Collections {
 
   /**
    * @param isGone whether an entry is of something that has gone for long
-   * @returns an entry that was found in the same collection the last time, too
+   * @returns an entry that was found the last time, too
    */
   findLeft(isGone: (key: string) => boolean): string | undefined {
     // It takes a tenth of a second. What is found for the first time may be garbage.
     if (this.#hasSuspects) gc(true);
     this.#hasSuspects = false;
     const current = this.#processOf();
-    const suspects = new WeakSet<Collection>();
+    const suspects = new WeakMap<Collection, string>();
     let found: string | undefined;
     this.#kept = this.#kept.filter(({ collection }) => collection.deref() !== undefined);
     for (const { file, process, collection } of this.#kept) {
       const all = collection.deref();
       if (!all || (process !== 0 && process !== current)) continue;
-      const key = all.keys().find((one) => typeof one === "string" && isGone(one));
+      const earlier = this.#suspects.get(all);
+      const isLeft = earlier !== undefined && all.has(earlier) && isGone(earlier);
+      const key = isLeft ? earlier : all.keys().find((one) => typeof one === "string" && isGone(one));
       if (key === undefined) continue;
-      suspects.add(all);
+      suspects.set(all, key as string);
       this.#hasSuspects = true;
-      if (this.#suspects.has(all)) found ??= `${all.size} entries of src/${file}, and one is ${key}`;
+      if (isLeft) found ??= `${all.size} entries of src/${file}, and one is ${key}`;
     }
     this.#suspects = suspects;
     return found;
