@@ -58,8 +58,21 @@ export function explainContainer(input: ExplainContainerInput): Cause {
   };
 }
 
-/** The time of the edit that ended the readiness of a pod. @param events of the pod, or of one container of it */
-export function findEditThatFailed({ spec, status }: Pod, events: readonly CoreEvent[]): string | undefined {
+/** The time of the edit that ended the readiness of a pod. @param events of the pod, or those that concern one container */
+export function findEditThatFailed(pod: Pod, events: readonly CoreEvent[]): string | undefined {
+  const restart = findRestartThatFailed(pod, events);
+  return findImageUpdate(events, restart) === undefined ? restart?.lastTimestamp : undefined;
+}
+
+/** The message of the image update that ended a container: another digest runs, the manifest is the same. */
+function findImageUpdate(events: readonly CoreEvent[], end: CoreEvent | undefined): string | undefined {
+  return events.findLast(({ reason, lastTimestamp }) => {
+    const takenMs = Date.parse(end?.lastTimestamp ?? "") - Date.parse(lastTimestamp);
+    return /^ImageUpdat(ing|eFailed)$/.test(reason) && takenMs >= -CLOCK_SLACK_MS && takenMs <= IMAGE_SWAP_MS;
+  })?.message;
+}
+
+function findRestartThatFailed({ spec, status }: Pod, events: readonly CoreEvent[]): CoreEvent | undefined {
   const ready = status?.conditions?.find(({ type, status: is }) => type === "Ready" && is === "False");
   const endMs = Date.parse(ready?.lastTransitionTime ?? "");
   const graceMs = (spec.terminationGracePeriodSeconds ?? 30) * 1000;
@@ -67,11 +80,13 @@ export function findEditThatFailed({ spec, status }: Pod, events: readonly CoreE
     const takenMs = endMs - Date.parse(lastTimestamp);
     const isEdit = message.endsWith("definition changed, will be restarted");
     return isEdit && takenMs >= -CLOCK_SLACK_MS && takenMs <= graceMs + CLOCK_SLACK_MS;
-  })?.lastTimestamp;
+  });
 }
 
 /** With what the pod was Ready, if an edit of this container ended that. */
 function describeEdit({ pod, events }: ExplainContainerInput): string[] {
+  const update = findImageUpdate(events, findRestartThatFailed(pod, events));
+  if (update !== undefined) return [`${update}; an image with which the pod does not become Ready is rolled back`];
   const edit = findEditThatFailed(pod, events);
   if (edit === undefined || pod.metadata.annotations?.[ROLLBACK_ANNOTATION]) return [];
   return [
@@ -99,7 +114,7 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
     (isWaitingToRestart || status.restartCount > 0 ? status.lastState.terminated : undefined);
   if (!end) return undefined;
   const stop = findStop(end, events);
-  const killer = /failed (liveness|startup) probe/.exec(stop ?? "")?.[1] as "liveness" | "startup" | undefined;
+  const killer = /failed (liveness|startup) probe/.exec(stop?.message ?? "")?.[1] as "liveness" | "startup" | undefined;
   // A container that runs again is not ready because of its probe, if it has one; an end by an edit explains nothing.
   const isUpAgain = status.state.running && !status.ready;
   if (isUpAgain && killer === undefined && (spec.readinessProbe || stop !== undefined)) return undefined;
@@ -139,7 +154,11 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
       fix: "correct lifecycle.postStart: the program may not be up yet when the hook runs",
     };
   }
-  if (stop !== undefined) return { problem: "kubelet-ts stopped it", facts: [stop, ...facts], fix: "" };
+  if (stop !== undefined) {
+    const update = findImageUpdate(events, stop);
+    const problem = update === undefined ? "kubelet-ts stopped it" : "it was restarted by an update of its image";
+    return { problem, facts: [update ?? stop.message, ...facts], fix: "" };
+  }
   const sandbox = Date.parse(events.findLast(({ reason }) => reason === "SandboxChanged")?.lastTimestamp ?? "");
   const nextMs = Date.parse(status.state.running?.startedAt ?? input.now.toISOString());
   if (sandbox >= Date.parse(end.finishedAt ?? "") - CLOCK_SLACK_MS && sandbox <= nextMs) {
@@ -294,20 +313,22 @@ function fixOfProbe(failure: string, probe: Probe | undefined): string {
   return `check the probe's ${fields} and timeoutSeconds`;
 }
 
-/** The message with which the kubelet stopped this run of the container, if it did. */
+/** The event of the kubelet's stop of this run of the container, if it did that. */
 function findStop(
   { startedAt, finishedAt }: ContainerStateTerminated,
   events: readonly CoreEvent[],
-): string | undefined {
+): CoreEvent | undefined {
   const [startMs, endMs] = [Date.parse(startedAt ?? ""), Date.parse(finishedAt ?? "")];
   return events.findLast(({ reason, lastTimestamp }) => {
     const atMs = Date.parse(lastTimestamp);
     return reason === "Killing" && !(atMs < startMs) && !(atMs > endMs + CLOCK_SLACK_MS);
-  })?.message;
+  });
 }
 
 /** Times of events and of containers come from two clocks, in whole seconds. */
 const CLOCK_SLACK_MS = 2000;
+/** A container ends at once when the new image is there. */
+const IMAGE_SWAP_MS = 30_000;
 
 /** A container that waits for the others has no fix of its own. */
 function explainProgress({ pod, spec, status, events, isInit }: ExplainContainerInput): Explained {

@@ -61,7 +61,7 @@ export function explainPod(input: ExplainInput): PodExplanation {
     const isUnwell = !isFine(pod, container);
     const events = input.events.filter(
       ({ involvedObject, reason }) =>
-        involvedObject.fieldPath?.includes(`{${spec.name}}`) || reason === "SandboxChanged",
+        involvedObject.fieldPath?.includes(`{${spec.name}}`) || /^(SandboxChanged|ImageUpdat)/.test(reason),
     );
     const idle = isUnwell ? undefined : explainIdleProbe(spec, container, events);
     if (idle) recent.push(idle);

@@ -438,6 +438,11 @@ test.each([
     [killed("definition changed, will be restarted")],
     "kubelet-ts stopped it\n  Container app definition changed",
   ],
+  [
+    "an update of its image",
+    [event("ImageUpdating", "Image web:1: updating from a to b"), killed("definition changed, will be restarted")],
+    "it was restarted by an update of its image\n  Image web:1: updating from a to b",
+  ],
   ["docker stop", [], "Fix: unless it was stopped from outside"],
 ])("a ready container that ended with 0 on its stop signal, which was sent by %s", (_, events, text) => {
   const mains = [has("app", running, { ready: true, restartCount: 1, lastState: ended("Completed", 0) })];
@@ -456,6 +461,9 @@ test.each([
   const pod = shown({ mains: [crashed(127)], metadata, status: { conditions: [...conditions] } });
   const text = renderExplanation(explainOf(pod, { events: [edit] }));
   expect(text.includes(`the pod was Ready until its edit of ${edit.lastTimestamp}: undo the edit`)).toBe(isNamed);
+  const update = { ...event("ImageUpdating", "Image web:1: updating from a to b"), lastTimestamp: ago(seconds + 1) };
+  const updated = renderExplanation(explainOf(pod, { events: [update, edit] }));
+  expect([updated.includes("its edit"), updated.includes("is rolled back")]).toEqual([false, seconds === 62]);
 });
 
 test("a misspelt image has a near name among those of other pods", () => {
