@@ -269,7 +269,9 @@ export async function connectWithRetries(
   for (let lastMessage = ""; !stop.aborted; ) {
     const cancel = clock.schedule(SILENCE_MS, noteSilence);
     try {
-      return await connect(stop);
+      await connect(stop);
+      if (isSilenceLogged || lastMessage !== "") logger.info("The Docker engine answers");
+      return;
     } catch (error) {
       if (stop.aborted) return;
       if (error instanceof MisconfigurationError) throw error;

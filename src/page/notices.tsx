@@ -33,7 +33,7 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
           The kubelet reports{notReadySince(node) > 0 && " since "}
           {timeOf(notReadySince(node), formatTime(notReadySince(node)))}: <Plain text={node.problem} />
           {node.isEngineAway &&
-            ". Containers keep running; their usage is measured, and probes that need no engine (httpGet, tcpSocket, grpc) are made. Starts, restarts, logs and shells wait until the engine answers."}
+            `${/[.?]$/.test(node.problem) ? "" : "."} Containers keep running; their usage is measured, and probes that need no engine (httpGet, tcpSocket, grpc) are made. Starts, restarts, logs and shells wait until the engine answers.`}
         </p>
       )}
       {isLive && node?.cluster?.failure && (

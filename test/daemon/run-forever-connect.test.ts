@@ -31,7 +31,10 @@ test("the same error is logged once, and attempts are made until one succeeds", 
   await clock.advance(5_000);
   await done;
   expect(attempts()).toBe(4);
-  expect(logger.lines).toEqual([expect.stringContaining("No Docker engine")]);
+  expect(logger.lines).toEqual([
+    expect.stringContaining("No Docker engine"),
+    expect.stringContaining("The Docker engine answers"),
+  ]);
 });
 
 test("a configuration that does not fit the engine ends it; so does the end of the process", async () => {
