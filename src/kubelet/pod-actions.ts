@@ -284,7 +284,6 @@ export class PodActions {
     const request: StartContainerRequest = {
       ...toPodRequest(revision),
       container,
-      isInit: action.isInit,
       restartCount: action.restartCount,
       hash: action.hash,
       ...(backOff && { backOffMs: backOff.delayMs }),

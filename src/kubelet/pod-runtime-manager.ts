@@ -146,7 +146,7 @@ export class PodRuntimeManager implements PodServices {
         const text = `image ${JSON.stringify(container.image)} of container ${container.name}: ${message}`;
         throw new PodStepError(reason, text, { retryAfterMs, cause: error });
       });
-      const start = { ...request, container, isInit: false, restartCount: 0, hash: "", sandboxId: "" };
+      const start = { ...request, container, restartCount: 0, hash: "", sandboxId: "" };
       pods.checkContainer(this.#withoutMounts(start, image, env, inputs.readProfile));
       this.#pulledAhead.set(container, image);
     }

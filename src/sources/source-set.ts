@@ -49,7 +49,6 @@ export interface SourceStatus {
   message?: string;
   pods: number;
   lastSuccess?: Date;
-  lastAttempt?: Date;
   reads: number;
   failures: number;
 }
@@ -82,7 +81,6 @@ export class SourceReads {
       ...(this.failure !== undefined && { message: this.failure }),
       pods,
       ...(this.lastSuccess && { lastSuccess: this.lastSuccess }),
-      ...(this.#lastAttempt && { lastAttempt: this.#lastAttempt }),
       reads: this.count,
       failures: this.#failures,
     };

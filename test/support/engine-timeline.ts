@@ -67,7 +67,7 @@ export class EngineTimeline {
 
   async #read(node: TestNode, onOpen: () => void): Promise<void> {
     const filters = { type: ["container"], label: [`${LABEL.node}=${node.name}`] };
-    for await (const { action, attributes, timeMs } of node.docker.events({
+    for await (const { action, attributes, cursor } of node.docker.events({
       filters,
       onOpen,
       signal: this.#stop.signal,
@@ -80,7 +80,7 @@ export class EngineTimeline {
         what: detail === undefined ? action : `${action} ${detail}`,
         container: `${isSandbox ? "POD" : attributes[LABEL.containerName]}#${attempt}`,
         pod: (attributes[LABEL.podName] ?? "").replace(`-${node.name}`, ""),
-        atMs: timeMs,
+        atMs: Math.trunc(Number(cursor) * 1000),
       });
     }
   }

@@ -8,8 +8,6 @@ import { messageOf } from "../text/error-message.ts";
 export interface KernelRecord {
   /** Grows by 1 with each record since the machine started. */
   sequence: number;
-  /** Since the machine started. */
-  microseconds: number;
   message: string;
 }
 
@@ -17,9 +15,9 @@ export const KMSG_PATH = "/dev/kmsg";
 
 /** A record as it is read from /dev/kmsg: `6,1234,5678901,-;message`, then lines of `KEY=value`. undefined for anything else. */
 export function parseKernelRecord(text: string): KernelRecord | undefined {
-  const match = /^\d+,(\d+),(\d+),[^;]*;([^\n]*)/.exec(text);
+  const match = /^\d+,(\d+),[^;]*;([^\n]*)/.exec(text);
   if (!match) return undefined;
-  return { sequence: Number(match[1]), microseconds: Number(match[2]), message: unescapeMessage(match[3]!) };
+  return { sequence: Number(match[1]), message: unescapeMessage(match[2]!) };
 }
 
 // The kernel writes bytes that are not printable as \xNN.

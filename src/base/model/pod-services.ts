@@ -17,7 +17,6 @@ export interface PodRequest {
 
 export interface StartContainerRequest extends PodRequest {
   container: Container;
-  isInit: boolean;
   restartCount: number;
   hash: string;
   /** Crash-loop back-off after its next exit, for a later process; absent when there is none yet. */

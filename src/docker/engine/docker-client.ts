@@ -418,7 +418,6 @@ export class DockerClient extends DockerConnection {
 
 /** Both wire shapes: up to API 1.51 with `status`, `id` and `from` in addition, from 1.52 without. */
 const EventLineSchema = v.object({
-  Type: text,
   Action: text,
   Actor: v.nullish(v.object({ ID: text, Attributes: textMap }), { ID: "", Attributes: {} }),
   /** Unix seconds. */
@@ -427,19 +426,13 @@ const EventLineSchema = v.object({
 
 /** Something happened at the engine. */
 export interface DockerEvent {
-  /** container, image, network, volume, daemon, … */
-  type: string;
-  /** `create`, `start`, `die`, `oom`, `destroy`, `health_status`, `exec_start`, … without its detail. */
+  /** `create`, `start`, `die`, `oom`, `destroy`, `health_status`, `exec_start`, … without what follows a colon. */
   action: string;
-  /** The text after the colon of an action: `healthy`, an exec's command line; else "". */
-  detail: string;
   /** Container id, image reference, network id, … */
   id: string;
   /** Labels of a container, and `name`, `image`, `exitCode`, `signal`, `container`, … */
   attributes: Readonly<Record<string, string>>;
-  /** Unix milliseconds by the engine's clock. */
-  timeMs: number;
-  /** As `since` of the next request it resumes the stream here; the event itself may be repeated. Unit: seconds, nine decimals. */
+  /** Time by the engine's clock: as `since` of the next request it resumes the stream here; the event itself may be repeated. Unit: seconds, nine decimals. */
   cursor: string;
 }
 
@@ -467,14 +460,10 @@ export function parseEvent(line: string): DockerEvent {
     nanos !== undefined && nanos.length > 9
       ? [nanos.slice(0, -9), nanos.slice(-9)]
       : [String(Math.trunc(parsed.time)), "000000000"];
-  const colon = parsed.Action.indexOf(": ");
   return {
-    type: parsed.Type,
-    action: colon < 0 ? parsed.Action : parsed.Action.slice(0, colon),
-    detail: colon < 0 ? "" : parsed.Action.slice(colon + 2),
+    action: parsed.Action.split(": ", 1)[0]!,
     id: parsed.Actor.ID,
     attributes: parsed.Actor.Attributes,
-    timeMs: Number(seconds) * 1000 + Number(fraction.slice(0, 3)),
     cursor: `${seconds}.${fraction}`,
   };
 }
