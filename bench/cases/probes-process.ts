@@ -47,7 +47,7 @@ function serve(): void {
 
 async function runManager(port: number, seconds: number): Promise<ProbesReport> {
   const clock = new SystemClock();
-  const silent: Logger = { error: console.error, warn: console.error, info() {}, debug() {}, trace() {} };
+  const silent: Logger = { error: console.error, warn: console.error, info() {}, debug() {} };
   let attempts = 0;
   const manager = new ProbeManager({
     clock,

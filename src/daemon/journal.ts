@@ -6,7 +6,7 @@ import type { LogFields } from "../base/model/logger.ts";
 const JOURNAL_SOCKET = "/run/systemd/journal/socket";
 
 /** Priorities of syslog(3). */
-export const JOURNAL_PRIORITIES = { error: 3, warn: 4, info: 6, debug: 7, trace: 7 } as const;
+export const JOURNAL_PRIORITIES = { error: 3, warn: 4, info: 6, debug: 7 } as const;
 
 /** Hands an entry to the journal. @returns whether it was taken */
 export type SendToJournal = (entry: Uint8Array) => boolean;

@@ -5,7 +5,7 @@ import type { LogFields, Logger } from "../base/model/logger.ts";
 import { JOURNAL_PRIORITIES, type SendToJournal, toJournalEntry } from "./journal.ts";
 
 export interface LoggerOptions {
-  /** `--v`: debug lines from 2, trace lines from 4. */
+  /** `--v`: debug lines from 2. */
   verbosity: number;
   format: "text" | "json" | "journald";
   /** For `journald`; absent where there is no journal. */
@@ -26,18 +26,16 @@ const LEVELS = {
   warn: { consola: 1, name: "WARN ", color: "\u001b[33m" },
   info: { consola: 3, name: "INFO ", color: "\u001b[36m" },
   debug: { consola: 4, name: "DEBUG", color: "\u001b[90m" },
-  trace: { consola: 5, name: "TRACE", color: "\u001b[90m" },
 } as const;
 type Level = keyof typeof LEVELS;
 
 /** A logger whose verbosity may change while it is used. */
 export interface AppLogger extends Logger {
-  /** @param verbosity as --v: debug lines from 2, trace lines from 4 */
+  /** @param verbosity as --v: debug lines from 2 */
   setVerbosity(verbosity: number): void;
 }
 
-const levelOf = (verbosity: number) =>
-  verbosity >= 4 ? LEVELS.trace.consola : verbosity >= 2 ? LEVELS.debug.consola : LEVELS.info.consola;
+const levelOf = (verbosity: number) => (verbosity >= 2 ? LEVELS.debug.consola : LEVELS.info.consola);
 
 /** One line per fact on stderr and, with `logDir`, in `<logDir>/kubelet-ts.log`. Never throws, also when the disk is full. */
 export function createLogger(options: LoggerOptions): AppLogger {
@@ -76,7 +74,6 @@ export function createLogger(options: LoggerOptions): AppLogger {
     warn: (message, fields) => terminal.warn.raw(message, fields),
     info: (message, fields) => terminal.info.raw(message, fields),
     debug: (message, fields) => terminal.debug.raw(message, fields),
-    trace: (message, fields) => terminal.trace.raw(message, fields),
     setVerbosity: (verbosity) => {
       terminal.level = levelOf(verbosity);
     },

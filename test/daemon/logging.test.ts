@@ -23,10 +23,10 @@ test.each([
   { verbosity: 0, want: ["error", "warn", "info"] },
   { verbosity: 1, want: ["error", "warn", "info"] },
   { verbosity: 2, want: ["error", "warn", "info", "debug"] },
-  { verbosity: 4, want: ["error", "warn", "info", "debug", "trace"] },
+  { verbosity: 10, want: ["error", "warn", "info", "debug"] },
 ])("--v=$verbosity shows $want", ({ verbosity, want }) => {
   const { logger, lines } = logged({ verbosity, format: "json" });
-  for (const level of ["error", "warn", "info", "debug", "trace"] as const) logger[level](level);
+  for (const level of ["error", "warn", "info", "debug"] as const) logger[level](level);
   expect(lines.map((line) => JSON.parse(line).level)).toEqual([...want]);
 });
 

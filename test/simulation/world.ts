@@ -462,7 +462,6 @@ export class World {
       warn: write("warn", true),
       info: write("info", true),
       debug: write("debug", false),
-      trace: write("trace", false),
       setVerbosity: () => {},
     };
   }

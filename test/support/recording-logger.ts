@@ -8,7 +8,6 @@ export class RecordingLogger implements Logger {
   warn = (message: string) => void this.lines.push(`warn ${message}`);
   info = (message: string) => void this.lines.push(`info ${message}`);
   debug = (message: string) => void this.lines.push(`debug ${message}`);
-  trace = (message: string) => void this.lines.push(`trace ${message}`);
 }
 
 /** Keeps every event as `pod Reason message`. */

@@ -246,7 +246,7 @@ function podsOfManifest(input: Wanted["inputs"][number], nodeNames: ReadonlyMap<
 const warningsTo = (io: CommandIo): Logger => {
   const print = (message: string) => io.stderr(`kubelet-ts delete: ${message}\n`);
   const silent = () => {};
-  return { error: print, warn: print, info: silent, debug: silent, trace: silent };
+  return { error: print, warn: print, info: silent, debug: silent };
 };
 
 /** Between two reads of an object that is being deleted. */

@@ -74,7 +74,7 @@ function decryptOf({ manifestIdentityFile }: KubeletOptions): ReadEncrypted | un
 function credentialsOf(options: KubeletOptions): CredentialLookUp {
   const { imageCredentialProviderConfig: file, imageCredentialProviderBinDir: binDir, rootDir } = options;
   const ignore = () => {};
-  const logger = { error: ignore, warn: ignore, info: ignore, debug: ignore, trace: ignore };
+  const logger = { error: ignore, warn: ignore, info: ignore, debug: ignore };
   const providers = file ? CredentialProviders.fromFile(file, binDir, new SystemClock(), logger) : undefined;
   const credentials = new ImageCredentials({
     rootDir,

@@ -12,7 +12,7 @@ export const LOGGING_OPTIONS = options("Logging", {
   }),
   verbosity: option("v", "logging.verbosity", integer(0, 10), 0, {
     short: "v",
-    description: "Log verbosity: 0 events, 2 reasons, 4 every step.",
+    description: "Log verbosity: 0 and 1 events, 2 and more also reasons.",
     live: true,
   }),
   logFormat: option("log-format", "logging.format", oneOf("text", "json", "journald"), "text", {
