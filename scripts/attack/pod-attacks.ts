@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { makeDeepTree } from "../../test/support/deep-tree.ts";
@@ -49,6 +49,10 @@ async function removeAttacker({ node }: AttackTarget): Promise<void> {
 
 /** Containers named `app` without the attacker's: those of the bystanders. */
 const BYSTANDER_CONTAINERS = 3;
+
+const countSetuid = (directory: string) =>
+  readdirSync(directory, { recursive: true }).filter((name) => statSync(join(directory, String(name))).mode & 0o4000)
+    .length;
 
 async function listen(server: Server, place: string | number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -210,6 +214,48 @@ export const podAttacks: readonly Attack[] = [
     },
     maxGrowthMegabytes: 64,
     run: async (target) => [await slowestHealthz(target, 25)],
+  },
+  {
+    name: "hostile-copy",
+    about:
+      "`kubelet-ts cp` from containers that send other files than asked, or bytes without end; to one that reads nothing",
+    maxGrowthMegabytes: 64,
+    run: async ({ node }) => {
+      const tars = {
+        others: "cd /evil; exec busybox tar -cf - hosts .bashrc .ssh",
+        endless: "exec yes evil",
+        silent: "exec sleep 1000",
+      };
+      const files =
+        "mkdir -p /evil/.ssh; cd /evil; for f in hosts .bashrc .ssh/keys; do echo evil > $f; chmod 4755 $f; done";
+      for (const [name, tar] of Object.entries(tars)) {
+        const script = `${files}; rm /bin/tar; printf '#!/bin/sh\\n${tar}\\n' > /bin/tar; chmod +x /bin/tar; exec sleep 100000`;
+        node.writeManifest(`${name}.json`, { ...attacker(script), metadata: { name } });
+        await node.untilPhase(name, "Running");
+      }
+      const into = join(node.directory, "copied");
+      mkdirSync(into);
+      const large = join(node.directory, "large");
+      Bun.spawnSync(["truncate", "-s", "500M", large]);
+      const pod = async (name: string) => (await node.pod(name))!.metadata.name;
+      const copies = [
+        [`${await pod("others")}:/etc/hosts`, `${into}/`],
+        [`${await pod("endless")}:/etc/hosts`, `${into}/endless`],
+        [large, `${await pod("silent")}:/tmp/large`],
+      ];
+      let peak = 0;
+      const running = copies.map((sides) => node.spawn([`--root-dir=${node.rootDir}`, "cp", ...(sides as string[])]));
+      for (const endMs = performance.now() + 15_000; performance.now() < endMs; await Bun.sleep(200)) {
+        for (const { pid, running: runs } of running) if (runs) peak = Math.max(peak, peakMegabytes(pid) || 0);
+      }
+      for (const child of running) if (child.running) await child.kill();
+      const others = readdirSync(into).filter((name) => name.startsWith("."));
+      return [
+        { what: "files that were not asked for", unit: "", value: others.length, atMost: 0 },
+        { what: "files that keep their set-user-ID bit", unit: "", value: countSetuid(into), atMost: 0 },
+        { what: "peak RSS of a command", unit: "MB", value: peak, atMost: 128 },
+      ];
+    },
   },
   {
     name: "deep-tree",

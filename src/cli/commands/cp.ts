@@ -63,9 +63,10 @@ async function download(chosen: ChosenContainer, remote: string, local: string):
   const name = posix.basename(remote);
   const isDirectory = local.endsWith("/") || statSync(local, { throwIfNoEntry: false })?.isDirectory() === true;
   const target = isDirectory ? resolve(local, name) : replaceablePath(local);
-  // Members outside the destination and absolute names are refused by tar; links are written as they are.
-  const rename = ["--transform", renaming(name, basename(target))];
-  const argv = ["tar", "-xf", "-", "--no-same-owner", "-C", dirname(target), ...rename];
+  // A container may send other files than those asked for: they are not written. Absolute names and those with `..` are
+  // refused by tar; links are written as they are.
+  const rename = ["--transform", renaming(name, basename(target)), "--", name];
+  const argv = ["tar", "-xf", "-", "--no-same-owner", "--no-same-permissions", "-C", dirname(target), ...rename];
   const tar = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "pipe" });
   const session = await open(chosen, ["tar", "-cf", "-", "-C", posix.dirname(remote), name], false);
   let errors = "";
