@@ -274,7 +274,7 @@ export function renderExplanation(explanation: PodExplanation): string {
 }
 
 export const renderNotInForce = (why: string | undefined): string[] =>
-  why === undefined ? [] : [`manifest: its newest revision does not run\n  ${why.replace(". Fix: ", "\n  Fix: ")}`];
+  why === undefined ? [] : [`manifest: its newest text is not in force\n  ${why.replace(". Fix: ", "\n  Fix: ")}`];
 
 /** The problem with its facts and its fix, one line each. */
 export const renderCause = ({ problem, facts, fix }: Cause, before = ""): string =>

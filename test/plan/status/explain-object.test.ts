@@ -25,7 +25,7 @@ test.each<[string, object, object, number, string]>([
     {},
     { readyReplicas: 1, conditions: [unclaimed] },
     0,
-    "is ready: 1 of 1 pods are Ready\n\nmanifest: its newest revision does not run\n  its source /x is gone",
+    "is ready: 1 of 1 pods are Ready\n\nmanifest: its newest text is not in force\n  its source /x is gone",
   ],
   [
     "Deployment",

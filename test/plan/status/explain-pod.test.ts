@@ -488,7 +488,7 @@ test.each([
     "ManifestLive",
     "waits for its turn",
     "True",
-    /is Ready\n\nmanifest: its newest revision does not run\n {2}waits for its turn$/,
+    /is Ready\n\nmanifest: its newest text is not in force\n {2}waits for its turn$/,
   ],
   ["ManifestLive", "no such image. Fix: check its name", "True", /\n {2}no such image\n {2}Fix: check its name$/],
 ])("a pod with %s=False says why", (type, message, ready, want) => {
