@@ -297,19 +297,11 @@ const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
 const isDigest = (text: string) => /^sha256:[a-f0-9]{64}$|^sha(384|512):[a-f0-9]+$/.test(text);
 
-interface Challenge {
-  /** Lower case: `basic`, `bearer`. */
-  scheme: string;
-  realm: string;
-  service: string;
-  scope: string;
-}
-
 /** Longer headers are cut: the time that the patterns take grows with the square of the length. */
 const MAX_HEADER_CHARS = 4096;
 
-/** Reads `WWW-Authenticate`. Pure. */
-export function parseChallenge(header: string): Challenge | undefined {
+/** Reads `WWW-Authenticate`; the scheme becomes lower case: `basic`, `bearer`. Pure. */
+export function parseChallenge(header: string) {
   const [, scheme, rest = ""] = /^\s*([A-Za-z]+)\s*(.*)$/s.exec(header.slice(0, MAX_HEADER_CHARS)) ?? [];
   if (scheme === undefined) return undefined;
   const parameters = new Map(

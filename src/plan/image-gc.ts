@@ -28,22 +28,17 @@ export interface ImageRemoval {
   why: "age" | "disk";
 }
 
-interface ImageGcPlan {
-  /** In this order: those that are too old, then the longest unused first. */
-  removals: ImageRemoval[];
-  /** Per cent, rounded as upstream does; undefined when the disk cannot be asked. */
-  usedPercent: number | undefined;
-  /** Bytes still missing after the removals; 0 = they suffice. */
-  missingBytes: number;
-}
-
-/** Which images are removed. Source: upstream's realImageGCManager. @param disk undefined: only age decides */
+/**
+ * Which images are removed, in order: those that are too old, then the longest unused first. Source: upstream's realImageGCManager.
+ * @param disk undefined: only age decides
+ * @returns also the use of the disk, rounded as upstream does, and the bytes still missing after the removals
+ */
 export function computeImageGc(
   images: readonly UnusedImage[],
   disk: ImageDisk | undefined,
   policy: ImageGcPolicy,
   nowMs: number,
-): ImageGcPlan {
+) {
   const removable = images
     .filter(({ lastUsedMs }) => nowMs - lastUsedMs >= policy.minimumTtlMs)
     .sort((a, b) => a.lastUsedMs - b.lastUsedMs || (a.id < b.id ? -1 : 1));

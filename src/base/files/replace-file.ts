@@ -14,15 +14,9 @@ interface ReplaceOptions {
 /** {@link replaceFile}, in this thread or another one. */
 export type ReplaceFile = (path: string, content: string | Uint8Array, options: ReplaceOptions) => void | Promise<void>;
 
-/** The new content of a file, complete and next to it. */
-interface PreparedFile {
-  /** Puts it in the place of the file. */
-  commit(): void;
-  discard(): void;
-}
-
 /**
  * Writes the new content of a file next to it.
+ * @returns `commit` puts it in the place of the file
  * @param content or what writes it to the path that it is given
  * @throws the system's error
  */
@@ -30,7 +24,7 @@ export function prepareFile(
   path: string,
   content: string | Uint8Array | ((scratch: string) => void),
   options: ReplaceOptions,
-): PreparedFile {
+) {
   const scratch = `${path}.tmp`;
   mkdirSync(dirname(path), { recursive: true, mode: options.directoryMode ?? 0o750 });
   // A partial file uses space on a full disk.

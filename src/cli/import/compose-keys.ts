@@ -12,14 +12,12 @@ const NOT_CARRIED = "is not carried over";
 const WINDOWS = "has an effect on Windows only";
 const SWARM = "has an effect in a swarm only";
 
-/** The keys of a map, or of each map in a list or under names. */
-interface NestedRows {
-  readonly of: "map" | "each";
-  readonly rows: KeyRows;
-}
-/** The fate of each key of a map: one of the words above, or else the text of its note. */
+/**
+ * The fate of each key of a map: one of the words above, else the text of its note; or the keys of a map below it, or of each
+ * map in a list or under names.
+ */
 export interface KeyRows {
-  readonly [key: string]: string | NestedRows;
+  readonly [key: string]: string | { readonly of: "map" | "each"; readonly rows: KeyRows };
 }
 
 type Words<S extends string> = S extends `${infer First} ${infer Rest}` ? First | Words<Rest> : S;

@@ -42,13 +42,6 @@ export interface ProbeAttemptRecord {
   durationMs: number;
 }
 
-interface ProbeChange {
-  uid: PodUID;
-  containerName: string;
-  kind: ProbeKind;
-  result: ProbeResult;
-}
-
 type StoredProbes = readonly (readonly [ContainerId, StoredProbeResults])[];
 
 interface ProbeManagerDeps {
@@ -88,7 +81,7 @@ const MAX_SAVE_WAIT_MS = 200;
 /** Probes the running containers of all pods and keeps the results. */
 export class ProbeManager {
   /** Plan the pod again. */
-  readonly changes = new Listeners<ProbeChange>();
+  readonly changes = new Listeners<{ uid: PodUID; containerName: string; kind: ProbeKind; result: ProbeResult }>();
   readonly attempts = new Listeners<ProbeAttemptRecord>();
   readonly #deps: ProbeManagerDeps;
   readonly #workerDeps: ProbeWorkerDeps;
