@@ -195,8 +195,8 @@ export class LocalApi implements ObjectAccess {
   releaseAdopted(isAdopted: (uid: string) => boolean): void {
     for (const definition of [this.registry.get("pods")!, this.registry.get("replicasets.apps")!]) {
       for (const object of this.store.list(resourceId(definition))) {
-        const isOwn = this.submitted.isOwn(definition, object);
-        if (isOwn && isAdopted(object.metadata.uid ?? "")) this.submitted.release(definition, object);
+        const isKnown = this.submitted.isOwn(definition, object) && this.submitted.isHandedOn(definition, object);
+        if (isKnown && isAdopted(object.metadata.uid ?? "")) this.submitted.release(definition, object);
       }
     }
   }

@@ -107,6 +107,11 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     return this.#own.getOrInsertComputed(resourceId(definition), () => new Set());
   }
 
+  /** Whether the object was handed on as it is now, so that what a controller knows of it is not older. */
+  isHandedOn(definition: ResourceDefinition, object: ApiObject): boolean {
+    return isStatusOnly(object, this.#fed.get(keyIn(definition, object))?.object);
+  }
+
   /** Removes the file of an object that a controller has adopted; the object stays in the store. */
   release(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.remove(definition, object);
@@ -378,6 +383,7 @@ function isStatusOnly(object: ApiObject, previous: ApiObject | undefined): boole
     a.uid === b.uid &&
     a.labels === b.labels &&
     a.annotations === b.annotations &&
+    Bun.deepEquals(a.ownerReferences, b.ownerReferences) &&
     a.deletionTimestamp === b.deletionTimestamp
   );
 }

@@ -97,6 +97,25 @@ test("a pod that is shown without its node, because a cordon holds it, is wanted
   await submitted.stop();
 });
 
+test("an object whose owners have changed is handed on again; until then a controller does not know it", async () => {
+  const { clock, registry, submitted, store } = aStart(tempDir());
+  const { metadata, spec } = aPod({ nodeName: "node1" }, { name: "web", namespace: "default", uid: "u" });
+  const pod = { apiVersion: "v1", kind: "Pod", metadata, spec } as unknown as ApiObject;
+  const pods = registry.get("pods")!;
+  submitted.save(pods, pod);
+  store.put("pods", pod);
+  let sets = 0;
+  submitted.start(() => void sets++);
+  const status = store.put("pods", { ...pod, status: { phase: "Running" } });
+  expect(submitted.isHandedOn(pods, status)).toBe(true);
+  const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "own", uid: "c" }];
+  const owned = store.put("pods", { ...status, metadata: { ...status.metadata, ownerReferences } });
+  expect(submitted.isHandedOn(pods, owned)).toBe(false);
+  await clock.advance(0);
+  expect([submitted.isHandedOn(pods, owned), sets]).toEqual([true, 2]);
+  await submitted.stop();
+});
+
 test("a set that takes long is made at once after a rest, and then in a tenth of the time", async () => {
   const clock = new BusyClock();
   const { registry, submitted, store } = aStart(tempDir(), clock);
