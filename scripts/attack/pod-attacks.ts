@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
+import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
 import { makeDeepTree } from "../../test/support/deep-tree.ts";
 import { canHang, hangingDisk } from "../../test/support/hanging-disk.ts";
 import { freePorts } from "../../test/support/test-node.ts";
@@ -307,6 +308,85 @@ export const podAttacks: readonly Attack[] = [
       } finally {
         await other.kill();
         server.close();
+      }
+    },
+  },
+  {
+    name: "flooding-engine",
+    about: "a second kubelet whose engine lists 100,000 of its containers and sends events as fast as they are taken",
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      const { node } = target;
+      const root = join(node.directory, "other-root");
+      const labels = { [LABEL.node]: node.name, [LABEL.root]: computeRootHash(root), [LABEL.type]: "container" };
+      const id = (index: number) => index.toString(16).padStart(64, "0");
+      const list = Array.from({ length: 100_000 }, (_, index) => ({
+        ...{ Id: id(index), Names: [`/c${index}`], Image: "busybox:test", ImageID: id(0), Labels: labels },
+        ...{ State: "running", Status: "Up", Created: 1, Command: "sh", Ports: [], Mounts: [] },
+      }));
+      const events = Array.from({ length: 500 }, (_, index) =>
+        JSON.stringify({
+          ...{
+            Type: "container",
+            Action: "die",
+            id: id(index),
+            status: "die",
+            from: "busybox:test",
+            time: 1,
+            timeNano: index,
+          },
+          Actor: { ID: id(index), Attributes: { ...labels, exitCode: "0" } },
+        }),
+      );
+      const chunk = Buffer.from(`${events.join("\n")}\n`);
+      const version = { Version: "20.10.24", ApiVersion: "1.41", MinAPIVersion: "1.12", Os: "linux", Arch: "amd64" };
+      const answers: Record<string, () => Response> = {
+        _ping: () => new Response("OK", { headers: { "Api-Version": "1.41" } }),
+        version: () => Response.json(version),
+        info: () =>
+          Response.json({ ID: "x", Name: "x", Driver: "overlay2", CgroupDriver: "cgroupfs", OSType: "linux" }),
+        "containers/json": () => Response.json(list),
+        events: () => new Response(new ReadableStream({ pull: (controller) => controller.enqueue(chunk) })),
+      };
+      const unix = join(node.directory, "flood.sock");
+      const server = Bun.serve({
+        unix,
+        fetch: ({ url }) => {
+          const path = new URL(url).pathname.replace(/^\/(v1\.\d+\/)?/, "");
+          return answers[path]?.() ?? Response.json({ message: "No such container" }, { status: 404 });
+        },
+      });
+      const ports = freePorts(1);
+      const off = ["read-only-port", "cadvisor-port", "local-api-port", "port"].map((it) => `--${it}=0`);
+      const manifests = join(node.directory, "other-manifests");
+      mkdirSync(manifests);
+      const other = node.spawn([
+        ...[
+          `--pod-manifest-path=${manifests}`,
+          `--root-dir=${root}`,
+          `--hostname-override=${node.name}`,
+          `--docker-endpoint=unix://${unix}`,
+        ],
+        ...off,
+        `--healthz-port=${ports[0]}`,
+      ]);
+      try {
+        await Bun.sleep(5_000);
+        let slowest = 0;
+        for (let index = 0; index < 30; index++, await Bun.sleep(500)) {
+          const startMs = performance.now();
+          const signal = AbortSignal.timeout(10_000);
+          const answer = await fetch(`http://127.0.0.1:${ports[0]}/healthz`, { signal }).catch(() => undefined);
+          slowest = Math.max(slowest, answer ? performance.now() - startMs : Number.POSITIVE_INFINITY);
+        }
+        return [
+          { what: "slowest answer of its /healthz", unit: "ms", value: slowest, atMost: 1_000 },
+          { what: "its peak RSS", unit: "MB", value: peakMegabytes(other.pid), atMost: 200 },
+          { what: "its end", unit: "", value: other.running ? 0 : 1, atMost: 0 },
+        ];
+      } finally {
+        await other.kill();
+        await server.stop(true);
       }
     },
   },
