@@ -26,9 +26,10 @@ export class MetricsRecorder {
     this.kubelet = toKubeletMetrics({ name: nodeName, build: buildInfo });
   }
 
-  /** Whose pods are counted as running, at each scrape. */
+  /** Whose pods are counted as running, at each scrape. Source: the prober deletes the counts of a pod with its workers. */
   watch(kubelet: Kubelet): void {
     this.#watched = kubelet;
+    kubelet.onGone((uid) => this.#probes.forget("pod_uid", uid));
   }
 
   /** The counted metrics, for /metrics. @param configuration undefined without configuration files */

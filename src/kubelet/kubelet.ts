@@ -230,6 +230,11 @@ export class Kubelet {
     return this.isSynced && !this.#workers.has(uid) && !this.#workers.hasLeftovers(uid) && !this.#cache.refOf(uid);
   }
 
+  /** Calls back when a pod was removed completely. */
+  onGone(listener: (uid: PodUID) => void): void {
+    this.#workers.gone.add(listener);
+  }
+
   /** It ran, or was about to, and no list of containers has shown that it is gone. */
   mayRun({ namespace, name }: { namespace?: string | undefined; name: string }): boolean {
     const left = [...this.#deps.records.cleanup.values()].filter(({ isRemoved }) => !isRemoved);

@@ -41,3 +41,18 @@ test("volumes are counted by plugin, as wanted and as made ready", async () => {
     '{plugin_name="kubernetes.io/host-path",state="desired_state_of_world"} 2',
   ]);
 });
+
+test("counts of probes go with their pod", async () => {
+  const world = new KubeletWorld();
+  const work = new MetricsRecorder("node1", world.clock);
+  work.watch(world.kubelet);
+  await world.started(named("web"), named("api"));
+  for (const name of ["web", "api"])
+    work.countProbe({ uid: `uid-${name}`, name, namespace: "default" }, "app", "liveness", {
+      result: "success",
+    } as never);
+  world.want(named("api"));
+  await world.clock.advance(60_000);
+  const [samples = []] = work.probeMetrics.map(samplesOf);
+  expect(samples.map((sample) => /pod_uid="([^"]+)"/.exec(sample)?.[1])).toEqual(["uid-api"]);
+});

@@ -63,6 +63,12 @@ class Scalar implements Metric {
     this.#values.clear();
   }
 
+  /** Forgets the samples of something that has gone. */
+  forget(labelName: string, value: string): void {
+    const part = labelText([labelName], [value]).slice(1, -1);
+    for (const labels of this.#values.keys()) if (labels.includes(part)) this.#values.delete(labels);
+  }
+
   write(add: AddSample): void {
     for (const [labels, value] of this.#values) add(labels, value);
   }
