@@ -1,6 +1,8 @@
-import { define, isRecord } from "../base/text/json.ts";
+import { define, isRecord, jsonIfValid } from "../base/text/json.ts";
 import type { StatusCause } from "./api-error.ts";
 import type { ApiObject, FieldsV1, ManagedFieldsEntry } from "./object-store.ts";
+
+export const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 /** How a list of a Kubernetes type is merged. */
 export interface ListMerge {
@@ -334,9 +336,10 @@ export function applyConfiguration(
   const changed = wantedFields.changesOf(liveFields);
   const conflicts: StatusCause[] = [];
   const others = entries.filter((entry) => !isMine(entry));
+  const free: Fields = manager.name === "kubectl" ? lastApplied(live, liveFields) : new Map();
   const takeFrom = (own: Fields, entry: ManagedFieldsEntry) => {
     const disputed = intersection(changed, own);
-    for (const field of describeLeaves(disputed)) conflicts.push(toCause(entry, field));
+    for (const field of describeLeaves(difference(disputed, free))) conflicts.push(toCause(entry, field));
     return difference(own, disputed);
   };
   const kept = changed.size === 0 ? others : withParts(others, takeFrom);
@@ -352,6 +355,12 @@ export function applyConfiguration(
   const mine = entries.find(isMine);
   const managedFields = withManager(mine ? [mine, ...kept] : kept, manager, wantedFields.fields, time);
   return { object: { ...object, metadata: { ...object.metadata, managedFields } } };
+}
+
+/** Fields of client-side apply that have the same value still: kubectl takes them over. Source: `lastAppliedManager`. */
+function lastApplied({ metadata }: ApiObject, live: OwnableFields): Fields {
+  const last = new OwnableFields(jsonIfValid(metadata.annotations?.[LAST_APPLIED] ?? ""));
+  return difference(last.fields, last.changesOf(live));
 }
 
 function toCause(

@@ -2,6 +2,7 @@ import { memoized } from "../base/model/memoized.ts";
 import { parseMediaTypes } from "../base/text/media-types.ts";
 import { badRequest, notAcceptable } from "./api-error.ts";
 import type { ApiRequest } from "./api-request.ts";
+import { LAST_APPLIED } from "./managed-fields.ts";
 import { type ApiObject, jsonOf } from "./object-store.ts";
 import { formatSince } from "./printers/age.ts";
 import { apiVersionOf, type Column, type ResourceDefinition, servedVersions } from "./resource-definition.ts";
@@ -35,14 +36,12 @@ const NAME: Column = {
   name: "Name",
   type: "string",
   format: "name",
-  description: "Name must be unique within a namespace.",
   value: ({ metadata }) => metadata.name,
 };
 
 const AGE: Column = {
   name: "Age",
   type: "string",
-  description: "CreationTimestamp is a timestamp representing the server time when this object was created.",
   value: ({ metadata }, now) => formatSince(metadata.creationTimestamp, now),
 };
 
@@ -136,11 +135,11 @@ export class Presentation {
   /** Source: meta/v1 `Table`. */
   #table(objects: IteratorObject<ApiObject>, metadata: object, hasColumns: boolean): Generator<string> {
     const columns = columnsOf(this.kind);
-    const definitions = columns.map(({ name, type, format = "", description = "", priority = 0 }) => ({
+    const definitions = columns.map(({ name, type, format = "", priority = 0 }) => ({
       name,
       type,
       format,
-      description,
+      description: "",
       priority,
     }));
     const now = this.#now();
@@ -170,8 +169,6 @@ function* withArray<T>(head: object, name: string, items: IteratorObject<T>): Ge
   }
   yield `${separator === "," ? "" : separator}]}`;
 }
-
-const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 /** A Secret for users with read access only: its keys without values. */
 const hideSecrets = memoized((secret: ApiObject): ApiObject => {

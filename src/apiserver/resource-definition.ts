@@ -8,7 +8,6 @@ export interface Column {
   type: "string" | "integer" | "number" | "boolean" | "date";
   /** `name` marks the column that names the object. */
   format?: string;
-  description?: string;
   /** Above 0: shown only with `-o wide`. */
   priority?: number;
   /** A `date` column holds the age as text, e.g. `5m`. */

@@ -130,3 +130,22 @@ describe("server-side apply", () => {
     expect([status, json.reason]).toEqual([400, "BadRequest"]);
   });
 });
+
+test.each([
+  ["kubectl", "2", 200, undefined],
+  ["other", "2", 409, 'conflict with "unknown" using v1: .data.a'],
+  ["kubectl", "3", 409, 'conflict with "unknown" using v1: .data.a'],
+])("%s applies on the server what client-side apply has set, data is %s: %i", async (manager, now, status, message) => {
+  const { post, patch } = anApiServer();
+  const applied = { ...aConfigMap("c"), data: { a: "2" } };
+  const annotations = { "kubectl.kubernetes.io/last-applied-configuration": JSON.stringify(applied) };
+  await post(CONFIG_MAPS, { ...applied, metadata: { name: "c", annotations }, data: { a: now } });
+  const { json, ...found } = await patch(
+    `${CONFIG_MAPS}/c?fieldManager=${manager}`,
+    aConfigMap("c", { a: "4" }),
+    APPLY,
+  );
+  expect(found.status).toBe(status);
+  if (message === undefined) expect(json.data).toEqual({ a: "4" });
+  else expect(json.message).toContain(message);
+});
