@@ -106,10 +106,10 @@ export class ObjectDeleter {
     // A pod whose manifest was removed terminates already.
     const isEnding = definition.gracefulDeletion === true && live.metadata.deletionTimestamp !== undefined;
     const refusal = isMade ? undefined : rules.refusalOf(definition, live);
-    if (refusal !== undefined && !isEnding) throw forbidden(definition, name, refusal);
     if (definition.plural === "namespaces" && name === "default") {
       throw forbidden(definition, name, "this namespace may not be deleted");
     }
+    if (refusal !== undefined && !isEnding) throw forbidden(definition, name, refusal);
     if (refusal !== undefined) return live;
     if (options.dryRun) return definition.gracefulDeletion ? live : deleted(definition, live);
     if (isMade) return this.#deleteMade(live, options);

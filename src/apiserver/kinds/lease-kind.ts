@@ -17,8 +17,6 @@ export const LEASE = apiKind({
         acquireTime: v.optional(textPointer),
         renewTime: v.optional(textPointer),
         leaseTransitions: v.optional(int32Pointer),
-        strategy: v.optional(textPointer),
-        preferredHolder: v.optional(textPointer),
       }),
     ),
   }),

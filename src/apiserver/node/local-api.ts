@@ -7,6 +7,7 @@ import { apiSocketOf } from "../../base/host/root-directory.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { Persisted } from "../../base/model/persisted.ts";
+import { toApiTime } from "../../base/text/api-time.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { makeCertificates } from "../../server/certificates/certificate-process.ts";
 import type { ListenerRequest, ListenerResponse } from "../../server/http-response.ts";
@@ -41,6 +42,7 @@ import {
 import { DiskCheck, ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
 import { NodeObjects, type NodeView } from "./node-view.ts";
+import { toApiService } from "./own-objects.ts";
 
 interface LocalApiDeps {
   options: KubeletOptions;
@@ -126,7 +128,8 @@ export class LocalApi implements ObjectAccess {
     });
     this.submitted = submitted;
     const onGone = (definition: ResourceDefinition, object: ApiObject) => void this.#finish(definition, object);
-    const nodeObjects = new NodeObjects({ store, registry, clock, submitted, onGone });
+    const own = toApiService(options, node, toApiTime(clock.now()));
+    const nodeObjects = new NodeObjects({ store, registry, clock, submitted, onGone, own });
     this.#nodeObjects = nodeObjects;
     const { random } = Math;
     this.writer = new ObjectWriter({

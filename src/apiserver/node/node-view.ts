@@ -12,7 +12,6 @@ import { toApiTime } from "../../base/text/api-time.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { usesClaim } from "../../controllers/claims.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
-import { objectUid } from "../../controllers/workload-records.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { foreignConditions } from "../../plan/status/pod-conditions.ts";
@@ -35,6 +34,7 @@ import {
 } from "../resource-definition.ts";
 import { SOURCE_ID, type SubmittedObjects } from "../storage/submitted-objects.ts";
 import { NodeEvents } from "./node-events.ts";
+import { LEASE_NAMESPACE, LEASES, renewNodeLease } from "./own-objects.ts";
 
 interface NodeViewParts {
   kubelet: Kubelet;
@@ -142,11 +142,10 @@ interface NodeObjectsDeps {
   submitted: Pick<SubmittedObjects, "isOwn" | "release" | "flush">;
   /** A terminating pod of this API of which nothing is left. */
   onGone: (definition: ResourceDefinition, object: ApiObject) => void;
+  /** Objects of this API itself: its Service, Endpoints and EndpointSlice. */
+  own: readonly WorkloadObject[];
 }
 
-const LEASES = "leases.coordination.k8s.io";
-const LEASE_NAMESPACE = "kube-node-lease";
-const LEASE_SECONDS = 40;
 /** Endpoints whose new uids are remembered. */
 const MAX_REMADE = 1_000;
 
@@ -222,7 +221,7 @@ export class NodeObjects implements ObjectRules {
     const { registry } = this.#deps;
     const { reader, services } = node.workloads;
     const endpoints = this.#areEndpointsWanted ? services.derivedObjects() : [];
-    const derived = Map.groupBy([...reader.derivedObjects(), ...endpoints], ({ kind }) => kind);
+    const derived = Map.groupBy([...this.#deps.own, ...reader.derivedObjects(), ...endpoints], ({ kind }) => kind);
     const { configMaps, secrets, objects = [] } = node.desired;
     const foreign = Map.groupBy<string, { kind: string; object: { metadata: ObjectMeta } }>(
       objects.filter(({ sourceId }) => sourceId !== SOURCE_ID),
@@ -431,30 +430,18 @@ export class NodeObjects implements ObjectRules {
   /** The Lease of the node is renewed at a request: no write is due while none comes. */
   #renewLease(name: string): void {
     const { store, clock } = this.#deps;
-    const live = store.get(LEASES, LEASE_NAMESPACE, name);
-    const { renewTime } = (live?.spec ?? {}) as { renewTime?: string };
-    const now = clock.now();
-    if (now.getTime() - Date.parse(renewTime ?? "") < LEASE_SECONDS * 250) return;
+    const lease = renewNodeLease(name, store.get(LEASES, LEASE_NAMESPACE, name), clock.now());
+    if (!lease) return;
     this.#ensureNamespace(LEASE_NAMESPACE);
-    const uid = objectUid(name, "Lease", LEASE_NAMESPACE, name);
-    const created = { creationTimestamp: toApiTime(now), ...live?.metadata };
-    const lease = {
-      apiVersion: "coordination.k8s.io/v1",
-      kind: "Lease",
-      metadata: { ...created, name, namespace: LEASE_NAMESPACE, uid },
-      spec: {
-        holderIdentity: name,
-        leaseDurationSeconds: LEASE_SECONDS,
-        renewTime: now.toISOString().replace("Z", "000Z"),
-      },
-    };
     this.#put(LEASES, lease, this);
   }
 
   refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {
     const { name } = object.metadata;
     const what = `${definition.singular} "${name}"`;
-    if (this.#origins.get(object) === this || this.#events.isRecorded(object)) return `${what} is made by this node`;
+    const made: readonly unknown[] = [this, ...this.#deps.own];
+    if (made.includes(this.#origins.get(object)) || this.#events.isRecorded(object))
+      return `${what} is made by this node`;
     if (!isKept(definition) || this.#deps.submitted.isOwn(definition, object)) return undefined;
     if (definition.plural === "namespaces") {
       return this.#hasForeignObjects(name) ? `manifests of this node have objects in ${what}` : undefined;
@@ -564,7 +551,7 @@ export class NodeObjects implements ObjectRules {
     const { namespace, name } = object.metadata;
     const fullName = podFullName(object.metadata);
     const origin = this.#origins.get(object);
-    const endpoints = workloads.services.derivedObjects().find((it) => it === origin);
+    const endpoints = [...this.#deps.own, ...workloads.services.derivedObjects()].find((it) => it === origin);
     const remake = () => {
       if (this.#remade.size > MAX_REMADE) this.#remade.clear();
       this.#remade.set(endpoints?.metadata.uid ?? "", randomUUID());

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { NodeObjects, NodeView } from "../../../src/apiserver/node/node-view.ts";
+import { toApiService } from "../../../src/apiserver/node/own-objects.ts";
 import type { ApiObject } from "../../../src/apiserver/object-store.ts";
 import type { ResourceDefinition } from "../../../src/apiserver/resource-definition.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
@@ -32,7 +33,7 @@ function aMirror(
   const registry = { all: () => [definition] } as never;
   const submitted = { isOwn: () => isOwn, release: () => {}, flush: () => {} };
   const onGone = (_: ResourceDefinition, { metadata }: ApiObject) => store.remove("pods", "default", metadata.name);
-  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone });
+  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), own: [], onGone });
   objects.node = node;
   objects.sync();
   const refusalOf = (name: string) => objects.refusalOf(definition, store.get("pods", "default", name)!);
@@ -52,7 +53,7 @@ test("Endpoints are made once a client asks for them; those of a client are take
     },
     flush: () => {},
   };
-  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), onGone: () => {} });
+  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), own: [], onGone: () => {} });
   const none = () => undefined;
   const reader = { statusOf: none, annotationsOf: none, specOf: none, derivedObjects: () => [] };
   const derived = ["web", "api"].map((name) => ({
@@ -225,17 +226,33 @@ test.each([
   expect(view.isEveryOwnerKnown).toBe(known);
 });
 
-test("the Lease of the node is renewed for who asks for it, four times in its duration", async () => {
+const apiServiceAt = (address: string) =>
+  toApiService(
+    { localApiAddress: address, localApiPort: 6443 },
+    { name: "node1", ip: "192.0.2.1" },
+    "2026-11-27T18:00:00Z",
+  );
+
+/** A node without pods and manifests, with the objects of its API. */
+function anEmptyNode() {
   const { store, registry } = anApiServer({ alsoServed: "leases" });
   const clock = new FakeClock();
   const submitted = { isOwn: () => false, release: () => {}, flush: () => {} };
-  const objects = new NodeObjects({ store, registry, submitted, clock, onGone: () => {} });
+  const own = apiServiceAt("127.0.0.1");
+  const objects = new NodeObjects({ store, registry, submitted, clock, onGone: () => {}, own });
+  const none = () => undefined;
+  const reader = { statusOf: none, annotationsOf: none, specOf: none, derivedObjects: () => [] };
   objects.node = {
     kubelet: { pods: () => [] },
     desired: { configMaps: new Map(), secrets: new Map() },
     view: { nodeName: () => "node1" },
-    workloads: { reader: { derivedObjects: () => [] }, services: {} },
+    workloads: { reader, services: { derivedObjects: () => [] } },
   } as unknown as NodeView;
+  return { store, registry, clock, objects };
+}
+
+test("the Lease of the node is renewed for who asks for it, four times in its duration", async () => {
+  const { store, registry, clock, objects } = anEmptyNode();
   const leases = registry.get("leases.coordination.k8s.io")!;
   const lease = async () => {
     await objects.refresh(leases);
@@ -248,4 +265,27 @@ test("the Lease of the node is renewed for who asks for it, four times in its du
   expect(await lease()).toBe(first);
   await clock.advance(1_000);
   expect((await lease()).spec).not.toEqual(first.spec);
+});
+
+test("the Service of the API is shown, and made again when a client deletes it", async () => {
+  const { store, registry, objects } = anEmptyNode();
+  const services = registry.get("services")!;
+  await objects.refresh(services);
+  const before = store.get("services", "default", "kubernetes")!;
+  expect(objects.refusalOf(services, before)).toBe('service "kubernetes" is made by this node');
+  objects.removalOf(services, before, false)?.();
+  objects.sync();
+  const after = store.get("services", "default", "kubernetes")!;
+  expect([after.spec, after.metadata.uid === before.metadata.uid]).toEqual([before.spec, false]);
+});
+
+test.each([
+  ["127.0.0.1", { notReadyAddresses: [{ ip: "192.0.2.1" }] }, false],
+  ["0.0.0.0", { addresses: [{ ip: "192.0.2.1" }] }, true],
+  ["192.0.2.7", { addresses: [{ ip: "192.0.2.7" }] }, true],
+])("the endpoint of an API at %s is %j", (address, subset, ready) => {
+  const [, endpoints, slice] = apiServiceAt(address);
+  const ports = [{ name: "https", port: 6443, protocol: "TCP" }];
+  expect(endpoints?.subsets).toEqual([{ ...subset, ports }]);
+  expect(slice).toMatchObject({ endpoints: [{ conditions: { ready } }], ports, addressType: "IPv4" });
 });
