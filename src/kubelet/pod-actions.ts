@@ -215,7 +215,8 @@ export class PodActions {
         await this.#owner.recorded();
         signal.throwIfAborted();
         const id = await services.createSandbox(toPodRequest(revision), attempt, signal);
-        await cache.observeStart(id, signal);
+        // A list may have shown it before its start: one that is not seen to run would be replaced by a second one.
+        await cache.observeStart(id, signal).catch(() => this.#untilObserved(id));
         state.sandboxError = undefined;
         state.failures.delete("sandbox");
         delete state.sandboxRetryAtMs;
@@ -500,18 +501,17 @@ export class PodActions {
 
   #removeVolumes(work: (signal: AbortSignal) => Promise<void>): void {
     if (this.#volumeWork.has("remove")) return;
-    const { first, longest } = REMOVE_VOLUMES_RETRY_MS;
     const remove = async (signal: AbortSignal) => {
       await work(signal);
-      this.#removalRetryMs = first;
+      this.#removalRetryMs = REMOVE_VOLUMES_RETRY_MS.first;
     };
     this.#track(this.#volumeWork, "remove", remove, (error) => {
       const retryMs = this.#removalRetryMs;
       const pod = podFullName(this.#ref);
       // Once: the disk may stay broken for months.
-      if (retryMs === first)
+      if (retryMs === REMOVE_VOLUMES_RETRY_MS.first)
         this.#deps.logger.warn(`Cannot remove unused volumes of pod "${pod}", retrying: ${messageOf(error)}`);
-      this.#removalRetryMs = Math.min(2 * retryMs, longest);
+      this.#removalRetryMs = Math.min(2 * retryMs, REMOVE_VOLUMES_RETRY_MS.longest);
       return this.#delay(retryMs);
     });
   }

@@ -279,6 +279,21 @@ describe("errors of the runtime", () => {
     expect(world.engine.sweeps).toHaveLength(length);
   });
 
+  test("a sandbox that was seen before its start, and then could not be inspected, is not made a second time", async () => {
+    const inspect = world.engine.inspect.bind(world.engine);
+    let calls = 0;
+    world.engine.inspect = async (id) => {
+      const found = await inspect(id);
+      if (++calls === 2) throw new Error("the connection was closed");
+      const isEarly = calls === 1 && found?.kind === "sandbox";
+      return isEarly ? { ...found, sandbox: { ...found.sandbox, state: "notready" } } : found;
+    };
+    await world.started(named("web"));
+    await world.clock.advance(5_000);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.engine.calls.filter((call) => call.startsWith("sandbox"))).toHaveLength(1);
+  });
+
   test("an OOM verdict outlives the process, and ends with its container", async () => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");
