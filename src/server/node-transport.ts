@@ -61,12 +61,6 @@ const MAX_PIPELINED = 16;
 /** Bytes of responses that clients have not taken yet. */
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
 
-/** One connection's requests, answered one after the other. */
-interface Queue {
-  length: number;
-  last: Promise<void>;
-}
-
 /**
  * HTTP by node:http, over node:tls where there is TLS: only there a client's certificate can be read, the serving
  * certificate be replaced, SPDY be spoken, and one port speak TLS and plain HTTP. Certificate files that change are in use
@@ -80,7 +74,8 @@ export class NodeTransport implements Transport {
   readonly #handler: RequestHandler;
   /** Reads requests from the connections that `#server` accepts. */
   readonly #http: http.Server;
-  readonly #queues = new WeakMap<Duplex, Queue>();
+  /** One connection's requests, answered one after the other. */
+  readonly #queues = new WeakMap<Duplex, { length: number; last: Promise<void> }>();
   readonly #running = new Set<Promise<void>>();
   readonly #streams = new StreamWriter();
   readonly #handshakes = new TurnPace(HANDSHAKES_PER_TURN);

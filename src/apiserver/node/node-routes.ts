@@ -251,13 +251,8 @@ export const updateRoutes = (updates: ImageUpdates): ExtraRoute[] => [
   },
 ];
 
-interface RestartDeps {
-  api: Pick<LocalApi, "find">;
-  kubelet: Pick<Kubelet, "restartPod">;
-}
-
 /** `POST /apis/kubelet-ts.io/v1/namespaces/NAMESPACE/pods/NAME/restart`: the containers start again in a new sandbox. */
-export const restartRoute = ({ api, kubelet }: RestartDeps): ExtraRoute => ({
+export const restartRoute = (api: Pick<LocalApi, "find">, kubelet: Pick<Kubelet, "restartPod">): ExtraRoute => ({
   group: "kubelet-ts.io",
   version: "v1",
   name: "pods/restart",

@@ -214,7 +214,7 @@ export async function startLocalApi(
     ...podRoutes(api, toPodStreams(parts, view)),
     ...proxyRoutes({ api, random: Math.random }),
     ...updateRoutes(parts.imageUpdates),
-    restartRoute({ api, kubelet }),
+    restartRoute(api, kubelet),
     ...nodeRoutes({ api, nodeName: context.node.name, port: context.options.port, servers }),
   ]);
 }

@@ -19,12 +19,6 @@ import { isPlainDirectory, type MountSource, mountsImages } from "./mounts.ts";
 import { computeFileVolume, emptyDirState, type FileVolumePlugin, fetchTokens, isInMemory } from "./own-volumes.ts";
 import type { PodDirectories, VolumePaths } from "./pod-directories.ts";
 
-/** Volumes of pods as an API server knows them. */
-interface ClusterVolumes {
-  /** A token of the pod's service account. @throws Error with a message for events */
-  tokenFor(pod: Pod, spec: TokenSpec): Promise<string>;
-}
-
 /** Pulls by policy as for a container of the pod: `ImageManager`. */
 interface ImageSource {
   ensureImage(
@@ -47,8 +41,8 @@ export interface VolumeHost {
   allocatable: NodeAllocatable;
   /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
   claimProblemOf?: (pod: Pod, claimName: string) => string | undefined;
-  /** Volumes that need an API server; absent: there is none. */
-  cluster?: ClusterVolumes;
+  /** Gives a token of the pod's service account, or throws a message for events; absent: there is no API server. */
+  cluster?: { tokenFor(pod: Pod, spec: TokenSpec): Promise<string> };
   /** Storage that a claim of the pod requests; undefined for a claim without a document. */
   claimBytesOf?: (pod: Pod, claimName: string) => number | undefined;
 }

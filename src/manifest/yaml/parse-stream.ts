@@ -11,16 +11,11 @@ export const MAX_DOCUMENTS = 10_000;
 /** Levels of a configuration file that are read. */
 const MAX_CONFIGURATION_DEPTH = 100;
 
-interface ParsedStream {
-  documents: ParsedDocument[];
-  lines: LineTable;
-}
-
 /** Leading white space by Go's `unicode.IsSpace`, then `{`. */
 const JSON_START = /^[\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*\{/;
 
 /** Reads every document of a text: strict JSON when it begins with `{`, otherwise a YAML stream. Never throws. */
-export function parseStream(bytes: Uint8Array): ParsedStream {
+export function parseStream(bytes: Uint8Array): { documents: ParsedDocument[]; lines: LineTable } {
   if (bytes.length >= MAX_MANIFEST_BYTES) {
     const message = `the manifest has ${bytes.length} bytes: it must be smaller than ${MAX_MANIFEST_BYTES} (10 MiB)`;
     return { documents: [{ kind: "error", error: new TextError(message, 0) }], lines: new LineTable("") };

@@ -15,14 +15,6 @@ interface Composed<Node extends SourceNode = SourceNode> {
   isAlias?: true;
 }
 
-/** One document: its root, or the error of a text that has the form of YAML. */
-interface YamlDocument {
-  root: SourceNode;
-  start: number;
-  isEmpty: boolean;
-  error: TextError | undefined;
-}
-
 /** Consumed tokens are dropped in blocks of this size. */
 const READ_AHEAD = 4096;
 
@@ -58,8 +50,11 @@ export class YamlParser {
     return this.#scanner.position;
   }
 
-  /** The next document, or undefined at the end of the stream. @throws TextError where the text is not YAML */
-  nextDocument(): YamlDocument | undefined {
+  /**
+   * The next document, or undefined at the end of the stream: its root, or the error of a text that has the form of YAML.
+   * @throws TextError where the text is not YAML
+   */
+  nextDocument(): { root: SourceNode; start: number; isEmpty: boolean; error: TextError | undefined } | undefined {
     while (!this.#first && this.#peek().type === "document-end") this.#next++;
     const first = this.#peek();
     if (first.type === "stream-end") return undefined;

@@ -11,12 +11,6 @@ export interface StatsQuery {
   numStats: number;
 }
 
-interface KubeletContainer {
-  namespace: string;
-  pod: string;
-  container: string;
-}
-
 /** A path that names a cgroup and nothing outside of the hierarchy. */
 const isCgroupPath = (path: string) => path.startsWith("/") && !path.split("/").includes("..");
 
@@ -78,7 +72,10 @@ export class CadvisorApi {
     }
   }
 
-  kubeletContainer({ namespace, pod, container }: KubeletContainer, query: StatsQuery): ContainerInfo | undefined {
+  kubeletContainer(
+    { namespace, pod, container }: Record<"namespace" | "pod" | "container", string>,
+    query: StatsQuery,
+  ): ContainerInfo | undefined {
     for (const instants of this.#instantsByPath().values()) {
       const [measured] = instants;
       const facts = measured!.pod?.facts;
