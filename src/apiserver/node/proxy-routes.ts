@@ -16,15 +16,15 @@ interface ProxyRoutesDeps {
 
 /** Headers of a request that the pod gets; never the credentials of the API. */
 const FORWARDED = [
-  ..."Accept Accept-Encoding Accept-Language Content-Type Cookie If-Modified-Since".split(" "),
+  ..."Accept Accept-Language Content-Type Cookie If-Modified-Since".split(" "),
   ..."If-None-Match Origin Range Referer User-Agent".split(" "),
 ];
 /** Headers of a response that are those of its connection. */
 const OF_CONNECTION = new Set(["connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"]);
 
 /**
- * `proxy` of pods and Services: a request goes on to a port of a pod. Upgrades are not passed on, and links in pages are not
- * changed. Source: the registry's `ResourceLocation` of pods and Services.
+ * `proxy` of pods and Services: a request goes on to a port of a pod. Upgrades are not passed on. Source: the registry's
+ * `ResourceLocation` of pods and Services.
  */
 export function proxyRoutes({ api, random }: ProxyRoutesDeps): ExtraRoute[] {
   const route = (
@@ -119,11 +119,42 @@ async function passOn(
   const prefix = encode(path.slice(0, path.length - (rest === "" ? 1 : inner.length)));
   const shown = Object.entries(response.headers).flatMap(([name, value]) => {
     if (value === undefined || OF_CONNECTION.has(name)) return [];
-    const text = String(value);
-    // A redirect within the pod stays below the path of the proxy.
-    return [[name, name === "location" && /^\/(?!\/)/.test(text) ? `${prefix}${text}` : text] as const];
+    return [[name, name === "location" ? linkBelow(prefix, String(value)) : String(value)] as const];
   });
-  return { status: response.statusCode ?? 502, headers: Object.fromEntries(shown), chunks: response };
+  const isPage = response.headers["content-type"]?.split(";")[0]?.trim() === "text/html";
+  const chunks = isPage && !response.headers["content-encoding"] ? pageBelow(prefix, response) : response;
+  return { status: response.statusCode ?? 502, headers: Object.fromEntries(shown), chunks };
+}
+
+/** A link within the pod stays below the path of the proxy. */
+const linkBelow = (prefix: string, link: string) =>
+  /^\/(?!\/)/.test(link) && !link.startsWith(`${prefix}/`) ? `${prefix}${link}` : link;
+
+/** Links of a longer page are not changed. */
+const MAX_PAGE_BYTES = 1024 * 1024;
+/** Attributes that are links. Source: apimachinery's `atomsToAttrs`. */
+const LINKS =
+  "action background cite classid codebase data formaction href icon longdesc manifest poster profile src usemap".split(
+    " ",
+  );
+
+/** A page of a pod whose links to its root lead below the path of the proxy. */
+async function* pageBelow(prefix: string, page: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const held: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of page) {
+    held.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MAX_PAGE_BYTES) yield* held.splice(0);
+  }
+  if (bytes > MAX_PAGE_BYTES) return;
+  const rewriter = new HTMLRewriter();
+  for (const name of LINKS) {
+    rewriter.on(`[${name}^="/"]`, {
+      element: (element) => void element.setAttribute(name, linkBelow(prefix, element.getAttribute(name) ?? "")),
+    });
+  }
+  yield await rewriter.transform(new Response(Buffer.concat(held))).bytes();
 }
 
 /** Percent-encodes a path that was decoded. */
