@@ -205,8 +205,10 @@ export class Kubelet {
    * has answered: its phase does not go back.
    */
   pods(): readonly Pod[] {
-    const { completions, conditions } = this.#deps.records;
+    const { completions, conditions, evictions } = this.#deps.records;
     const awaited = (uid: PodUID) => {
+      const evicted = evictions.get(uid);
+      if (evicted) return { rejection: evicted, since: evicted.since };
       const last = conditions.get(uid) ?? [];
       const wasReady = last.some(({ type, status }) => type === "ContainersReady" && status === "True");
       const unknown = last.map((it) => (it.type.endsWith("Ready") ? { ...it, status: "Unknown" as const } : it));

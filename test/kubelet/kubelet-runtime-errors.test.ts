@@ -417,6 +417,9 @@ describe("an evicted pod", () => {
     world.kubelet.evict("uid-web", why, 30);
     await world.clock.advance(0);
     world.renew();
+    world.want(named("web"));
+    // Before the engine has answered.
+    expect(world.statusOf("web")).toMatchObject({ phase: "Failed", ...why });
     await world.started(named("web"));
     await world.clock.advance(60_000);
     expect(world.engine.running()).toEqual([]);
