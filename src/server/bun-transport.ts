@@ -238,7 +238,9 @@ export class BunTransport implements Transport {
 }
 
 const SHUT_RDWR = 2;
-/** Bytes of `struct sockaddr_in6`; the port is at 2, as in `struct sockaddr_in`. */
+/** AF_INET and AF_INET6. */
+const FAMILIES_WITH_PORT = [2, 10];
+/** Bytes of `struct sockaddr_in6`; the port is at 2, as in `struct sockaddr_in`, after the family. */
 const ADDRESS_BYTES = 28;
 /** In the next turn Bun closes what was shut down, at up to 30 us each. */
 const DESCRIPTORS_PER_TURN = 250;
@@ -253,7 +255,9 @@ async function endConnections(port: number): Promise<void> {
     // The socket that listens has no peer.
     const isConnection = libc.getpeername(descriptor, address, Int32Array.of(ADDRESS_BYTES)) === 0;
     if (!isConnection || libc.getsockname(descriptor, address, Int32Array.of(ADDRESS_BYTES)) !== 0) continue;
-    if (address.readUInt16BE(2) === port) libc.shutdown(descriptor, SHUT_RDWR);
+    // The family alone is written for a pair of sockets.
+    const hasPort = FAMILIES_WITH_PORT.includes(address.readUInt16LE(0));
+    if (hasPort && address.readUInt16BE(2) === port) libc.shutdown(descriptor, SHUT_RDWR);
   }
 }
 

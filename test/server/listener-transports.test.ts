@@ -349,8 +349,13 @@ describe("Bun.serve", () => {
     // The kernel hands over a connection with its first bytes, or a second later.
     const clients = Array.from({ length: 120 }, () => client(port, "G"));
     await until("the connections", () => readdirSync("/proc/self/fd").length > 240);
+    // Its pipes are pairs of sockets without a port.
+    const program = Bun.spawn(["cat"], { stdin: "pipe", stdout: "pipe" });
     await clock.advance(10_000);
     await until("their end", () => clients.every(({ seen }) => seen.isClosed));
+    program.stdin.write("alive");
+    await program.stdin.end();
+    expect(await program.stdout.text()).toBe("alive");
     expect(logger.lines).toEqual(["warn Too many open files: all connections of a port are cut"]);
     expect(await (await fetch(`http://${HOST}:${port}`)).text()).toBe("here");
   });
