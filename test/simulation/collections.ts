@@ -11,7 +11,7 @@ interface Kept {
 /** The program gets another one, which does nothing. */
 const { gc } = Bun;
 /** Smaller ones are not looked at: what only grows becomes larger. */
-const LEAST_SIZE = 24;
+const LEAST_SIZE = 8;
 
 /** Maps and Sets of the program that hold more than a few entries. */
 export class Collections {
