@@ -122,6 +122,7 @@ describeWithEngine("commands over the local API", () => {
     node.writeManifest("web.json", sleeper("web"));
     await node.start();
     const before = await node.runningContainer("app");
+    await node.untilPhase("web", "Running");
     const failed = await node.run("exec web -- sh -c", "echo out; echo err >&2; exit 7");
     expect(failed).toMatchObject({ exitCode: 7, stdout: "out\n", stderr: "err\n" });
     const original = join(node.directory, "original");
