@@ -265,7 +265,7 @@ export class VolumeManager {
     const mounted = this.#mounts.listBeneath(...directories);
     for (const target of mounted.reverse()) await mounter?.unmount(target);
     const [left] = mounted.length === 0 ? [] : this.#mounts.listBeneath(...directories);
-    if (left !== undefined) throw new Error(`cannot remove "${directories[0]}": "${left}" is still mounted`);
+    if (left !== undefined) throw new Error(`cannot remove volumes: "${left}" is still mounted`);
     await hostFiles.removeTrees(directories);
   }
 
