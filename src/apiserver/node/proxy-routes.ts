@@ -130,31 +130,38 @@ async function passOn(
 const linkBelow = (prefix: string, link: string) =>
   /^\/(?!\/)/.test(link) && !link.startsWith(`${prefix}/`) ? `${prefix}${link}` : link;
 
-/** Links of a longer page are not changed. */
-const MAX_PAGE_BYTES = 1024 * 1024;
+/** Bytes of a page that wait for the end of a tag. */
+const MAX_HELD_BYTES = 1024 * 1024;
 /** Attributes that are links. Source: apimachinery's `atomsToAttrs`. */
 const LINKS =
   "action background cite classid codebase data formaction href icon longdesc manifest poster profile src usemap".split(
     " ",
   );
 
-/** A page of a pod whose links to its root lead below the path of the proxy. */
-async function* pageBelow(prefix: string, page: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const held: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of page) {
-    held.push(chunk);
-    bytes += chunk.length;
-    if (bytes > MAX_PAGE_BYTES) yield* held.splice(0);
-  }
-  if (bytes > MAX_PAGE_BYTES) return;
+/** A page of a pod, as it comes; links to its root lead below the path of the proxy. @throws Error for a tag that does not end */
+async function* pageBelow(prefix: string, page: IncomingMessage): AsyncGenerator<Uint8Array> {
   const rewriter = new HTMLRewriter();
   for (const name of LINKS) {
     rewriter.on(`[${name}^="/"]`, {
       element: (element) => void element.setAttribute(name, linkBelow(prefix, element.getAttribute(name) ?? "")),
     });
   }
-  yield await rewriter.transform(new Response(Buffer.concat(held))).bytes();
+  let heldBytes = 0;
+  async function* bounded(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of page as AsyncIterable<Uint8Array>) {
+      heldBytes += chunk.length;
+      if (heldBytes > MAX_HELD_BYTES) throw new Error("a tag of the page is longer than 1 MiB");
+      yield chunk;
+    }
+  }
+  try {
+    for await (const part of rewriter.transform(new Response(bounded())).body ?? []) {
+      heldBytes = Math.max(0, heldBytes - part.length);
+      yield part;
+    }
+  } finally {
+    page.destroy();
+  }
 }
 
 /** Percent-encodes a path that was decoded. */

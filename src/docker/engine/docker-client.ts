@@ -432,7 +432,10 @@ export interface DockerEvent {
   id: string;
   /** Labels of a container, and `name`, `image`, `exitCode`, `signal`, `container`, … */
   attributes: Readonly<Record<string, string>>;
-  /** Time by the engine's clock: as `since` of the next request it resumes the stream here; the event itself may be repeated. Unit: seconds, nine decimals. */
+  /**
+   * Time by the engine's clock: as `since` of the next request it resumes the stream here; the event itself may be repeated.
+   * Unit: seconds, nine decimals.
+   */
   cursor: string;
 }
 

@@ -22,7 +22,10 @@ const SETTLE_ATTEMPTS = 400;
  */
 const KILL_TIMEOUT_MS = 3000;
 
-/** Runs a command to its end; one that ended but left children that hold its output has its exit code. @throws DockerError 404, 409; TimeoutError when the engine never showed it running */
+/**
+ * Runs a command to its end; one that ended but left children that hold its output has its exit code.
+ * @throws DockerError 404, 409; TimeoutError when the engine never showed it running
+ */
 export async function runExec(
   calls: ExecCalls,
   id: string,
