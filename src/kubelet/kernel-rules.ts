@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
-import { removeUdpFlows, type UdpFlow } from "../base/host/netfilter-socket.ts";
+import { removeUdpFlows, type UdpFlow } from "../base/host/netfilter.ts";
 import { parseIpv6Routes, parseRoutes, type Route } from "../base/host/proc.ts";
 import { readRuleGeneration } from "../base/host/rule-generation.ts";
 import { type RunProgramOptions, runProgram } from "../base/host/run-program.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { UdpFlow } from "../../src/base/host/netfilter-socket.ts";
+import type { UdpFlow } from "../../src/base/host/netfilter.ts";
 import { type IpFamily, rangeOfAddress } from "../../src/base/text/ip-range.ts";
 import { DualStackRules, Host, KernelRules } from "../../src/kubelet/kernel-rules.ts";
 import type { RuledService } from "../../src/plan/service-rules.ts";

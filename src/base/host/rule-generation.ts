@@ -1,4 +1,4 @@
-import { attributesOf, MESSAGE_BYTES, openNetfilterSocket, toNetfilterMessage } from "./netfilter-socket.ts";
+import { attributesOf, MESSAGE_BYTES, openNetfilterSocket, toNetfilterMessage } from "./netfilter.ts";
 
 /** Types of messages of nf_tables. Source: nfnetlink.h, nf_tables.h. */
 const NFT_NEWGEN = 0xa0f;

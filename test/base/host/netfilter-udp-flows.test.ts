@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseUdpFlows, type UdpFlow } from "../../../src/base/host/netfilter-socket.ts";
+import { parseUdpFlows, type UdpFlow } from "../../../src/base/host/netfilter.ts";
 
 /** Entries of TCP and of UDP, as a kernel 6.18 sent them. */
 const TCP =
