@@ -131,9 +131,7 @@ export function flagTakesValue(written: string): boolean | undefined {
   const known = COMMANDS.flatMap(({ args }) => flagsOf(args).filter((flag) => isNamed(flag, written)));
   if (known.length > 0) return known.some((flag) => flag.takesValue);
   // The next word is the value of the flag that is meant, not a command or manifest.
-  const meant = nearestFlag(
-    written,
-    COMMANDS.flatMap(({ args }) => flagsOf(args).map(writtenName)),
-  );
+  const names = COMMANDS.flatMap(({ args }) => flagsOf(args).map(writtenName));
+  const meant = nearestFlag(written, names);
   return meant === undefined ? undefined : flagTakesValue(`--${meant}`);
 }

@@ -15,10 +15,8 @@ interface ProxyRoutesDeps {
 }
 
 /** Headers of a request that the pod gets; never the credentials of the API. */
-const FORWARDED = [
-  ..."Accept Accept-Language Content-Type Cookie If-Modified-Since".split(" "),
-  ..."If-None-Match Origin Range Referer User-Agent".split(" "),
-];
+const FORWARDED =
+  "Accept Accept-Language Content-Type Cookie If-Modified-Since If-None-Match Origin Range Referer User-Agent";
 /** Headers of a response that are those of its connection. */
 const OF_CONNECTION = new Set(["connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"]);
 
@@ -106,7 +104,7 @@ async function passOn(
   const search = query.size === 0 ? "" : `?${query.toString()}`;
   const inner = `/${rest}${rest !== "" && path.endsWith("/") ? "/" : ""}`;
   const headers = Object.fromEntries(
-    FORWARDED.flatMap((name) => (header(name) === null ? [] : [[name, header(name)!]])),
+    FORWARDED.split(" ").flatMap((name) => (header(name) === null ? [] : [[name, header(name)!]])),
   );
   const body = await request.body();
   const options = { ...target, method, path: `${encode(inner)}${search}`, headers, signal, agent: false };
@@ -134,14 +132,12 @@ const linkBelow = (prefix: string, link: string) =>
 const MAX_HELD_BYTES = 1024 * 1024;
 /** Attributes that are links. Source: apimachinery's `atomsToAttrs`. */
 const LINKS =
-  "action background cite classid codebase data formaction href icon longdesc manifest poster profile src usemap".split(
-    " ",
-  );
+  "action background cite classid codebase data formaction href icon longdesc manifest poster profile src usemap";
 
 /** A page of a pod, as it comes; links to its root lead below the path of the proxy. @throws Error for a tag that does not end */
 async function* pageBelow(prefix: string, page: IncomingMessage): AsyncGenerator<Uint8Array> {
   const rewriter = new HTMLRewriter();
-  for (const name of LINKS) {
+  for (const name of LINKS.split(" ")) {
     rewriter.on(`[${name}^="/"]`, {
       element: (element) => void element.setAttribute(name, linkBelow(prefix, element.getAttribute(name) ?? "")),
     });

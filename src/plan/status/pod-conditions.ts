@@ -5,12 +5,7 @@ import { isSidecar } from "../restart-policy.ts";
 type Verdict = Pick<PodCondition, "status" | "reason" | "message">;
 
 /** Conditions of this node alone that come and go. */
-export const OWN_CONDITIONS: ReadonlySet<string> = new Set([
-  "PodResizePending",
-  "PodResizeInProgress",
-  "ManifestLive",
-  "DependenciesMet",
-]);
+export const OWN_CONDITIONS = new Set(["PodResizePending", "PodResizeInProgress", "ManifestLive", "DependenciesMet"]);
 const COMPUTED_CONDITIONS = OWN_CONDITIONS.union(
   new Set(["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", "DisruptionTarget"]),
 );
