@@ -97,6 +97,7 @@ const READS_WITHOUT_LIMIT: Readonly<Record<string, string>> = {
   "docker/security.ts": "a parameter: a text of container-inputs.ts, which limits it",
   "docker/image-preload.ts": "the archive is streamed to the engine",
   "cli/import/compose.ts": "a parameter of the command, which limits it",
+  "cli/import/compose-files.ts": "a parameter of the command, which limits it",
   "cli/import/compose-volumes.ts": "a parameter of the command, which limits it",
 };
 

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Json } from "../src/base/text/json.ts";
 import { writeYaml } from "../src/base/text/write-yaml.ts";
 import { importCompose } from "../src/cli/import/compose.ts";
 import { readManifest } from "../src/manifest/read-manifest.ts";
@@ -28,13 +27,12 @@ test.each(files)("examples/%s contains a pod or a workload, without findings", (
 
 test("examples/compose-import.yaml is the import of examples/compose/compose.yaml", () => {
   const directory = join(EXAMPLES, "compose");
-  const file = Bun.YAML.parse(readFileSync(join(directory, "compose.yaml"), "utf8")) as Json;
   const { manifests } = importCompose({
-    file,
+    files: [join(directory, "compose.yaml")],
     project: "compose",
     directory,
     environment: new Map(),
-    readFile: () => undefined,
+    readFile: (path) => readFileSync(path, "utf8"),
     findDevices: () => [],
   });
   const withoutComment = readFileSync(join(EXAMPLES, "compose-import.yaml"), "utf8").replace(/^(?:#.*\n)+/, "");

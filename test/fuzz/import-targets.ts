@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { armor, Encrypter, identityToRecipient } from "age-encryption";
 import * as v from "valibot";
 import { importCompose } from "../../src/cli/import/compose.ts";
-import { ComposeError, parseCompose, parseEnvFile } from "../../src/cli/import/compose-text.ts";
+import { ComposeError, parseEnvFile } from "../../src/cli/import/compose-text.ts";
 import { importDocker } from "../../src/cli/import/docker.ts";
 import { InspectedContainerSchema } from "../../src/cli/import/docker-settings.ts";
 import { readEncryptedManifest } from "../../src/daemon/decrypt-manifest.ts";
@@ -64,20 +64,21 @@ const compose: FuzzTarget = {
   ],
   tokens: [
     ...["${", "}", "$$", ":-", "\n", "  ", ": ", "- ", "[", "]", "{", "'", '"'],
-    ..."services image ports volumes command healthcheck environment deploy extends null 1-65535 tmpfs".split(" "),
+    ..."services image ports volumes command healthcheck environment deploy extends include !reset null 1-65535 tmpfs".split(
+      " ",
+    ),
     ..."mem_limit 99999999999999999999g".split(" "),
   ],
   run(input) {
     const environment = parseEnvFile(input.slice(0, 2_000));
     parseVolumeEnvFile(input);
     try {
-      const { file } = parseCompose(input);
       importCompose({
-        file,
+        files: ["/d/compose.yaml", "/d/compose.yaml"],
         project: "p",
         directory: "/d",
         environment,
-        readFile: () => undefined,
+        readFile: () => input,
         findDevices: () => [],
       });
     } catch (error) {

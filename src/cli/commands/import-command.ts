@@ -2,13 +2,13 @@ import { readdirSync, type Stats, statSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import * as v from "valibot";
-import { readBoundedBytes, readTextIfReadable } from "../../base/files/bounded-read.ts";
+import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { writeYaml } from "../../base/text/write-yaml.ts";
 import type { DockerHost } from "../../docker/docker-host.ts";
 import { LABEL } from "../../docker/labels.ts";
 import { engineOf } from "../client/engine-reader.ts";
 import { importCompose } from "../import/compose.ts";
-import { ComposeError, parseCompose, parseEnvFile } from "../import/compose-text.ts";
+import { ComposeError, parseEnvFile } from "../import/compose-text.ts";
 import { type DockerContainer, importDocker } from "../import/docker.ts";
 import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-settings.ts";
 import type { HostDevice, Imported } from "../import/pod-parts.ts";
@@ -27,7 +27,7 @@ export async function runImport(request: CommandRequest, io: CommandIo): Promise
   const [first = ""] = positionals;
   if (/\.ya?ml$/.test(first)) throw new UsageError(`say what the file is: kubelet-ts import compose ${first}`);
   const { manifests, notes, isIncomplete } =
-    findObject(command, positionals[0]) === "docker" ? await importContainers(request) : importComposeFile(request);
+    findObject(command, positionals[0]) === "docker" ? await importContainers(request) : importComposeFiles(request);
   for (const note of notes) io.stderr(`${note}\n`);
   io.stdout(manifests.map((manifest) => writeYaml(manifest)).join("---\n"));
   return isIncomplete ? 1 : 0;
@@ -100,28 +100,10 @@ function findDevices(path: string): HostDevice[] {
 const hostGateway = (): string | undefined =>
   networkInterfaces().docker0?.find(({ family }) => family === "IPv4")?.address;
 
-function importComposeFile({ positionals, value }: CommandRequest): Imported {
-  const files = [...positionals.slice(1), value("file")].filter((file) => file !== undefined);
-  if (files.length > 1) throw new UsageError("compose takes one FILE: give the output of `docker compose config`");
-  return importFile(resolve(files[0] ?? findComposeFile()), value("project-name"), value("profile"));
-}
-
-function findComposeFile(): string {
-  const found = COMPOSE_FILES.find((name) => readText(name) !== undefined);
-  if (found === undefined) throw new UsageError(`there is no ${COMPOSE_FILES.join(", ")} here: name a FILE`);
-  return found;
-}
-
-function importFile(path: string, project: string | undefined, profiles: string | undefined): Imported {
-  let bytes: Uint8Array;
-  try {
-    bytes = readBoundedBytes(path, MAX_FILE_BYTES);
-  } catch (error) {
-    const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
-    const why = isMissing ? "there is no such file" : `it cannot be read: ${(error as Error).message}`;
-    throw new CommandError(`"${path}": ${why}`);
-  }
-  const directory = dirname(path);
+function importComposeFiles({ positionals, value, values }: CommandRequest): Imported {
+  const given = [...positionals.slice(1), ...values("file")];
+  const files = (given.length > 0 ? given : findComposeFiles()).map((file) => resolve(file));
+  const directory = dirname(files[0]!);
   const outer = new Map(Object.entries(process.env) as [string, string][]);
   let bytesLeft = MAX_FILES_BYTES;
   const readFile = (file: string) => {
@@ -132,29 +114,26 @@ function importFile(path: string, project: string | undefined, profiles: string 
   };
   try {
     const environment = new Map([...parseEnvFile(readText(join(directory, ".env")) ?? "", outer), ...outer]);
+    const profiles = value("profile");
     if (profiles !== undefined) environment.set("COMPOSE_PROFILES", profiles);
     const ownName = basename(directory).toLowerCase();
-    const name = project ?? environment.get("COMPOSE_PROJECT_NAME") ?? ownName.replace(/[^a-z0-9_-]/g, "");
-    const { file, lineOf } = parseCompose(Buffer.from(bytes).toString("utf8"));
-    const withLine = (note: string) => {
-      const line = lineOf(note.split(": ", 1)[0]!);
-      return line === undefined ? note : `${basename(path)}:${line}: ${note}`;
-    };
+    const named = value("project-name") ?? environment.get("COMPOSE_PROJECT_NAME");
+    const project = named ?? ownName.replace(/[^a-z0-9_-]/g, "");
     const machine = { readFile, findDevices, hostGateway: hostGateway() };
-    const imported = importCompose({ file, project: name, directory, environment, ...machine });
-    const overrides = COMPOSE_FILES.map((name) => name.replace(/(?=\.ya?ml$)/, ".override")).filter(
-      (name) => statSync(join(directory, name), { throwIfNoEntry: false }) !== undefined,
-    );
-    const isDefault = COMPOSE_FILES.includes(basename(path));
-    const notes = isDefault
-      ? overrides.map((name) => `${name}: is not read: give the output of \`docker compose config\``)
-      : [];
-    const isIncomplete = imported.isIncomplete || notes.length > 0;
-    return { ...imported, notes: [...notes, ...imported.notes.map(withLine)], isIncomplete };
+    return importCompose({ files, project, directory, environment, ...machine });
   } catch (error) {
-    if (error instanceof ComposeError) throw new CommandError(`${path}:${error.position} ${error.message}`);
+    if (error instanceof ComposeError) throw new CommandError(`${error.position || `${files[0]}:`} ${error.message}`);
     throw error;
   }
+}
+
+/** The file that `docker compose` would read here, and the one that overrides it. */
+function findComposeFiles(): string[] {
+  const findFile = (names: readonly string[]) => names.find((name) => statSync(name, { throwIfNoEntry: false }));
+  const found = findFile(COMPOSE_FILES);
+  if (found === undefined) throw new UsageError(`there is no ${COMPOSE_FILES.join(", ")} here: name a FILE`);
+  const override = findFile(COMPOSE_FILES.map((name) => name.replace(/(?=\.ya?ml$)/, ".override")));
+  return override === undefined ? [found] : [found, override];
 }
 
 const readText = (path: string) => readTextIfReadable(path, MAX_FILE_BYTES);

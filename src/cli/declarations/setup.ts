@@ -144,16 +144,16 @@ directory stay.`,
     name: "import",
     description: "write manifests for a Compose file or for containers",
     section: "Setup",
-    usage: ["import compose [FILE] > FILE", "import docker CONTAINER... > FILE"],
+    usage: ["import compose [FILE...] > FILE", "import docker CONTAINER... > FILE"],
     about: `Prints a Pod for each service of a Compose file, or for each container, with the ConfigMaps and
 Secrets they need, and names on standard error everything that cannot be carried over.
-compose without FILE reads the file that docker compose would read in this directory;
+compose without FILE reads the files that docker compose would read in this directory;
 docker asks the engine how the containers were started. Nothing is started or stopped.`,
     objects: { compose: ["docker-compose"], docker: ["container", "containers"] },
     args: {
       object: word("object"),
       input: word("file"),
-      file: text("FILE", "the Compose file, as of docker compose", "f"),
+      file: text("FILE", "a Compose file; may be repeated, later ones override", "f"),
       profile: text("names", "profiles whose services are taken, as COMPOSE_PROFILES"),
       "project-name": text("name", "prefix of volumes, name of the network (default: as docker compose)", "p"),
     },

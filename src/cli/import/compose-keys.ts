@@ -6,8 +6,6 @@ import type { ImportNotes } from "./pod-parts.ts";
 export const CARRIED = "carried over";
 /** Nothing that runs depends on it. */
 export const NEEDLESS = "needless";
-/** It names another file, without which the import is not whole. */
-const RESOLVE = "is not carried over: give the output of `docker compose config` instead of this file";
 const NOT_CARRIED = "is not carried over";
 const WINDOWS = "has an effect on Windows only";
 const SWARM = "has an effect in a swarm only";
@@ -50,7 +48,9 @@ const FILE = {
 
 const SERVICE = {
   ...carried("annotations cap_add cap_drop command container_name cpu_period cpu_quota cpu_shares cpus"),
-  ...carried("dns dns_opt dns_search entrypoint environment expose extra_hosts group_add hostname image init ipc"),
+  ...carried(
+    "dns dns_opt dns_search entrypoint environment expose extends extra_hosts group_add hostname image init ipc",
+  ),
   ...carried("label_file labels links mem_limit mem_reservation network_mode pid privileged profiles pull_policy"),
   ...carried("read_only restart runtime scale security_opt shm_size stdin_open stop_grace_period stop_signal"),
   ...carried("sysctls tmpfs tty ulimits user volumes_from working_dir"),
@@ -87,7 +87,6 @@ const SERVICE = {
     ...carried("path required"),
     format: "is not carried over: the file is read as Compose reads one",
   }),
-  extends: RESOLVE,
   external_links: "is not carried over: pods find each other by their names, in one network",
   gpus: each({ ...DEVICE, ...needless("capabilities") }),
   healthcheck: map({
@@ -133,11 +132,10 @@ const SERVICE = {
 
 /** All keys of the Compose specification. */
 export const COMPOSE_KEYS = {
-  ...carried("name"),
+  ...carried("include name"),
   ...needless("version"),
   ...lost("models"),
   configs: each(FILE),
-  include: RESOLVE,
   networks: each({
     ...carried("attachable driver driver_opts enable_ipv6 external internal name"),
     ...needless("labels"),
@@ -166,7 +164,6 @@ export function noteKeys(value: Json | undefined, notes: ImportNotes, rows: KeyR
     const path = at + key;
     if (key.startsWith("x-") || row === CARRIED || row === NEEDLESS) continue;
     if (row === undefined) notes.add(path, "is not a key of a Compose file here");
-    else if (row === RESOLVE) notes.addMissing(path, row);
     else if (typeof row === "string") {
       if (!isUnset(item)) notes.add(path, row);
     } else if (row.of === "map") noteKeys(item, notes, row.rows, `${path}.`);

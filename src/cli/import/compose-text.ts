@@ -1,5 +1,5 @@
 import { parseDuration } from "../../base/text/duration.ts";
-import { isRecord, type Json } from "../../base/text/json.ts";
+import type { Json } from "../../base/text/json.ts";
 import { parseStream } from "../../manifest/yaml/parse-stream.ts";
 import { isDeeperThan, type SourceNode } from "../../manifest/yaml/source-node.ts";
 
@@ -25,7 +25,7 @@ const TOO_LONG = `the values of variables have more than ${MAX_EXPANDED} charact
  * @param onMissing gets the name of each variable that has neither a value nor a default, and counts as empty
  * @returns a function that throws ComposeError
  */
-function interpolation(
+export function interpolation(
   lookUp: (name: string) => string | undefined,
   onMissing: (name: string) => void = () => {},
 ): (text: string) => string {
@@ -45,22 +45,6 @@ function interpolation(
       return value ?? "";
     });
   return interpolate;
-}
-
-/** All texts of a value, interpolated. @throws ComposeError */
-export function interpolateAll(
-  value: Json,
-  variables: ReadonlyMap<string, string>,
-  onMissing: (name: string) => void,
-): Json {
-  const interpolate = interpolation((name) => variables.get(name), onMissing);
-  const inside = (item: Json): Json => {
-    if (typeof item === "string") return interpolate(item);
-    if (Array.isArray(item)) return item.map(inside);
-    if (!isRecord(item)) return item;
-    return Object.fromEntries(Object.entries(item).map(([key, value]) => [key, inside(value)]));
-  };
-  return inside(value);
 }
 
 /** Also of a text, as `${NAME:-true}` and `yes` are. Source: compose-go's cast of booleans. */
@@ -102,18 +86,50 @@ const MAX_DEPTH = 100;
 const MAX_KEY = 256;
 const MAX_VALUES = 50_000;
 
-/** A Compose file that was read. */
-export interface ComposeText {
-  file: Json;
-  /** The line of a key, e.g. of `services.web.ports[0]`, or of the nearest one above it; undefined for other texts. */
-  lineOf(path: string): number | undefined;
+export type JsonMap = { readonly [name: string]: Json };
+
+/** Where an entry of a map or a list is written (`compose.yaml:3`), and its tag of YAML (`!reset`). */
+export interface Origin {
+  at: string;
+  tag?: string | undefined;
+}
+
+export type Entry = readonly [key: string, value: Json, origin: Origin | undefined];
+
+/** Values stay plain: notes are few, and most values have no note. */
+const origins = new WeakMap<object, ReadonlyMap<string, Origin | undefined>>();
+
+/** The entries of a map or a list; none of other values. */
+export function entriesOf(value: Json | undefined): Entry[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).map(([key, item]) => [key, item, origins.get(value)?.get(key)]);
+}
+
+/** A map, or a list, whose entries keep where they are written. */
+export function withEntries(entries: readonly Entry[], isList = false): Json {
+  const value = isList ? entries.map(([, item]) => item) : Object.fromEntries(entries);
+  origins.set(value, new Map(entries.map(([key, , origin], index) => [isList ? String(index) : key, origin])));
+  return value;
+}
+
+/** Where a key is written, e.g. `services.web.ports[0]`, or the nearest one above it. */
+export function originOf(value: Json | undefined, path: string): Origin | undefined {
+  const known = typeof value === "object" && value !== null ? origins.get(value) : undefined;
+  const steps = path.replace(/\[(\d+)\]/g, ".$1").replace(/^\./, "");
+  // Names may have dots: the longest that fits.
+  for (let end = Math.min(steps.length, 4 * MAX_KEY); known && end > 0; end--) {
+    const key = /^\.?$/.test(steps[end] ?? "") ? steps.slice(0, end) : "";
+    if (known.has(key)) return originOf((value as JsonMap)[key], steps.slice(end + 1)) ?? known.get(key);
+  }
+  return undefined;
 }
 
 /**
  * A Compose file is YAML 1.2: `yes`, `off` and `N` are texts. Numbers that JavaScript would round stay texts.
+ * @param name in the origins of its entries
  * @throws ComposeError
  */
-export function parseCompose(text: string): ComposeText {
+export function parseCompose(text: string, name = ""): Json {
   const { documents, lines } = parseStream(Buffer.from(text));
   const fail = ({ message, offset }: { message: string; offset: number }) => {
     const { line, column } = lines.locate(offset);
@@ -121,45 +137,29 @@ export function parseCompose(text: string): ComposeText {
   };
   const [document] = documents;
   if (document?.kind === "error") throw fail(document.error);
-  if (document?.kind !== "value") return { file: null, lineOf: () => undefined };
-  const { root } = document;
-  if (isDeeperThan(root, MAX_DEPTH)) throw new ComposeError("it is nested too deeply");
+  if (document?.kind !== "value") return null;
+  if (isDeeperThan(document.root, MAX_DEPTH)) throw new ComposeError("it is nested too deeply");
   let values = 0;
+  const atOf = (offset: number) => `${name}:${lines.locate(offset).line}`;
   const toJson = (node: SourceNode): Json => {
     if (++values > MAX_VALUES)
       throw fail({ message: `it has more than ${MAX_VALUES} values: split it`, offset: node.offset });
-    if (node.kind === "list") return node.items.map(toJson);
+    if (node.kind === "list") {
+      const items = node.items.map((item) => ["", toJson(item), { at: atOf(item.offset) }] as const);
+      return withEntries(items, true);
+    }
     if (node.kind === "bool") return /^(?:true|false)$/i.test(node.source) ? node.value : node.source;
     if (node.kind === "number") return isRounded(node.json) ? node.json : Number(node.json);
     if (node.kind !== "map") return node.kind === "null" ? null : node.value;
     const entries = Array.from(node.entries, ([key, { keyOffset: offset, value, isRepeated }]) => {
       if (isRepeated) throw fail({ message: `the key ${key} is repeated`, offset });
       // As it is written: a key `no` is resolved as YAML 1.1 does.
-      const name = /^[\w.+-]+(?=\s*:)/.exec(text.slice(offset, offset + MAX_KEY))?.[0] ?? key;
-      return [name, toJson(value)] as const;
+      const written = /^([\w.+-]+)\s*:(?:\s+(!reset|!override)(?!\S))?/.exec(text.slice(offset, offset + MAX_KEY));
+      return [written?.[1] ?? key, toJson(value), { at: atOf(offset), tag: written?.[2] }] as const;
     });
-    return Object.fromEntries(entries);
+    return withEntries(entries);
   };
-  const lineOf = (path: string) => {
-    const offset = offsetOf(root, path);
-    return offset === undefined ? undefined : lines.locate(offset).line;
-  };
-  return { file: toJson(root), lineOf };
-}
-
-function offsetOf(node: SourceNode, path: string): number | undefined {
-  if (node.kind === "list") {
-    const [step = "", index] = /^\[(\d+)\]\.?/.exec(path) ?? [];
-    const item = node.items[Number(index ?? -1)];
-    return item && (offsetOf(item, path.slice(step.length)) ?? item.offset);
-  }
-  if (node.kind !== "map") return undefined;
-  // Names may have dots: the longest that fits.
-  for (let end = Math.min(path.length, 4 * MAX_KEY); end > 0; end--) {
-    const entry = /^[.[]?$/.test(path[end] ?? "") ? node.entries.get(path.slice(0, end)) : undefined;
-    if (entry) return offsetOf(entry.value, path.slice(end).replace(/^\./, "")) ?? entry.keyOffset;
-  }
-  return undefined;
+  return toJson(document.root);
 }
 
 const isRounded = (json: string): boolean => /^-?\d+$/.test(json) && !Number.isSafeInteger(Number(json));

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { EMPTY_DIR_OPTIONS_ANNOTATION } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { isTrue, toQuantity } from "./compose-text.ts";
+import { isTrue, type JsonMap, toQuantity } from "./compose-text.ts";
 import {
   type FindDevices,
   type ImportNotes,
@@ -13,11 +13,9 @@ import {
   type VolumeMount,
 } from "./pod-parts.ts";
 
-export type JsonMap = { readonly [name: string]: Json };
-
 export interface ComposeInput {
-  /** The parsed Compose file. */
-  file: Json;
+  /** Absolute paths of the Compose files; later ones override. */
+  files: readonly string[];
   /** Name of the project when the file has none: that of its directory. */
   project: string;
   /** Base of relative paths; absolute. */
@@ -86,14 +84,7 @@ export class ComposeVolumes {
     this.#isPrivileged = isTrue(service.privileged);
     this.#context = context;
     this.#notes = notes;
-    const volumes = listOf(service.volumes);
-    const targets = volumes.map(targetOf);
-    for (const [index, volume] of volumes.entries()) {
-      const last = targets.lastIndexOf(targets[index]!);
-      // Compose merges the volumes of a service by their target.
-      if (last === index) this.#add(volume, `volumes[${index}]`);
-      else notes.add(`volumes[${index}]`, `is not carried over: volumes[${last}] has its target, and the last counts`);
-    }
+    for (const [index, volume] of listOf(service.volumes).entries()) this.#add(volume, `volumes[${index}]`);
     for (const [index, entry] of textsOf(service.volumes_from).entries()) {
       const [name = "", access] = entry.replace(/^container:/, "").split(":");
       const other = context.services[name];
@@ -143,9 +134,8 @@ export class ComposeVolumes {
   #addFiles(kind: "configs" | "secrets", files: readonly Json[]): void {
     for (const [index, file] of files.entries()) {
       const at = `${kind}[${index}]`;
-      const source = isRecord(file) ? (textOf(file.source) ?? "") : (textOf(file) ?? "");
-      const written = (isRecord(file) ? textOf(file.target) : undefined) ?? source;
-      const target = posix.resolve(kind === "configs" ? "/" : "/run/secrets", written);
+      const source = textOf(isRecord(file) ? file.source : file) ?? "";
+      const target = fileTargetOf(kind, file);
       const declared = this.#context[kind][source];
       const { name: ownName = source, isExternal } = ownNameOf(declared);
       const text = isExternal ? undefined : this.#contentOf(declared, at);
@@ -181,14 +171,11 @@ export class ComposeVolumes {
       variable !== undefined
         ? this.#context.environment.get(variable)
         : file !== undefined
-          ? this.#context.readFile(this.#absolute(file))
+          ? this.#context.readFile(file)
           : undefined;
     if (text === undefined) this.#notes.add(at, "its content cannot be read: create a ConfigMap or Secret for it");
     return text;
   }
-
-  #absolute = (path: string): string =>
-    posix.resolve(this.#context.directory, path.replace(/^~(?=\/|$)/, this.#context.environment.get("HOME") ?? "~"));
 
   #addShort(text: string, at: string): void {
     const parts = text.split(":");
@@ -233,7 +220,7 @@ export class ComposeVolumes {
     } else if (type === "bind") {
       const mode = isRecord(volume.bind) ? textOf(volume.bind.propagation) : undefined;
       const propagation = propagationOf(mode, this.#isPrivileged, this.#notes, at);
-      this.#mount(target, { hostPath: { path: this.#absolute(source) } }, { ...extra, ...propagation });
+      this.#mount(target, { hostPath: { path: source } }, { ...extra, ...propagation });
     } else if (type === "image") {
       const inImage = isRecord(volume.image) ? textOf(volume.image.subpath) : undefined;
       this.#mount(target, { image: { reference: source } }, inImage === undefined ? {} : { subPath: inImage });
@@ -244,7 +231,7 @@ export class ComposeVolumes {
   }
 
   #sourceOf(source: string): object {
-    return /^[./~]/.test(source) ? { hostPath: { path: this.#absolute(source) } } : this.#claimOf(source);
+    return source.startsWith("/") ? { hostPath: { path: source } } : this.#claimOf(source);
   }
 
   #claimOf(name: string): object {
@@ -273,7 +260,7 @@ export class ComposeVolumes {
     if (words.some((word) => /^r?bind$/.test(word)) && device !== "") {
       const others = words.filter((word) => !/^r?bind$/.test(word));
       if (others.length > 0) notes.add(at, `o=${others.join(",")} is not carried over: set readOnly at its mounts`);
-      return { hostPath: { path: this.#absolute(device) } };
+      return { hostPath: { path: posix.resolve(this.#context.directory, device) } };
     }
     if (type === "tmpfs") {
       notes.add(at, "each pod has a volume in memory of its own");
@@ -331,6 +318,12 @@ export function targetOf(volume: Json): string {
   if (isRecord(volume)) return toPath(textOf(volume.target) ?? "");
   const [source = "", target = source] = (textOf(volume) ?? "").split(":");
   return toPath(target);
+}
+
+/** The path in the container of an entry of `configs` or `secrets`. */
+export function fileTargetOf(kind: "configs" | "secrets", file: Json): string {
+  const written = isRecord(file) ? (textOf(file.target) ?? textOf(file.source)) : textOf(file);
+  return posix.resolve(kind === "configs" ? "/" : "/run/secrets", written ?? "");
 }
 
 const asReadOnly = (volume: Json): Json => {

@@ -1,15 +1,16 @@
-import { posix } from "node:path";
 import {
   IMAGE_HEALTHCHECK_ANNOTATION,
   NETWORK_ALIASES_ANNOTATION,
   requiredFormat,
 } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
+import { ComposeFiles, hostsOf, NO_SERVICES, partsOfPort } from "./compose-files.ts";
 import { noteKeys } from "./compose-keys.ts";
 import {
   ComposeError,
-  interpolateAll,
   isTrue,
+  type JsonMap,
+  originOf,
   parseEnvFile,
   splitWords,
   toQuantity,
@@ -19,7 +20,6 @@ import {
   type ComposeContext,
   type ComposeInput,
   ComposeVolumes,
-  type JsonMap,
   listOf,
   ownNameOf,
   targetOf,
@@ -34,6 +34,7 @@ import {
   LOGS_ARE_FILES,
   logOptionsOf,
   PodVolumes,
+  pairsOf,
   present,
   textOf,
   textsOf,
@@ -52,13 +53,12 @@ const MAX_SERVICES = 500;
  * @throws ComposeError
  */
 export function importCompose(input: ComposeInput): Imported {
-  const { file, environment } = input;
-  if (!isRecord(file) || !(isRecord(file.services) || (file.services === undefined && file.include !== undefined)))
-    throw new ComposeError("this is not a Compose file: it has no map `services`");
+  const { environment } = input;
   const notes = new ImportNotes();
-  const missing = new Set<string>();
-  const content = interpolateAll(file, environment, (name) => missing.add(name)) as JsonMap;
-  for (const name of missing)
+  const files = new ComposeFiles(input);
+  const content = files.load();
+  if (!isRecord(content.services)) throw new ComposeError(NO_SERVICES, `${input.files[0]}:`);
+  for (const name of files.missing)
     notes.add(`\${${name}}`, "has no value, neither in .env nor in the environment: it is empty");
   const services = servicesOf(mapAt(content, "services"), environment, notes);
   if (Object.keys(services).length > MAX_SERVICES)
@@ -88,8 +88,12 @@ export function importCompose(input: ComposeInput): Imported {
   // Services that share a PersistentVolume write the same one.
   const manifests = [...new Map(written.map((object) => [JSON.stringify(object), object])).values()];
   const first = [...networks].map(([key, name]) => networkNote(name, declared[key]));
+  const placed = notes.lines.map((note) => {
+    const origin = originOf(content, note.split(": ", 1)[0]!);
+    return origin === undefined ? note : `${origin.at}: ${note}`;
+  });
   const { isIncomplete } = notes;
-  return { manifests, notes: [...first, ...volumeNotes(claims), ...notes.lines], isIncomplete };
+  return { manifests, notes: [...first, ...volumeNotes(claims), ...placed], isIncomplete };
 }
 
 /** Those that compose runs: without a profile, or with one of COMPOSE_PROFILES. */
@@ -135,7 +139,7 @@ function serviceAt(services: JsonMap, name: string): Service {
 /** Keys of the networks of a service. */
 function networkKeysOf(service: Json | undefined): string[] {
   if (!isRecord(service) || service.network_mode !== undefined) return [];
-  const keys = isRecord(service.networks) ? Object.keys(service.networks) : textsOf(service.networks);
+  const keys = Object.keys(mapAt(service, "networks"));
   return keys.length > 0 ? keys : ["default"];
 }
 
@@ -224,7 +228,7 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
     hosts: [
       // In a network Docker answers with the pod's own address.
       ...(names.length > 1 && context.networks.size === 0 ? [`${name}=127.0.0.1`] : []),
-      ...names.flatMap((one) => hostsOf(serviceAt(context.services, one))),
+      ...names.flatMap((one) => hostsOf(serviceAt(context.services, one).extra_hosts)),
     ],
     hostGateway: context.hostGateway,
     dns: textsOf(service.dns),
@@ -434,21 +438,12 @@ function pairsOfFiles(key: string, files: Json, context: ComposeContext, notes: 
   return [files].flat().flatMap((file: Json) => {
     const { path, required } = isRecord(file) ? file : { path: file, required: true };
     const name = textOf(path) ?? "";
-    const text = context.readFile(posix.resolve(context.directory, name));
+    const text = context.readFile(name);
     if (text !== undefined) return [...parseEnvFile(text, context.environment)];
     if (required !== false) notes.addMissing(key, `${name} cannot be read`);
     return [];
   });
 }
-
-/** A map, or a list of `NAME=value`; without a value undefined. */
-const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [string, string | undefined][] =>
-  isRecord(value)
-    ? Object.entries(value).map(([key, item]) => [key, textOf(item)])
-    : textsOf(value).map((text) => {
-        const at = text.search(separator);
-        return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
-      });
 
 /** The networks of a service and its fixed address, as annotations. That address is in the first network. */
 function networksOf(service: Service, { networks }: ComposeContext, notes: ImportNotes): object {
@@ -464,14 +459,6 @@ function networksOf(service: Service, { networks }: ComposeContext, notes: Impor
   for (const other of others) notes.add("networks", `${other} is not carried over: a pod has one fixed address`);
   const names = keys.map((key) => networks.get(key) ?? key).join(",");
   return { "kubelet-ts.io/network": names, ...(address !== undefined && { "kubelet-ts.io/ip": address }) };
-}
-
-/** `name=address`; a name may have several. */
-function hostsOf({ extra_hosts: hosts }: Service): string[] {
-  if (!isRecord(hosts)) return textsOf(hosts).map((entry) => entry.replace(/[=:]/, "="));
-  return Object.entries(hosts).flatMap(([name, addresses]) =>
-    textsOf(addresses).map((address) => `${name}=${address}`),
-  );
 }
 
 /** As a restart policy of Docker. */
@@ -574,11 +561,11 @@ function isCheckedByImage(name: string, { services, notes }: ComposeContext): bo
 
 /** `depends_on` and `links` as entries of the annotation `kubelet-ts.io/depends-on`. */
 function dependenciesOf(name: string, podName: string, { services, podNames, notes: all }: ComposeContext): string[] {
-  const { depends_on, links } = serviceAt(services, name);
+  const service = serviceAt(services, name);
+  const dependencies = mapAt(service, "depends_on");
   const notes = all.of(`services.${name}.`);
-  const dependencies = isRecord(depends_on) ? depends_on : {};
-  const linked = textsOf(links).map((link) => link.split(":", 1)[0]!);
-  const names = new Set([...(isRecord(depends_on) ? Object.keys(dependencies) : textsOf(depends_on)), ...linked]);
+  const linked = textsOf(service.links).map((link) => link.split(":", 1)[0]!);
+  const names = new Set([...Object.keys(dependencies), ...linked]);
   return [...names].flatMap((other) => {
     const { condition, restart, required } = isRecord(dependencies[other]) ? dependencies[other] : {};
     if (isTrue(restart)) notes.add(`depends_on.${other}`, "restart is not carried over: a pod that runs is left alone");
@@ -612,8 +599,7 @@ function portsOf({ ports, expose }: Service, isScaled: boolean, notes: ImportNot
 
 /** @param isScaled each container of the service gets a port of the range that is published */
 function toPorts(port: Json, isScaled: boolean, path: string, notes: ImportNotes): ImportedPort[] {
-  const parts: { readonly [part: string]: Json | undefined } = isRecord(port) ? port : parseShort(textOf(port) ?? "");
-  const { target, published, host_ip, protocol } = parts;
+  const { target, published, host_ip, protocol } = partsOfPort(port);
   const hostPorts = toRange(textOf(published) ?? "");
   const range = toRange(textOf(target) ?? "");
   const targets =
@@ -630,13 +616,6 @@ function toPorts(port: Json, isScaled: boolean, path: string, notes: ImportNotes
   return targets.map((containerPort, index) =>
     toPort(containerPort, hostPorts[index], textOf(host_ip), textOf(protocol)),
   );
-}
-
-/** `[[ip:]published:]target[/protocol]`. */
-function parseShort(text: string) {
-  const [address = "", protocol] = text.split("/");
-  const match = /^(?:(?:(.*):)?([^:]*):)?([^:]+)$/.exec(address);
-  return { host_ip: match?.[1]?.replace(/^\[|\]$/g, ""), published: match?.[2], target: match?.[3], protocol };
 }
 
 /** `80` or `3000-3005`. */

@@ -66,6 +66,15 @@ export const textOf = (value: unknown): string | undefined =>
 export const textsOf = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).flatMap((item) => textOf(item) ?? []);
 
+/** A map, or a list of `NAME=value`; without a value undefined. */
+export const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [string, string | undefined][] =>
+  isRecord(value)
+    ? Object.entries(value).map(([key, item]) => [key, textOf(item)])
+    : textsOf(value).map((text) => {
+        const at = text.search(separator);
+        return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+      });
+
 /** The DNS label nearest to a name. */
 export const toDnsLabel = (name: string): string =>
   name

@@ -125,29 +125,30 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
 const NAMES = readdirSync(DIRECTORY).map((file) => file.replace(/\.yaml$/, ""));
 
 test.each(NAMES)("%s loses what it says", (name) => {
-  const { file } = parseCompose(readFileSync(join(DIRECTORY, `${name}.yaml`), "utf8"));
-  const { manifests, notes } = importCompose({
-    file,
+  const text = readFileSync(join(DIRECTORY, `${name}.yaml`), "utf8");
+  const { manifests, notes: all } = importCompose({
+    files: ["/srv/compose.yaml"],
     project: name,
     directory: "/srv",
     environment: new Map(),
-    readFile: () => "A=1\n",
+    readFile: (path) => (path === "/srv/compose.yaml" ? text : "A=1\n"),
     findDevices: (path) => (path.startsWith("/dev/nvidia") ? [] : [{ path, type: "CharDevice" }]),
   });
+  const notes = all.map((note) => note.replace(/^compose\.yaml:\d+: /, ""));
   const isLoss = (note: string) =>
     !/^(create the network|the network of the pods is external|the pods use the Docker volumes)|healthcheck: becomes/.test(
       note,
     );
   expect(notes.filter(isLoss).sort()).toEqual([...(LOST[name] ?? [])]);
-  const text = `# compose\n${manifests.map((object) => JSON.stringify(object)).join("\n---\n")}`;
+  const written = `# compose\n${manifests.map((object) => JSON.stringify(object)).join("\n---\n")}`;
   const options = { file: "f", nodeName: "n", source: "file", allowPrivileged: true } as const;
-  const { findings, pods, objects } = readManifest(Buffer.from(text), options);
+  const { findings, pods, objects } = readManifest(Buffer.from(written), options);
   expect(findings.filter(({ severity }) => severity === "error")).toEqual([]);
   const specs = [
     ...pods.map(({ pod }) => pod.spec),
     ...objects.flatMap((it) => (it.kind === "Deployment" ? it.object.spec.template.spec : [])),
   ];
-  const { services } = file as unknown as { services: Record<string, { profiles?: string[] }> };
+  const { services } = parseCompose(text) as unknown as { services: Record<string, { profiles?: string[] }> };
   const active = Object.keys(services).filter((service) => services[service]?.profiles === undefined);
   const containers = specs.flatMap((spec) => spec.containers.map((container) => container.name));
   expect(containers.sort()).toEqual(active.map((service) => service.replaceAll("_", "-")).sort());

@@ -5,18 +5,22 @@ import { importCompose } from "../../../src/cli/import/compose.ts";
 import { CARRIED, COMPOSE_KEYS, type KeyRows, NEEDLESS } from "../../../src/cli/import/compose-keys.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
-const FILES: Readonly<Record<string, string>> = { "/srv/a.env": "A=1\n", "/srv/f": "text" };
+const FILES: Readonly<Record<string, string>> = {
+  "/srv/a.env": "A=1\n",
+  "/srv/f": "text",
+  "/srv/more.yaml": "services: {more: {image: b, init: true}}",
+};
 
 function convert(file: Json) {
   const { manifests, notes } = importCompose({
-    file,
+    files: ["/srv/compose.yaml"],
     project: "shop",
     directory: "/srv",
     environment: new Map([["VALUE", "v"]]),
-    readFile: (path) => FILES[path],
+    readFile: (path) => (path === "/srv/compose.yaml" ? JSON.stringify(file) : FILES[path]),
     findDevices: (path) => [{ path, type: "CharDevice" }],
   });
-  return { manifests, notes };
+  return { manifests, notes: notes.map((note) => note.replace(/^compose\.yaml:1: /, "")) };
 }
 
 type PathsOf<T, Row> = {
@@ -30,6 +34,7 @@ type CarriedKey = PathsOf<typeof COMPOSE_KEYS, typeof CARRIED>;
  * row for each.
  */
 const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
+  include: "services: {web: {image: a}}, include: [more.yaml]",
   name: "services: {web: {image: a, volumes: ['v:/v']}}, name: other",
   "configs.content": "services: {web: {image: a, configs: [c]}}, configs: {c: {content: x}}",
   "configs.environment": "services: {web: {image: a, configs: [c]}}, configs: {c: {environment: VALUE}}",
@@ -71,6 +76,7 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "services.configs.source": "configs: [{source: c, target: /c}]",
   "services.configs.target": "configs: [{source: c, target: /c2}]",
   "services.container_name": "container_name: www, networks: [n]",
+  "services.extends": "extends: {file: more.yaml, service: more}",
   "services.cpu_period": "cpu_quota: 50000, cpu_period: 50000",
   "services.cpu_quota": "cpu_quota: 50000",
   "services.cpu_shares": "cpu_shares: 512",
@@ -192,7 +198,7 @@ test.each(Object.entries(EXAMPLES))("%s is carried over", (path, example) => {
     const kept = Object.entries(value).filter(([key]) => !isBelow || key !== last);
     return Object.fromEntries(kept.map(([key, item]) => [key, strip(item, isBelow || key === path.split(".")[0])]));
   };
-  const without = last === "name" && !path.includes(".") ? { ...(file as object), name: null } : strip(file, false);
+  const without = ["name", "include"].includes(path) ? { ...(file as object), [path]: null } : strip(file, false);
   expect(without).not.toEqual(file);
   const [given, bare] = [convert(file), convert((without as Json) ?? webOnly)];
   const isNoted = !isOfService || NOTES_ONLY.some((key) => path.endsWith(key));

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { parse } from "yaml";
 import type { Json } from "../../../src/base/text/json.ts";
 import { importCompose } from "../../../src/cli/import/compose.ts";
-import { ComposeError, parseCompose, parseEnvFile, toSeconds } from "../../../src/cli/import/compose-text.ts";
+import { ComposeError, originOf, parseCompose, parseEnvFile, toSeconds } from "../../../src/cli/import/compose-text.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the shape of a manifest is checked by readManifest
@@ -16,11 +16,11 @@ const FILES: Readonly<Record<string, string>> = {
 
 function convert(file: Json, environment: Readonly<Record<string, string>> = {}) {
   const { manifests, notes, isIncomplete } = importCompose({
-    file,
+    files: ["/srv/shop/compose.yaml"],
     project: "shop",
     directory: "/srv/shop",
     environment: new Map(Object.entries(environment)),
-    readFile: (path) => FILES[path],
+    readFile: (path) => (path === "/srv/shop/compose.yaml" ? JSON.stringify(file) : FILES[path]),
     findDevices: (path) => {
       const names = path === "/dev/dri" ? ["/card0", "/by-path/gpu"] : [""];
       const type = path.startsWith("/dev/loop") ? "BlockDevice" : "CharDevice";
@@ -31,7 +31,8 @@ function convert(file: Json, environment: Readonly<Record<string, string>> = {})
   const text = manifests.map((object) => JSON.stringify(object)).join("\n---\n");
   // The text begins with a comment because a stream that begins with { is one JSON value.
   const read = readManifest(Buffer.from(`# compose\n${text}`), { file: "f", nodeName: "n", source: "file" });
-  return { manifests: manifests as Manifest[], notes, isIncomplete, read };
+  const withoutLines = notes.map((note) => note.replace(/^compose\.yaml:1: /, ""));
+  return { manifests: manifests as Manifest[], notes: withoutLines, isIncomplete, read };
 }
 
 const podOf = (manifests: Manifest[], name = "web") =>
@@ -214,7 +215,6 @@ describe("keys", () => {
       { deploy: { resources: { limits: { pids: 5 } } } },
       "services.web.deploy.resources.limits.pids: is not carried over: --pod-max-pids",
     ],
-    [{ extends: "base" }, "services.web.extends: is not carried over: give the output of `docker compose config`"],
     [{ privileged: true }, "services.web.privileged: start kubelet-ts with --allow-privileged"],
     [{ sysctls: { "net.core.somaxconn": 9 } }, "services.web.sysctls.net.core.somaxconn: start kubelet-ts with"],
     [{ tmpfs: "/run:size=1m,nr_inodes=9" }, "services.web.tmpfs: nr_inodes=9 is not carried over"],
@@ -522,9 +522,6 @@ test("depends_on becomes the annotation depends-on", () => {
 });
 
 test.each<[string, Json, boolean]>([
-  ["include", { include: ["a.yaml"], ...(service({}) as object) }, true],
-  ["include alone", { include: ["a.yaml"] }, true],
-  ["extends", service({ extends: { service: "a", file: "b.yaml" } }), true],
   ["env_file", service({ env_file: "none.env" }), true],
   ["an env_file that is not required", service({ env_file: [{ path: "none.env", required: false }] }), false],
 ])("without the file of %s the import is incomplete", (_, file, want) => {
@@ -599,7 +596,7 @@ describe("the text", () => {
     ["a: 22:22", { a: "22:22" }],
     ["a: [0440, 0o440, 0x10]", { a: [288, 288, 16] }],
     ["x: &x {a: 1}\nb: {<<: *x, c: 2}", { x: { a: 1 }, b: { a: 1, c: 2 } }],
-  ])("%j is YAML 1.2", (text, want) => expect(parseCompose(text).file).toEqual(want as never));
+  ])("%j is YAML 1.2", (text, want) => expect(parseCompose(text)).toEqual(want as never));
 
   test.each([
     ["services.web", 3],
@@ -613,7 +610,7 @@ describe("the text", () => {
   ])("the line of %s is %p", (path, line) => {
     const text =
       "# c\nservices:\n  web:\n    ports:\n      - 80\n      - target: 1\n        mode: x\n  a.b: {image: c,\n    init: true}\n";
-    expect(parseCompose(text).lineOf(path)).toBe(line as never);
+    expect(originOf(parseCompose(text), path)?.at).toBe(line === undefined ? line : `:${line}`);
   });
 
   test.each([
