@@ -120,7 +120,12 @@ const dockerInspect: FuzzTarget = {
       return;
     }
     const parsed = v.safeParse(InspectedContainerSchema, value);
-    if (parsed.success) importDocker([{ container: parsed.output }], () => []);
+    if (!parsed.success) return;
+    try {
+      importDocker([{ container: parsed.output }], () => []);
+    } catch (error) {
+      if (!(error instanceof ComposeError)) throw error;
+    }
   },
 };
 

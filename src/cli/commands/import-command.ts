@@ -21,16 +21,21 @@ const MAX_FILE_BYTES = 2 ** 20;
 const MAX_FILES_BYTES = 16 * 2 ** 20;
 const MIN_FILE_BYTES = 2 ** 14;
 
-/** `kubelet-ts import`: manifests to standard output, notes to standard error. Returns the exit code: 1 when a file was not read. */
+/** `kubelet-ts import`: manifests to standard output, notes to standard error. */
 export async function runImport(request: CommandRequest, io: CommandIo): Promise<number> {
   const { command, positionals } = request;
   const [first = ""] = positionals;
   if (/\.ya?ml$/.test(first)) throw new UsageError(`say what the file is: kubelet-ts import compose ${first}`);
-  const { manifests, notes, isIncomplete } =
-    findObject(command, positionals[0]) === "docker" ? await importContainers(request) : importComposeFiles(request);
-  for (const note of notes) io.stderr(`${note}\n`);
-  io.stdout(manifests.map((manifest) => writeYaml(manifest)).join("---\n"));
-  return isIncomplete ? 1 : 0;
+  try {
+    const isDocker = findObject(command, first) === "docker";
+    const { manifests, notes } = isDocker ? await importContainers(request) : importComposeFiles(request);
+    for (const note of notes) io.stderr(`${note}\n`);
+    io.stdout(manifests.map((manifest) => writeYaml(manifest)).join("---\n"));
+    return 0;
+  } catch (error) {
+    if (!(error instanceof ComposeError)) throw error;
+    throw new CommandError(`${error.position || `${positionals.join(" ")}:`} ${error.message}`);
+  }
 }
 
 async function importContainers(request: CommandRequest): Promise<Imported> {
@@ -38,26 +43,23 @@ async function importContainers(request: CommandRequest): Promise<Imported> {
   if (names.length === 0) throw new UsageError("import docker needs the names of CONTAINERs: docker ps shows them");
   const misplaced = (["file", "profile", "project-name"] as const).find((flag) => request.value(flag) !== undefined);
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} is for import compose`);
-  return importDocker(await readContainers(engineOf(request), names), findDevices, hostGateway());
-}
-
-const INSPECT_TIMEOUT_MS = 15_000;
-
-/**
- * Inspects containers and their images; changes nothing.
- * @param names names, ids or prefixes of ids; two of one container count once
- * @throws CommandError, EngineError
- */
-async function readContainers(engine: DockerHost, names: readonly string[]): Promise<DockerContainer[]> {
-  const signal = AbortSignal.timeout(INSPECT_TIMEOUT_MS);
+  const [engine, signal] = [engineOf(request), AbortSignal.timeout(INSPECT_TIMEOUT_MS)];
+  // Two names of one container count once.
   const found = new Map<string, DockerContainer>();
   for (const name of names) {
     const one = await readContainer(engine, name, signal);
     found.set(one.container.Id, one);
   }
-  return [...found.values()];
+  return importDocker([...found.values()], findDevices, hostGateway());
 }
 
+const INSPECT_TIMEOUT_MS = 15_000;
+
+/**
+ * Inspects a container and its image; changes nothing.
+ * @param name its name, its id or a prefix of that
+ * @throws CommandError, EngineError
+ */
 async function readContainer(engine: DockerHost, name: string, signal: AbortSignal): Promise<DockerContainer> {
   const raw = await engine.inspectContainer(name, signal);
   if (raw === undefined) throw new CommandError(`there is no container "${name}": docker ps -a shows all`);
@@ -112,19 +114,13 @@ function importComposeFiles({ positionals, value, values }: CommandRequest): Imp
     if (bytesLeft < 0) throw new ComposeError(`it names files of more than ${MAX_FILES_BYTES} bytes in all`);
     return text;
   };
-  try {
-    const environment = new Map([...parseEnvFile(readText(join(directory, ".env")) ?? "", outer), ...outer]);
-    const profiles = value("profile");
-    if (profiles !== undefined) environment.set("COMPOSE_PROFILES", profiles);
-    const ownName = basename(directory).toLowerCase();
-    const named = value("project-name") ?? environment.get("COMPOSE_PROJECT_NAME");
-    const project = named ?? ownName.replace(/[^a-z0-9_-]/g, "");
-    const machine = { readFile, findDevices, hostGateway: hostGateway() };
-    return importCompose({ files, project, directory, environment, ...machine });
-  } catch (error) {
-    if (error instanceof ComposeError) throw new CommandError(`${error.position || `${files[0]}:`} ${error.message}`);
-    throw error;
-  }
+  const environment = new Map([...parseEnvFile(readText(join(directory, ".env")) ?? "", outer), ...outer]);
+  const profiles = value("profile");
+  if (profiles !== undefined) environment.set("COMPOSE_PROFILES", profiles);
+  const ownName = basename(directory).toLowerCase();
+  const named = value("project-name") ?? environment.get("COMPOSE_PROJECT_NAME");
+  const project = named ?? ownName.replace(/[^a-z0-9_-]/g, "");
+  return importCompose({ files, project, directory, environment, readFile, findDevices, hostGateway: hostGateway() });
 }
 
 /** The file that `docker compose` would read here, and the one that overrides it. */

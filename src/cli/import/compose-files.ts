@@ -56,19 +56,18 @@ export function partsOfPort(port: Json): JsonMap {
   return { host_ip: host_ip?.replace(/^\[|\]$/g, "") ?? null, published: published!, target: target!, protocol };
 }
 
-/** `extra_hosts` as `name=address`; a name may have several. */
-export function hostsOf(hosts: Json | undefined): string[] {
-  if (!isRecord(hosts)) return textsOf(hosts).map((entry) => entry.replace(/[=:]/, "="));
+/** A map of `extra_hosts` as `name=address`; a name may have several. */
+function hostsOf(hosts: JsonMap): string[] {
   return Object.entries(hosts).flatMap(([name, addresses]) =>
     textsOf(addresses).map((address) => `${name}=${address}`),
   );
 }
 
 /** Entries of a list; a single text counts as a list of one, and `extra_hosts` may be a map. */
-const itemsOf = (value: Json, rule: string): Entry[] =>
-  Array.isArray(value)
-    ? entriesOf(value)
-    : (rule === "extra_hosts" ? hostsOf(value) : [value]).map((item) => ["", item, undefined]);
+function itemsOf(value: Json): Entry[] {
+  if (Array.isArray(value)) return entriesOf(value);
+  return (isRecord(value) ? hostsOf(value) : [value]).map((item) => ["", item, undefined]);
+}
 
 /** Entries of a map, which may be written as a list. */
 function membersOf(value: Json | undefined, rule: string): Entry[] {
@@ -92,7 +91,7 @@ export function mergeCompose(base: Json | undefined, over: Json, steps: readonly
   const keyOf = Object.hasOwn(UNIQUE, rule) ? UNIQUE[rule] : undefined;
   const isMap = isRecord(over) || PAIRS.includes(rule) || Object.hasOwn(NAMED, rule);
   if (keyOf !== undefined || (!isMap && Array.isArray(base) && Array.isArray(over))) {
-    const items = [base ?? [], over].flatMap((value) => itemsOf(value, rule));
+    const items = [base ?? [], over].flatMap((value) => itemsOf(value));
     const unique = new Map(items.map((item, index) => [keyOf ? keyOf(item[1]) : index, item]));
     return withEntries([...unique.values()], true);
   }

@@ -119,10 +119,9 @@ const SERVICE = {
     ...carried("read_only source target type"),
     ...needless("consistency"),
     bind: map({
-      ...carried("propagation"),
+      ...carried("propagation selinux"),
       ...needless("create_host_path"),
       ...lost("recursive"),
-      selinux: "is not carried over: SELinux labels are not set",
     }),
     image: map(carried("subpath")),
     tmpfs: map(carried("size mode")),

@@ -1,3 +1,4 @@
+import { formatBytes } from "../../base/api/quantity.ts";
 import { parseDuration } from "../../base/text/duration.ts";
 import type { Json } from "../../base/text/json.ts";
 import { parseStream } from "../../manifest/yaml/parse-stream.ts";
@@ -194,10 +195,11 @@ export function toSeconds(text: string): number | undefined {
   return ms === undefined ? undefined : Math.max(1, Math.round(ms / 1000));
 }
 
-const SIZE_SUFFIX: Readonly<Record<string, string>> = { "": "", b: "", k: "Ki", m: "Mi", g: "Gi", t: "Ti" };
+const SIZE_SUFFIX: Readonly<Record<string, string>> = { k: "Ki", m: "Mi", g: "Gi", t: "Ti" };
 
 /** A Compose size (`512m`, `1.5gb`, bytes) as a quantity; undefined when it is malformed. */
 export function toQuantity(text: string): string | undefined {
-  const match = /^(\d+(?:\.\d+)?)\s*(?:([kmgt])i?b?|b)?$/i.exec(text.trim());
-  return match ? `${match[1]}${SIZE_SUFFIX[(match[2] ?? "").toLowerCase()]}` : undefined;
+  const match = /^(\d{1,30}(?:\.\d+)?)\s*(?:([kmgt])i?b?|b)?$/i.exec(text.trim());
+  if (!match) return undefined;
+  return match[2] === undefined ? formatBytes(Number(match[1])) : `${match[1]}${SIZE_SUFFIX[match[2].toLowerCase()]}`;
 }

@@ -1,10 +1,11 @@
 import { posix } from "node:path";
-import { EMPTY_DIR_OPTIONS_ANNOTATION } from "../../base/api/annotations.ts";
+import { EMPTY_DIR_OPTIONS_ANNOTATION, parseEmptyDirOption } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { isTrue, type JsonMap, toQuantity } from "./compose-text.ts";
 import {
   type FindDevices,
   type ImportNotes,
+  listOf,
   type PodVolumes,
   propagationOf,
   textOf,
@@ -13,9 +14,13 @@ import {
   type VolumeMount,
 } from "./pod-parts.ts";
 
-export interface ComposeInput {
+export interface ComposeInput extends MachineInput {
   /** Absolute paths of the Compose files; later ones override. */
   files: readonly string[];
+}
+
+/** The machine and the variables that services refer to. */
+export interface MachineInput {
   /** Name of the project when the file has none: that of its directory. */
   project: string;
   /** Base of relative paths; absolute. */
@@ -30,7 +35,7 @@ export interface ComposeInput {
 }
 
 /** All that services refer to. */
-export interface ComposeContext extends ComposeInput, Record<"services" | "volumes" | "configs" | "secrets", JsonMap> {
+export interface ComposeContext extends MachineInput, Record<"services" | "volumes" | "configs" | "secrets", JsonMap> {
   /** Gets the Docker volumes that the pods use by name. */
   claims: Set<string>;
   /** Names of the Docker networks in which the pods find each other, by key; none for a single service that names none. */
@@ -39,6 +44,7 @@ export interface ComposeContext extends ComposeInput, Record<"services" | "volum
   podNames: ReadonlyMap<string, string>;
   /** Notes on the whole file. */
   notes: ImportNotes;
+  notesOf(service: string): ImportNotes;
 }
 
 /**
@@ -70,32 +76,35 @@ export class ComposeVolumes {
    * Reads `volumes`, `tmpfs`, `devices`, `configs`, `secrets` and `shm_size` of the service.
    * @param isScaled it has several containers
    */
-  constructor(
-    containerName: string,
-    service: JsonMap,
-    isScaled: boolean,
-    pod: PodVolumes,
-    context: ComposeContext,
-    notes: ImportNotes,
-  ) {
-    this.#containerName = containerName;
+  constructor(name: string, service: JsonMap, isScaled: boolean, pod: PodVolumes, context: ComposeContext) {
+    const notes = context.notesOf(name);
+    this.#containerName = toDnsLabel(name);
     this.#isScaled = isScaled;
     this.#pod = pod;
     this.#isPrivileged = isTrue(service.privileged);
     this.#context = context;
     this.#notes = notes;
-    for (const [index, volume] of listOf(service.volumes).entries()) this.#add(volume, `volumes[${index}]`);
+    for (const [index, volume] of listOf(service.volumes).entries())
+      this.#add(partsOfVolume(volume), `volumes[${index}]`);
     for (const [index, entry] of textsOf(service.volumes_from).entries()) {
       const [name = "", access] = entry.replace(/^container:/, "").split(":");
       const other = context.services[name];
       const at = `volumes_from[${index}]`;
       if (!isRecord(other)) notes.add(at, `${entry} is not carried over: it is no service of this file`);
-      else for (const volume of listOf(other.volumes)) this.#add(access === "ro" ? asReadOnly(volume) : volume, at);
+      else
+        for (const volume of listOf(other.volumes).map(partsOfVolume))
+          this.#add(access === "ro" ? { ...volume, read_only: true } : volume, at);
     }
     for (const entry of textsOf(service.tmpfs)) {
       const [target = "", options = ""] = entry.split(":");
+      // Others are the default.
+      const words = options.split(",").filter((word) => !["", "rw", "exec", "suid", "dev"].includes(word));
+      const sizes = words.filter((word) => word.startsWith("size="));
+      const carried = words.filter((word) => parseEmptyDirOption(word));
+      const others = words.filter((word) => !sizes.includes(word) && !carried.includes(word));
       if (this.#isMounted(target)) notes.add("tmpfs", `${target} is not carried over: a volume has this target`);
-      else this.mounts.push(this.#pod.tmpfs(target, options, "tmpfs", notes));
+      else if (others.length > 0) notes.add("tmpfs", `${target}: ${others.join(",")} is not carried over`);
+      this.#addMemory(target, sizes.at(-1)?.slice("size=".length), {}, carried);
     }
     for (const [index, device] of listOf(service.devices).entries()) {
       const words = isRecord(device) ? [device.source, device.target, device.permissions] : textOf(device)?.split(":");
@@ -105,8 +114,12 @@ export class ComposeVolumes {
       const found = context.findDevices(source);
       // A file may be imported on another machine.
       const devices = found.length > 0 ? found : [{ path: source, type: "CharDevice" } as const];
-      if (source.startsWith("/dev/")) this.mounts.push(...this.#pod.devices(target, source, devices, permissions));
-      else notes.add(`devices[${index}]`, "is not a device file and is not carried over");
+      const extra = permissions.includes("w") ? {} : { readOnly: true };
+      if (!source.startsWith("/dev/")) notes.add(`devices[${index}]`, "is not a device file and is not carried over");
+      else {
+        for (const hostPath of devices)
+          this.mounts.push(pod.mount(target + hostPath.path.slice(source.length), { hostPath }, extra));
+      }
     }
     this.#addFiles("configs", listOf(service.configs));
     this.#addFiles("secrets", listOf(service.secrets));
@@ -125,10 +138,13 @@ export class ComposeVolumes {
     if ("persistentVolumeClaim" in source && !("subPath" in extra) && !isEmptied) this.#pod.filled.add(mount.name);
   }
 
-  /** @param size a Compose size, e.g. `64m` */
-  #addMemory(target: string, size: string | undefined, mode = 0): void {
+  /** @param size a Compose size, e.g. `64m`. @param options those that an emptyDir can have */
+  #addMemory(target: string, size?: string, extra: object = {}, options: readonly string[] = []): void {
     if (this.#isMounted(target)) return;
-    this.mounts.push(this.#pod.memory(target, size === undefined ? undefined : toQuantity(size), {}, mode));
+    const sizeLimit = size === undefined ? undefined : toQuantity(size);
+    const mount = this.#pod.mount(target, { emptyDir: { medium: "Memory", ...(sizeLimit && { sizeLimit }) } }, extra);
+    if (options.length > 0) this.#pod.emptyDirOptions.push(`${mount.name}:${options.join(",")}`);
+    this.mounts.push(mount);
   }
 
   #addFiles(kind: "configs" | "secrets", files: readonly Json[]): void {
@@ -177,20 +193,6 @@ export class ComposeVolumes {
     return text;
   }
 
-  #addShort(text: string, at: string): void {
-    const parts = text.split(":");
-    if (parts.length === 1) {
-      return this.#addAnonymous(text, at);
-    }
-    const [source = "", target = "", options = ""] = parts;
-    const words = options.split(",");
-    if (words.some((word) => /^z$/i.test(word))) this.#context.notes.add("volumes", SELINUX);
-    const mode = words.find((word) => /^r?(?:shared|slave|private)$/.test(word));
-    const propagation = propagationOf(mode, this.#isPrivileged, this.#notes, at);
-    const extra = { ...(words.includes("ro") && { readOnly: true }), ...propagation };
-    this.#mount(target, this.#sourceOf(source), extra, words.includes("nocopy"));
-  }
-
   /** It starts with the files of the image and outlives the container; each container of a scaled service has its own. */
   #addAnonymous(target: string, at: string): void {
     if (this.#isScaled) {
@@ -203,35 +205,30 @@ export class ComposeVolumes {
     this.#mount(target, { persistentVolumeClaim: { claimName } }, {});
   }
 
-  #add(volume: Json, at: string): void {
-    if (isRecord(volume)) this.#addLong(volume, at);
-    else this.#addShort(textOf(volume) ?? "", at);
-  }
-
-  #addLong(volume: JsonMap, at: string): void {
+  #add(volume: JsonMap, at: string): void {
     const source = textOf(volume.source) ?? "";
     const target = textOf(volume.target) ?? "";
     const type = textOf(volume.type) ?? "volume";
-    const subPath = isRecord(volume.volume) ? textOf(volume.volume.subpath) : undefined;
-    const extra = { ...(isTrue(volume.read_only) && { readOnly: true }), ...(subPath !== undefined && { subPath }) };
+    const { subpath, nocopy } = isRecord(volume.volume) ? volume.volume : {};
+    const { propagation, selinux } = isRecord(volume.bind) ? volume.bind : {};
+    if (selinux) this.#context.notes.add("volumes", SELINUX);
+    const readOnly = isTrue(volume.read_only) && { readOnly: true };
+    const extra = { ...readOnly, ...(textOf(subpath) !== undefined && { subPath: textOf(subpath) }) };
     if (type === "tmpfs") {
       const { size, mode } = isRecord(volume.tmpfs) ? volume.tmpfs : {};
-      this.#addMemory(target, textOf(size), Number(textOf(mode) ?? 0) & 0o7777);
+      const bits = Number(textOf(mode) ?? 0) & 0o7777;
+      const options = bits > 0 ? [`mode=0${bits.toString(8).padStart(3, "0")}`] : [];
+      this.#addMemory(target, textOf(size), { ...readOnly }, options);
     } else if (type === "bind") {
-      const mode = isRecord(volume.bind) ? textOf(volume.bind.propagation) : undefined;
-      const propagation = propagationOf(mode, this.#isPrivileged, this.#notes, at);
-      this.#mount(target, { hostPath: { path: source } }, { ...extra, ...propagation });
+      const spread = propagationOf(textOf(propagation), this.#isPrivileged, this.#notes, at);
+      this.#mount(target, { hostPath: { path: source } }, { ...extra, ...spread });
     } else if (type === "image") {
       const inImage = isRecord(volume.image) ? textOf(volume.image.subpath) : undefined;
       this.#mount(target, { image: { reference: source } }, inImage === undefined ? {} : { subPath: inImage });
     } else if (type === "volume" && source !== "") {
-      this.#mount(target, this.#claimOf(source), extra, isRecord(volume.volume) && isTrue(volume.volume.nocopy));
-    } else if (type === "volume") this.#addShort(target, at);
+      this.#mount(target, this.#claimOf(source), extra, isTrue(nocopy));
+    } else if (type === "volume") this.#addAnonymous(target, at);
     else this.#notes.add(at, `volumes of type ${type} are not carried over`);
-  }
-
-  #sourceOf(source: string): object {
-    return source.startsWith("/") ? { hostPath: { path: source } } : this.#claimOf(source);
   }
 
   #claimOf(name: string): object {
@@ -313,23 +310,30 @@ const modeOf = (mode: Json | undefined): number | undefined =>
 /** Docker takes `/v/` and `/v` for one mount. */
 const toPath = (target: string): string => posix.resolve("/", target);
 
-/** The path in the container of an entry of `volumes`. */
-export function targetOf(volume: Json): string {
-  if (isRecord(volume)) return toPath(textOf(volume.target) ?? "");
-  const [source = "", target = source] = (textOf(volume) ?? "").split(":");
-  return toPath(target);
+/** An entry of `volumes` or `devices` as a map: `[source:]target[:options]`. */
+export function partsOfVolume(volume: Json): JsonMap {
+  if (isRecord(volume)) return volume;
+  const parts = (textOf(volume) ?? "").split(":");
+  const [source = "", target = "", options = ""] = parts.length > 1 ? parts : ["", ...parts];
+  const words = options.split(",");
+  return {
+    type: source.startsWith("/") ? "bind" : "volume",
+    source,
+    target,
+    read_only: words.includes("ro"),
+    bind: {
+      propagation: words.find((word) => /^r?(?:shared|slave|private)$/.test(word)) ?? null,
+      selinux: words.some((word) => /^z$/i.test(word)),
+    },
+    volume: { nocopy: words.includes("nocopy") },
+  };
 }
+
+/** The path in the container of an entry of `volumes`. */
+export const targetOf = (volume: Json): string => toPath(textOf(partsOfVolume(volume).target) ?? "");
 
 /** The path in the container of an entry of `configs` or `secrets`. */
 export function fileTargetOf(kind: "configs" | "secrets", file: Json): string {
   const written = isRecord(file) ? (textOf(file.target) ?? textOf(file.source)) : textOf(file);
   return posix.resolve(kind === "configs" ? "/" : "/run/secrets", written ?? "");
 }
-
-const asReadOnly = (volume: Json): Json => {
-  if (isRecord(volume)) return { ...volume, read_only: true };
-  const [source = "", target, options] = (textOf(volume) ?? "").split(":");
-  return target === undefined ? source : [source, target, options === undefined ? "ro" : `${options},ro`].join(":");
-};
-
-export const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);

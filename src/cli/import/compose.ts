@@ -4,35 +4,23 @@ import {
   requiredFormat,
 } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { ComposeFiles, hostsOf, NO_SERVICES, partsOfPort } from "./compose-files.ts";
+import { ComposeFiles, mergeCompose, NO_SERVICES, partsOfPort } from "./compose-files.ts";
 import { noteKeys } from "./compose-keys.ts";
-import {
-  ComposeError,
-  isTrue,
-  type JsonMap,
-  originOf,
-  parseEnvFile,
-  splitWords,
-  toQuantity,
-  toSeconds,
-} from "./compose-text.ts";
+import { ComposeError, isTrue, type JsonMap, originOf, parseEnvFile, toQuantity } from "./compose-text.ts";
 import {
   type ComposeContext,
   type ComposeInput,
   ComposeVolumes,
-  listOf,
+  type MachineInput,
   ownNameOf,
-  targetOf,
 } from "./compose-volumes.ts";
 import {
-  type ContainerSettings,
   type FindDevices,
-  groupByNetwork,
   type Imported,
   type ImportedPort,
   ImportNotes,
-  LOGS_ARE_FILES,
-  logOptionsOf,
+  listOf,
+  type Member,
   PodVolumes,
   pairsOf,
   present,
@@ -42,6 +30,8 @@ import {
   toPodManifests,
   toPort,
   uniqueName,
+  withoutExpansion,
+  wordsOf,
 } from "./pod-parts.ts";
 
 /** A node runs some hundred pods. */
@@ -53,21 +43,43 @@ const MAX_SERVICES = 500;
  * @throws ComposeError
  */
 export function importCompose(input: ComposeInput): Imported {
-  const { environment } = input;
   const notes = new ImportNotes();
   const files = new ComposeFiles(input);
   const content = files.load();
   if (!isRecord(content.services)) throw new ComposeError(NO_SERVICES, `${input.files[0]}:`);
   for (const name of files.missing)
     notes.add(`\${${name}}`, "has no value, neither in .env nor in the environment: it is empty");
-  const services = servicesOf(mapAt(content, "services"), environment, notes);
+  const services = servicesOf(mapAt(content, "services"), input.environment, notes);
   if (Object.keys(services).length > MAX_SERVICES)
     throw new ComposeError(`it has more than ${MAX_SERVICES} services: import parts of it, by --profile or as files`);
+  const chosen = { ...content, services };
+  noteKeys(chosen, notes);
+  const imported = importServices(chosen, input, notes, (name) => notes.of(`services.${name}.`));
+  const placed = notes.lines.map((note) => {
+    const origin = originOf(content, note.split(": ", 1)[0]!);
+    return origin === undefined ? note : `${origin.at}: ${note}`;
+  });
+  return { manifests: imported.manifests, notes: [...imported.steps, ...placed] };
+}
+
+/**
+ * Writes a pod for each service, or for those that share a network.
+ * @param notesOf the notes on a service
+ * @returns also the steps before the pods run
+ * @throws ComposeError
+ */
+export function importServices(
+  content: JsonMap,
+  input: MachineInput,
+  notes: ImportNotes,
+  notesOf: (service: string) => ImportNotes,
+): { manifests: object[]; steps: string[] } {
+  const services = mapAt(content, "services");
   const project = typeof content.name === "string" ? content.name : input.project;
   const names = Object.keys(services);
   const declared = mapAt(content, "networks");
   const used = [...new Set(names.flatMap((name) => networkKeysOf(services[name])))];
-  const groups = groupServices(services, notes);
+  const groups = groupServices(services, notesOf);
   const isAlone = groups.length === 1 && used.every((key) => key === "default");
   const networks = new Map(
     isAlone ? [] : used.map((key) => [key, nameOfNetwork(key, declared[key], project)] as const),
@@ -81,19 +93,13 @@ export function importCompose(input: ComposeInput): Imported {
       return members.map((name) => [name, podName] as const);
     }),
   );
-  const shared = { services, volumes, configs, secrets, claims, networks, podNames, notes };
+  const shared = { services, volumes, configs, secrets, claims, networks, podNames, notes, notesOf };
   const context = { ...input, project, ...shared };
-  noteKeys({ ...content, services }, notes);
   const written = groups.flatMap((members) => toPodOfServices(members as [string], context));
   // Services that share a PersistentVolume write the same one.
   const manifests = [...new Map(written.map((object) => [JSON.stringify(object), object])).values()];
   const first = [...networks].map(([key, name]) => networkNote(name, declared[key]));
-  const placed = notes.lines.map((note) => {
-    const origin = originOf(content, note.split(": ", 1)[0]!);
-    return origin === undefined ? note : `${origin.at}: ${note}`;
-  });
-  const { isIncomplete } = notes;
-  return { manifests, notes: [...first, ...volumeNotes(claims), ...placed], isIncomplete };
+  return { manifests, steps: [...first, ...volumeNotes(claims)] };
 }
 
 /** Those that compose runs: without a profile, or with one of COMPOSE_PROFILES. */
@@ -110,7 +116,7 @@ function servicesOf(all: JsonMap, environment: ComposeInput["environment"], note
 }
 
 /** Lists of services, each with the one first whose network the others have (`network_mode: service:NAME`). */
-function groupServices(services: JsonMap, notes: ImportNotes): string[][] {
+function groupServices(services: JsonMap, notesOf: ComposeContext["notesOf"]): string[][] {
   const names = Object.keys(services);
   const ownerOf = (name: string): string | undefined => {
     const mode = textOf(serviceAt(services, name).network_mode) ?? "";
@@ -120,13 +126,20 @@ function groupServices(services: JsonMap, notes: ImportNotes): string[][] {
       (kind === "service" ? one : textOf(serviceAt(services, one).container_name)) === other;
     const owner = names.find(isMeant);
     const message = `${mode} is not carried over: it is no service of this file`;
-    if (owner === undefined) notes.add(`services.${name}.network_mode`, message);
+    if (owner === undefined) notesOf(name).add("network_mode", message);
     return owner;
   };
-  const groups = groupByNetwork(names, ownerOf);
-  const circle = groups.find(([name = ""]) => ownerOf(name) !== undefined);
-  if (circle) throw new ComposeError(`services.${circle[0]}.network_mode: the services share networks in a circle`);
-  return groups;
+  const owners = new Map(names.map((name) => [name, ownerOf(name)]));
+  const rootOf = (name: string, links = 0): string => {
+    if (links > names.length)
+      throw new ComposeError(`services.${name}.network_mode: the services share networks in a circle`);
+    const owner = owners.get(name);
+    return owner === undefined ? name : rootOf(owner, links + 1);
+  };
+  return Array.from(
+    Map.groupBy(names, (name) => rootOf(name)),
+    ([root, members]) => [root, ...members.filter((one) => one !== root)],
+  );
 }
 
 /** @throws ComposeError */
@@ -190,15 +203,12 @@ const mapAt = (content: JsonMap, key: string): JsonMap => {
 
 type Service = JsonMap;
 
-/** Keys whose entries are named one by one in notes. */
-const MAPS = ["environment", "group_add", "labels", "sysctls"];
-
 /** @returns the pod of services that share a network, preceded by the ConfigMaps and Secrets it needs */
 function toPodOfServices(names: readonly [string, ...string[]], context: ComposeContext): object[] {
   const volumes = new PodVolumes();
   const [name] = names;
   const service = serviceAt(context.services, name);
-  const notes = context.notes.of(`services.${name}.`);
+  const notes = context.notesOf(name);
   const podName = context.podNames.get(name) ?? name;
   const replicas = replicasOf(service);
   const members = names.map((one) => toContainerOfService(one, volumes, replicas, context)) as [ComposeContainer];
@@ -220,29 +230,21 @@ function toPodOfServices(names: readonly [string, ...string[]], context: Compose
     replicas,
     sharesProcesses: sharesProcesses(names, context),
     annotations,
-    network: textOf(service.network_mode),
-    pid: textOf(service.pid),
-    ipc: textOf(service.ipc),
-    runtime: textOf(service.runtime),
-    hostname: textOf(service.hostname),
     hosts: [
       // In a network Docker answers with the pod's own address.
-      ...(names.length > 1 && context.networks.size === 0 ? [`${name}=127.0.0.1`] : []),
-      ...names.flatMap((one) => hostsOf(serviceAt(context.services, one).extra_hosts)),
+      ...(names.length > 1 && networkKeysOf(service).length > 0 && context.networks.size === 0
+        ? [`${name}=127.0.0.1`]
+        : []),
+      ...names.flatMap((one) => textsOf(serviceAt(context.services, one).extra_hosts)),
     ],
     hostGateway: context.hostGateway,
-    dns: textsOf(service.dns),
-    dnsSearch: textsOf(service.dns_search),
-    dnsOptions: textsOf(service.dns_opt),
     volumes,
   };
-  const settings = members.map((member) => member.settings) as [ContainerSettings];
-  const before = steps.map((step) => step.settings);
-  return [...[...members, ...steps].flatMap(({ documents }) => documents), ...toPodManifests(pod, settings, before)];
+  const documents = [...members, ...steps].flatMap((member) => member.documents);
+  return [...documents, ...toPodManifests(pod, members, steps)];
 }
 
-interface ComposeContainer {
-  settings: ContainerSettings;
+interface ComposeContainer extends Member {
   /** ConfigMaps and Secrets that it mounts. */
   documents: object[];
 }
@@ -254,28 +256,13 @@ function toStepsOfService(
   replicas: number | undefined,
   context: ComposeContext,
 ): ComposeContainer[] {
-  const service = serviceAt(context.services, name);
-  const inherited = {
-    ...service,
-    ports: [],
-    expose: [],
-    healthcheck: null,
-    post_start: [],
-    pre_stop: [],
-    stop_signal: null,
-  };
-  return listOf(service.pre_start).map((step, index) => {
-    const own = isRecord(step) ? step : {};
-    const variables = [...pairsOf(service.environment), ...pairsOf(own.environment)];
-    const targets = listOf(own.volumes).map(targetOf);
-    const merged = {
-      ...inherited,
-      ...own,
-      environment: Object.fromEntries(variables.map(([key, value]) => [key, value ?? null])),
-      volumes: [...listOf(own.volumes), ...listOf(service.volumes).filter((one) => !targets.includes(targetOf(one)))],
-    };
-    if (replicas !== undefined)
-      context.notes.add(`services.${name}.pre_start`, "runs before each container of the service");
+  const { ports, expose, healthcheck, post_start, pre_stop, stop_signal, pre_start, ...inherited } = serviceAt(
+    context.services,
+    name,
+  );
+  return listOf(pre_start).map((step, index) => {
+    const merged = mergeCompose(inherited, step, ["services", name]) as Service;
+    if (replicas !== undefined) context.notesOf(name).add("pre_start", "runs before each container of the service");
     return toContainerOfService(name, volumes, replicas, context, merged, `${toDnsLabel(name)}-pre-start-${index + 1}`);
   });
 }
@@ -288,58 +275,32 @@ function toContainerOfService(
   service = serviceAt(context.services, name),
   containerName = toDnsLabel(name),
 ): ComposeContainer {
-  const notes = context.notes.of(`services.${name}.`);
-  const volumes = new ComposeVolumes(toDnsLabel(name), service, replicas !== undefined, podVolumes, context, notes);
-  const ports = service.network_mode === "host" ? [] : portsOf(service, replicas !== undefined, notes);
-  const settings: ContainerSettings = {
-    name: containerName,
-    at: (key, detail) => `${key}${detail !== undefined && MAPS.includes(key) ? `.${detail}` : ""}`,
-    notes,
+  const notes = context.notesOf(name);
+  const volumes = new ComposeVolumes(name, service, replicas !== undefined, podVolumes, context);
+  const all = service.network_mode === "host" ? [] : portsOf(service, replicas !== undefined, notes);
+  const { ports, published } = replicas === undefined ? { ports: all, published: [] } : publishByService(all, notes);
+  const fields = {
     image: textOf(service.image) ?? `${context.project}-${name}`,
     imagePullPolicy: pullPolicyOf(service, notes),
     ...commandOf(service, notes),
-    workingDir: textOf(service.working_dir),
+    ports,
+  };
+  return {
+    name: containerName,
+    service,
+    notes,
+    fields,
     variables: variablesOf(service, context, notes),
-    ...(replicas === undefined ? { ports } : publishByService(ports, notes)),
+    published,
     ...resourcesOf(service, context, notes),
-    healthcheck: service.healthcheck,
-    user: textOf(service.user),
-    capAdd: textsOf(service.cap_add),
-    capDrop: textsOf(service.cap_drop),
-    privileged: isTrue(service.privileged),
-    readOnly: isTrue(service.read_only),
-    securityOptions: textsOf(service.security_opt),
     mounts: volumes.mounts,
-    terminal: { ...(isTrue(service.tty) && { tty: true }), ...(isTrue(service.stdin_open) && { stdin: true }) },
-    stopSignal: textOf(service.stop_signal),
-    hooks: hooksOf(service, notes),
-    ulimits: Object.entries(isRecord(service.ulimits) ? service.ulimits : {}).map(([limit, value]) =>
-      isRecord(value) ? `${limit}=${textOf(value.soft)}:${textOf(value.hard)}` : `${limit}=${textOf(value)}`,
-    ),
-    init: isTrue(service.init),
     fileGroups: volumes.fileGroups,
-    logOptions: logOptionsOf(service.logging, (name) => notes.add(`logging.${name}`, LOGS_ARE_FILES)),
     labels: [
-      ...pairsOfFiles("label_file", service.label_file ?? [], context, notes),
+      ...pairsOfFiles("label_file", service, context),
       ...pairsOf(service.labels).map(([key, value = ""]) => [key, value] as const),
     ],
-    sysctls: pairsOf(service.sysctls).map(([key, value = ""]) => [key, value]),
-    groups: textsOf(service.group_add),
-    restart: restartOf(service),
-    stopSeconds: toSeconds(textOf(service.stop_grace_period) ?? "10s"),
+    documents: volumes.documents,
   };
-  return { settings, documents: volumes.documents };
-}
-
-/** The commands after the start and before the stop: a container has one of each. */
-function hooksOf(service: Service, notes: ImportNotes): object {
-  const hookOf = (key: "post_start" | "pre_stop") => {
-    const [hook, ...others] = listOf(service[key]);
-    const command = isRecord(hook) ? wordsOf(hook.command) : undefined;
-    if (others.length > 0) notes.add(key, "only the first command is carried over: a container has one");
-    return command && { exec: { command } };
-  };
-  return present({ postStart: hookOf("post_start"), preStop: hookOf("pre_stop") });
 }
 
 /** Containers of a service, of `deploy.replicas` or `scale`; undefined for one. */
@@ -353,7 +314,7 @@ function replicasOf({ deploy, scale }: Service): number | undefined {
 function publishByService(
   ports: readonly ImportedPort[],
   notes: ImportNotes,
-): Pick<ContainerSettings, "ports" | "published"> {
+): Record<"ports" | "published", ImportedPort[]> {
   const inner = ports.map(({ hostPort, hostIP, ...port }) => port);
   const published = ports.filter(({ hostPort, hostIP }) => hostPort !== undefined && hostIP === undefined);
   for (const { hostIP, hostPort } of ports) {
@@ -365,7 +326,7 @@ function publishByService(
 }
 
 /** Whether a container sees the processes of another one (`pid: service:NAME`). */
-function sharesProcesses(names: readonly string[], { services, notes }: ComposeContext): boolean {
+function sharesProcesses(names: readonly string[], { services, notesOf }: ComposeContext): boolean {
   return names.some(
     (name) =>
       (["pid", "ipc"] as const).map((key) => {
@@ -373,14 +334,14 @@ function sharesProcesses(names: readonly string[], { services, notes }: ComposeC
         const isOfPod = names.some((one) => mode === `service:${one}`);
         const isUsual = isOfPod || ["host", "private", "shareable"].includes(mode);
         const message = `${mode} is not carried over: containers that share it are containers of one pod`;
-        if (!isUsual) notes.add(`services.${name}.${key}`, message);
+        if (!isUsual) notesOf(name).add(key, message);
         return key === "pid" && isOfPod;
       })[0],
   );
 }
 
 /** Names of a service in the network besides that of its pod: its own, of its container, of links to it, and its aliases. */
-function aliasesOf(name: string, podName: string, isScaled: boolean, { services, notes }: ComposeContext): string[] {
+function aliasesOf(name: string, podName: string, isScaled: boolean, { services, notesOf }: ComposeContext): string[] {
   const { container_name, networks } = serviceAt(services, name);
   const given = isRecord(networks)
     ? Object.values(networks).flatMap((it) => (isRecord(it) ? textsOf(it.aliases) : []))
@@ -391,7 +352,7 @@ function aliasesOf(name: string, podName: string, isScaled: boolean, { services,
   if (!isScaled) names.delete(podName);
   return [...names].filter((alias) => {
     const isName = requiredFormat(NETWORK_ALIASES_ANNOTATION, alias) === undefined;
-    if (!isName) notes.add(`services.${name}.networks`, `the alias ${JSON.stringify(alias)} is not carried over`);
+    if (!isName) notesOf(name).add("networks", `the alias ${JSON.stringify(alias)} is not carried over`);
     return isName;
   });
 }
@@ -407,14 +368,12 @@ function pullPolicyOf({ pull_policy }: Service, notes: ImportNotes): string {
   return policy === "always" ? "Always" : policy === "never" ? "Never" : "IfNotPresent";
 }
 
-const wordsOf = (command: Json | undefined): string[] | undefined => {
-  if (command === undefined || command === null) return undefined;
-  return typeof command === "string" ? splitWords(command) : textsOf(command);
-};
-
 /** Without words an entrypoint or a command replaces that of the image by nothing, which only a `command` does in a pod. */
-function commandOf(service: Service, notes: ImportNotes): Pick<ContainerSettings, "command" | "args"> {
-  const [command, args] = [wordsOf(service.entrypoint), wordsOf(service.command)];
+function commandOf(
+  service: Service,
+  notes: ImportNotes,
+): { command?: string[] | undefined; args?: string[] | undefined } {
+  const [command, args] = [service.entrypoint, service.command].map((words) => wordsOf(words)?.map(withoutExpansion));
   if (command?.length === 0 && args !== undefined && args.length > 0) return { command: args };
   const lost =
     command?.length === 0 ? "entrypoint" : args?.length === 0 && command === undefined ? "command" : undefined;
@@ -424,24 +383,29 @@ function commandOf(service: Service, notes: ImportNotes): Pick<ContainerSettings
 }
 
 function variablesOf(service: Service, context: ComposeContext, notes: ImportNotes): Map<string, string> {
-  const variables = new Map(pairsOfFiles("env_file", service.env_file ?? [], context, notes));
+  const variables = new Map(pairsOfFiles("env_file", service, context));
   for (const [key, value] of pairsOf(service.environment)) {
     const found = value ?? context.environment.get(key);
-    if (found !== undefined) variables.set(key, found);
+    if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(key))
+      notes.add(`environment.${key}`, "is not a name of a variable for Kubernetes");
+    else if (found !== undefined) variables.set(key, found);
     else notes.add(`environment.${key}`, "has no value, neither here nor in the environment");
   }
   return variables;
 }
 
-/** Names and values in the files that a service names; one may be allowed to be missing. */
-function pairsOfFiles(key: string, files: Json, context: ComposeContext, notes: ImportNotes): [string, string][] {
-  return [files].flat().flatMap((file: Json) => {
+/** Names and values in the files that a service names; one may be allowed to be missing. @throws ComposeError */
+function pairsOfFiles(key: "env_file" | "label_file", service: Service, context: ComposeContext): [string, string][] {
+  return [service[key] ?? []].flat().flatMap((file: Json) => {
     const { path, required } = isRecord(file) ? file : { path: file, required: true };
     const name = textOf(path) ?? "";
     const text = context.readFile(name);
-    if (text !== undefined) return [...parseEnvFile(text, context.environment)];
-    if (required !== false) notes.addMissing(key, `${name} cannot be read`);
-    return [];
+    if (text === undefined && required !== false)
+      throw new ComposeError(
+        `${key}: "${name}" is not there or cannot be read`,
+        `${originOf(service, key)?.at ?? ""}:`,
+      );
+    return [...parseEnvFile(text ?? "", context.environment)];
   });
 }
 
@@ -461,20 +425,11 @@ function networksOf(service: Service, { networks }: ComposeContext, notes: Impor
   return { "kubelet-ts.io/network": names, ...(address !== undefined && { "kubelet-ts.io/ip": address }) };
 }
 
-/** As a restart policy of Docker. */
-function restartOf({ restart, deploy }: Service): string {
-  const policy = isRecord(deploy) && isRecord(deploy.restart_policy) ? deploy.restart_policy : {};
-  const condition = textOf(policy.condition);
-  if (condition === "any") return "always";
-  const written = textOf(restart) ?? "no";
-  return condition === "on-failure" && !/^(always|unless-stopped|on-failure)/.test(written) ? condition : written;
-}
-
 function resourcesOf(
   service: Service,
   { findDevices }: ComposeContext,
   notes: ImportNotes,
-): Pick<ContainerSettings, "limits" | "requests"> {
+): Pick<Member, "limits" | "requests"> {
   const deploy = isRecord(service.deploy) ? service.deploy : {};
   const resources = isRecord(deploy.resources) ? deploy.resources : {};
   const { limits, reservations } = resources as JsonMap;
@@ -545,12 +500,12 @@ const CONDITIONS: Readonly<Record<string, string>> = {
 };
 
 /** The check is that of its image: the file enables it or changes its timing only, or another service waits for its health. */
-function isCheckedByImage(name: string, { services, notes }: ComposeContext): boolean {
+function isCheckedByImage(name: string, { services, notesOf }: ComposeContext): boolean {
   const { healthcheck } = serviceAt(services, name);
   const check = isRecord(healthcheck) ? healthcheck : {};
   if (check.test !== undefined || check.disable === true) return false;
   const isTimed = ["interval", "timeout", "retries"].some((key) => check[key] !== undefined);
-  if (isTimed) notes.of(`services.${name}.`).add("healthcheck", "has no test: the timing is that of the image, too");
+  if (isTimed) notesOf(name).add("healthcheck", "has no test: the timing is that of the image, too");
   if (isTimed || check.disable === false) return true;
   return Object.keys(services).some((other) => {
     const { depends_on } = serviceAt(services, other);
@@ -560,10 +515,10 @@ function isCheckedByImage(name: string, { services, notes }: ComposeContext): bo
 }
 
 /** `depends_on` and `links` as entries of the annotation `kubelet-ts.io/depends-on`. */
-function dependenciesOf(name: string, podName: string, { services, podNames, notes: all }: ComposeContext): string[] {
+function dependenciesOf(name: string, podName: string, { services, podNames, notesOf }: ComposeContext): string[] {
   const service = serviceAt(services, name);
   const dependencies = mapAt(service, "depends_on");
-  const notes = all.of(`services.${name}.`);
+  const notes = notesOf(name);
   const linked = textsOf(service.links).map((link) => link.split(":", 1)[0]!);
   const names = new Set([...Object.keys(dependencies), ...linked]);
   return [...names].flatMap((other) => {

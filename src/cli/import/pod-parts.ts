@@ -4,7 +4,6 @@ import {
   FILL_VOLUMES_ANNOTATION,
   INIT_ANNOTATION,
   LOG_OPTIONS_ANNOTATION,
-  parseEmptyDirOption,
   parseLogOptions,
   requiredFormat,
   ULIMITS_ANNOTATION,
@@ -12,7 +11,7 @@ import {
 import { compareQuantities, parseQuantity } from "../../base/api/quantity.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
-import { isTrue, toQuantity, toSeconds } from "./compose-text.ts";
+import { isTrue, type JsonMap, splitWords, toSeconds } from "./compose-text.ts";
 
 /** The result of an import. */
 export interface Imported {
@@ -20,41 +19,23 @@ export interface Imported {
   manifests: object[];
   /** Steps before the pods run, and each setting that is not carried over. */
   notes: readonly string[];
-  /** A file that belongs to it was not read, so the manifests are not whole. */
-  isIncomplete?: boolean;
 }
 
 /** Collects what an import cannot carry over; one line per key. */
 export class ImportNotes {
-  readonly lines: string[];
-  readonly #missing: string[];
-  readonly #prefix: string;
+  readonly lines: string[] = [];
 
-  constructor(lines: string[] = [], prefix = "", missing: string[] = []) {
-    this.lines = lines;
-    this.#missing = missing;
-    this.#prefix = prefix;
-  }
-
-  get isIncomplete(): boolean {
-    return this.#missing.length > 0;
-  }
-
-  /** The same notes for the keys of one part, e.g. `services.web.`. */
-  of(prefix: string): ImportNotes {
-    return new ImportNotes(this.lines, prefix, this.#missing);
+  /** Notes for the keys of one part, e.g. `services.web.`. @param nameOf the name of a key in notes */
+  of(prefix: string, nameOf = (key: string): string => key): ImportNotes {
+    const part = new ImportNotes();
+    part.add = (key, message) => this.add(prefix + nameOf(key), message);
+    return part;
   }
 
   /** The same line is added once. */
   add(key: string, message: string): void {
-    const line = `${this.#prefix}${key}: ${message}`;
+    const line = `${key}: ${message}`;
     if (!this.lines.includes(line)) this.lines.push(line);
-  }
-
-  /** A note on a file that was not read: see {@link Imported.isIncomplete}. */
-  addMissing(key: string, message: string): void {
-    this.#missing.push(key);
-    this.add(key, message);
   }
 }
 
@@ -65,6 +46,14 @@ export const textOf = (value: unknown): string | undefined =>
 /** A list of texts; a single text counts as a list of one. */
 export const textsOf = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).flatMap((item) => textOf(item) ?? []);
+
+export const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+
+/** A command, which may be a line of a shell. */
+export const wordsOf = (command: Json | undefined): string[] | undefined => {
+  if (command === undefined || command === null) return undefined;
+  return typeof command === "string" ? splitWords(command) : textsOf(command);
+};
 
 /** A map, or a list of `NAME=value`; without a value undefined. */
 export const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [string, string | undefined][] =>
@@ -82,20 +71,6 @@ export const toDnsLabel = (name: string): string =>
     .replace(/[^a-z0-9]+/g, "-")
     .slice(0, 63)
     .replace(/^-+|-+$/g, "") || "x";
-
-/**
- * Lists of what shares a network, each with its owner first.
- * @param ownerOf the one whose network another one has; undefined: it has its own. In a circle each has one
- */
-export function groupByNetwork<T>(all: readonly T[], ownerOf: (one: T) => T | undefined): T[][] {
-  const owners = new Map(all.map((one) => [one, ownerOf(one)]));
-  const rootOf = (one: T): T => {
-    let root = one;
-    for (let links = 0; links < all.length && owners.get(root) !== undefined; links++) root = owners.get(root)!;
-    return root;
-  };
-  return Array.from(Map.groupBy(all, rootOf), ([root, members]) => [root, ...members.filter((one) => one !== root)]);
-}
 
 /** The `mountPropagation` of a bind: that of Kubernetes is recursive. */
 export function propagationOf(mode: string | undefined, isPrivileged: boolean, notes: ImportNotes, at: string): object {
@@ -117,7 +92,7 @@ export function uniqueName(base: string, taken: Set<string>): string {
 }
 
 /** Literal text for fields in which Kubernetes expands `$(NAME)`. */
-const withoutExpansion = (text: string): string => text.replaceAll("$(", "$$$$(");
+export const withoutExpansion = (text: string): string => text.replaceAll("$(", "$$$$(");
 
 /** The members that are neither undefined nor empty. */
 export const present = <T>(members: { readonly [name: string]: T | undefined }): { [name: string]: T } =>
@@ -127,24 +102,6 @@ export const present = <T>(members: { readonly [name: string]: T | undefined }):
       return value === undefined || value === "" || isEmpty ? [] : [[name, value] as const];
     }),
   );
-
-/** Keys of Compose whose settings `docker run` has too, with its flags. */
-export const FLAGS = {
-  environment: "-e",
-  extra_hosts: "--add-host",
-  group_add: "--group-add",
-  healthcheck: "--health-cmd",
-  labels: "--label",
-  privileged: "--privileged",
-  restart: "--restart",
-  security_opt: "--security-opt",
-  sysctls: "--sysctl",
-  tmpfs: "--tmpfs",
-  user: "--user",
-} as const;
-
-/** Name of a setting in notes: `sysctls.a`, `--sysctl a`. @param detail the part that is meant */
-export type SettingName = (key: keyof typeof FLAGS, detail?: string) => string;
 
 export interface ImportedPort {
   containerPort: number;
@@ -162,78 +119,38 @@ export const toPort = (containerPort: number, hostPort?: number, hostIP = "", pr
 });
 
 /** Quantities by the name of their resource. */
-export interface Amounts {
-  readonly [resource: string]: string;
-}
+type Amounts = Readonly<Record<string, string>>;
 
-/** A container as Compose or Docker describe it. Members that are absent or empty leave their fields out. */
-export interface ContainerSettings {
+/** A service as a container of a pod. Members that are absent or empty leave their fields out. */
+export interface Member {
   name: string;
-  at: SettingName;
+  /** In the words of Compose. */
+  service: JsonMap;
   notes: ImportNotes;
-  image: string;
-  imagePullPolicy: string;
-  command?: readonly string[] | undefined;
-  args?: readonly string[] | undefined;
-  workingDir?: string | undefined;
+  /** Fields of the container that need no more than their names. */
+  fields: object;
   variables: ReadonlyMap<string, string>;
-  ports: readonly ImportedPort[];
+  mounts: readonly object[];
   /** Ports of the machine that lead to all pods of a Deployment. */
   published?: readonly ImportedPort[];
   limits: Amounts;
   requests: Amounts;
-  /** Absent: none, or that of the image. */
-  user?: string | undefined;
-  capAdd: readonly string[];
-  capDrop: readonly string[];
-  privileged: boolean;
-  readOnly: boolean;
-  securityOptions: readonly string[];
-  mounts: readonly object[];
-  /** In the words of Compose: test, interval, timeout, start_period, start_interval, retries. */
-  healthcheck: Json | undefined;
-  terminal: { tty?: true; stdin?: true; stdinOnce?: true };
-  stopSignal?: string | undefined;
-  /** Handlers of its lifecycle. */
-  hooks?: object;
-  /** `nofile=1024:65536`. */
-  ulimits: readonly string[];
-  /** It has an init process. */
-  init: boolean;
-  logOptions: Readonly<Record<string, string>>;
-  /** Settings of its pod: those of all containers count. */
   labels: readonly (readonly [key: string, value: string])[];
-  sysctls: readonly (readonly [name: string, value: string])[];
-  groups: readonly string[];
   /** Groups, or else users, that files of its ConfigMaps and Secrets are for. */
   fileGroups: readonly string[];
-  /** `always`, `on-failure:3`. */
-  restart: string;
-  stopSeconds: number | undefined;
 }
 
-/** A pod without its containers. */
+/** A pod without its containers, which is what its first service asks for. */
 interface PodSettings {
   name: string;
   /** Pods of a Deployment; absent for a pod. */
-  replicas?: number | undefined;
-  sharesProcesses?: boolean;
+  replicas: number | undefined;
+  sharesProcesses: boolean;
   annotations: Readonly<Record<string, string>>;
-  /** `host` for that of the machine. */
-  network: string | undefined;
-  pid: string | undefined;
-  ipc: string | undefined;
-  /** Docker's name of the runtime. */
-  runtime?: string | undefined;
-  hostname: string | undefined;
   /** `name=address` or `name:address`. */
   hosts: readonly string[];
   /** The address of the machine that `host-gateway` means; undefined when it is not known. */
   hostGateway?: string | undefined;
-  dns: readonly string[];
-  dnsSearch: readonly string[];
-  /** `ndots:2`. */
-  dnsOptions: readonly string[];
   volumes: PodVolumes;
 }
 
@@ -243,19 +160,21 @@ interface PodSettings {
  */
 export function toPodManifests(
   pod: PodSettings,
-  members: readonly [ContainerSettings, ...ContainerSettings[]],
-  before: readonly ContainerSettings[] = [],
+  members: readonly [Member, ...Member[]],
+  before: readonly Member[],
 ): object[] {
   const secrets: object[] = [];
-  const withSecret = (member: ContainerSettings) => {
+  const [{ service }] = members;
+  const withSecret = (member: Member) => {
     const { env, secret } = toVariables(member.variables, `${member.name}-env`);
     if (secret) secrets.push(secret);
     return toContainer(member, env);
   };
   const [initContainers, containers] = [before.map(withSecret), members.map(withSecret)];
-  const stopSeconds = members.flatMap((member) => member.stopSeconds ?? []);
+  const stopSeconds = members.flatMap((member) => toSeconds(textOf(member.service.stop_grace_period) ?? "10s") ?? []);
   const { labels, annotations } = splitLabels(members);
-  const dnsOptions = pod.dnsOptions.map((option) => {
+  const nameservers = textsOf(service.dns);
+  const dnsOptions = textsOf(service.dns_opt).map((option) => {
     const [name, value] = option.split(":");
     return { name, ...(value !== undefined && { value }) };
   });
@@ -266,16 +185,16 @@ export function toPodManifests(
       annotations: present({ ...annotations, ...pod.volumes.annotations(), ...pod.annotations }),
     }),
     spec: present({
-      os: members.some(({ stopSignal }) => stopSignal) ? { name: "linux" } : {},
-      hostNetwork: pod.network === "host" || undefined,
-      hostPID: pod.pid === "host" || undefined,
-      hostIPC: pod.ipc === "host" || undefined,
+      os: members.some((member) => member.service.stop_signal) ? { name: "linux" } : {},
+      hostNetwork: service.network_mode === "host" || undefined,
+      hostPID: service.pid === "host" || undefined,
+      hostIPC: service.ipc === "host" || undefined,
       shareProcessNamespace: pod.sharesProcesses || undefined,
-      runtimeClassName: pod.runtime === "runc" ? undefined : pod.runtime,
+      runtimeClassName: service.runtime === "runc" ? undefined : textOf(service.runtime),
       hostAliases: toHostAliases(pod, members[0]),
-      dnsPolicy: pod.dns.length > 0 ? "None" : undefined,
-      dnsConfig: present({ nameservers: pod.dns, searches: pod.dnsSearch, options: dnsOptions }),
-      ...hostnameOf(pod, members[0]),
+      dnsPolicy: nameservers.length > 0 ? "None" : undefined,
+      dnsConfig: present({ nameservers, searches: textsOf(service.dns_search), options: dnsOptions }),
+      ...hostnameOf(members[0]),
       securityContext: podSecurityOf(members),
       // Variables of Services would be added to those that are given.
       enableServiceLinks: false,
@@ -298,7 +217,7 @@ function toDeployment(
   name: string,
   replicas: number,
   { metadata, spec }: { metadata: { labels?: object; annotations?: object }; spec: object },
-  members: readonly ContainerSettings[],
+  members: readonly Member[],
 ): object[] {
   const matchLabels = { [NAME_LABEL]: name };
   const template = {
@@ -311,9 +230,10 @@ function toDeployment(
     metadata: { name },
     spec: { replicas, selector: { matchLabels }, template },
   };
-  for (const { restart, at, notes } of members) {
+  for (const { service, notes } of members) {
+    const restart = restartOf(service);
     if (!/^(always|unless-stopped)$/.test(restart)) {
-      notes.add(at("restart"), `${restart} is not carried over: containers of a Deployment are always restarted`);
+      notes.add("restart", `${restart} is not carried over: containers of a Deployment are always restarted`);
     }
   }
   const ports = members.flatMap((member) => member.published ?? []);
@@ -336,25 +256,35 @@ function toDeployment(
   return [deployment, service];
 }
 
-function toContainer(given: ContainerSettings, env: object[]): object {
-  const { name, image, imagePullPolicy, command, args, workingDir, ports, limits, requests, mounts, stopSignal } =
-    given;
+function toContainer(given: Member, env: object[]): object {
+  const { name, service, fields, limits, requests, mounts } = given;
+  // `docker run --stop-signal` takes `INT` too.
+  const stopSignal = textOf(service.stop_signal)?.replace(/^(?!SIG|\d|$)/, "SIG");
   return present({
     name,
-    image,
-    imagePullPolicy,
-    command: command?.map(withoutExpansion),
-    args: args?.map(withoutExpansion),
-    workingDir,
+    ...fields,
+    workingDir: textOf(service.working_dir),
     env,
-    ports,
     resources: present({ limits, requests: requestsOf(limits, requests) }),
     ...probesOf(given),
     securityContext: containerSecurityOf(given),
     volumeMounts: mounts,
-    ...given.terminal,
-    lifecycle: { ...given.hooks, ...(stopSignal && { stopSignal }) },
+    tty: isTrue(service.tty) || undefined,
+    stdin: isTrue(service.stdin_open) || undefined,
+    stdinOnce: isTrue(service["x-stdin-once"]) || undefined,
+    lifecycle: present({ ...hooksOf(given), stopSignal }),
   });
+}
+
+/** The commands after the start and before the stop: a container has one of each. */
+function hooksOf({ service, notes }: Member): { [name: string]: object | undefined } {
+  const hookOf = (key: "post_start" | "pre_stop") => {
+    const [hook, ...others] = listOf(service[key]);
+    const command = isRecord(hook) ? wordsOf(hook.command) : undefined;
+    if (others.length > 0) notes.add(key, "only the first command is carried over: a container has one");
+    return command && { exec: { command } };
+  };
+  return { postStart: hookOf("post_start"), preStop: hookOf("pre_stop") };
 }
 
 /**
@@ -371,25 +301,26 @@ function requestsOf(limits: Amounts, requests: Amounts): Amounts {
 }
 
 /** User, capabilities, privileges and security options as a container's securityContext. */
-function containerSecurityOf(given: ContainerSettings): object {
-  const { user, at, notes, capAdd, capDrop, privileged, readOnly } = given;
-  const ids = /^(\d+)(?::(\d+))?$/.exec((user ?? "").replace(/\broot\b/g, "0"));
-  if (user && !ids) notes.add(at("user"), `${user} is not a number: set runAsUser and runAsGroup`);
-  if (privileged) notes.add(at("privileged"), "start kubelet-ts with --allow-privileged");
-  const bare = (names: readonly string[]) => names.map((name) => name.replace(/^CAP_/, ""));
+function containerSecurityOf(given: Member): object {
+  const { service, notes } = given;
+  const [user = "", privileged] = [textOf(service.user), isTrue(service.privileged)];
+  const ids = /^(\d+)(?::(\d+))?$/.exec(user.replace(/\broot\b/g, "0"));
+  if (user !== "" && !ids) notes.add("user", `${user} is not a number: set runAsUser and runAsGroup`);
+  if (privileged) notes.add("privileged", "start kubelet-ts with --allow-privileged");
+  const bare = (names: Json | undefined) => textsOf(names).map((name) => name.replace(/^CAP_/, ""));
   return present({
     ...(ids && { runAsUser: Number(ids[1]), ...(ids[2] !== undefined && { runAsGroup: Number(ids[2]) }) }),
-    capabilities: present({ add: bare(capAdd), drop: bare(capDrop) }),
+    capabilities: present({ add: bare(service.cap_add), drop: bare(service.cap_drop) }),
     privileged: privileged || undefined,
-    readOnlyRootFilesystem: readOnly || undefined,
+    readOnlyRootFilesystem: isTrue(service.read_only) || undefined,
     ...securityOptionsOf(given),
   });
 }
 
-function securityOptionsOf({ securityOptions, at, notes }: ContainerSettings): object {
+function securityOptionsOf({ service, notes }: Member): object {
   const result: Record<string, unknown> = {};
   const labels: Record<string, string> = {};
-  for (const option of securityOptions) {
+  for (const option of textsOf(service.security_opt)) {
     const [, name = "", value = ""] = /^([^=:]+)[=:]?(.*)$/s.exec(option) ?? [];
     const label = /^(user|role|type|level):(.*)$/.exec(value);
     if (name === "no-new-privileges") {
@@ -404,13 +335,13 @@ function securityOptionsOf({ securityOptions, at, notes }: ContainerSettings): o
     else if (name === "label" && label) labels[label[1]!] = label[2]!;
     else if (name === "seccomp") {
       const message = "put the profile below <root-dir>/seccomp and set seccompProfile.localhostProfile";
-      notes.add(at("security_opt", name), message);
-    } else notes.add(at("security_opt", name), "is not carried over");
+      notes.add(`security_opt.${name}`, message);
+    } else notes.add(`security_opt.${name}`, "is not carried over");
   }
   return { ...result, seLinuxOptions: labels };
 }
 
-function podSecurityOf(members: readonly [ContainerSettings, ...ContainerSettings[]]): object {
+function podSecurityOf(members: readonly [Member, ...Member[]]): object {
   const sysctls = new Map<string, string>();
   const groups = new Set<number>();
   const [fileGroup, ...others] = new Set(members.flatMap((member) => member.fileGroups));
@@ -418,15 +349,15 @@ function podSecurityOf(members: readonly [ContainerSettings, ...ContainerSetting
   for (const other of others)
     notes.add("gid", `${other} is not carried over: files of a pod have one group (${fileGroup})`);
   for (const member of members) {
-    for (const [name, value] of member.sysctls) {
+    for (const [name, value = ""] of pairsOf(member.service.sysctls)) {
       sysctls.set(name, value);
       if (!SAFE_SYSCTLS.includes(name)) {
-        member.notes.add(member.at("sysctls", name), `start kubelet-ts with --allowed-unsafe-sysctls=${name}`);
+        member.notes.add(`sysctls.${name}`, `start kubelet-ts with --allowed-unsafe-sysctls=${name}`);
       }
     }
-    for (const group of member.groups) {
+    for (const group of textsOf(member.service.group_add)) {
       if (/^\d+$/.test(group)) groups.add(Number(group));
-      else member.notes.add(member.at("group_add", group), "is not a number: set supplementalGroups");
+      else member.notes.add(`group_add.${group}`, "is not a number: set supplementalGroups");
     }
   }
   const list = Array.from(sysctls, ([name, value]) => ({ name, value }));
@@ -434,36 +365,46 @@ function podSecurityOf(members: readonly [ContainerSettings, ...ContainerSetting
   return present({ sysctls: list, fsGroup, supplementalGroups: [...groups] });
 }
 
-function restartPolicyOf(members: readonly [ContainerSettings, ...ContainerSettings[]]): string {
-  for (const { restart, at, notes } of members) {
-    if (restart.includes(":"))
-      notes.add(at("restart", restart), "attempts are not limited: delays grow to five minutes");
-  }
-  const names = new Set(members.map(({ restart }) => restart.split(":", 1)[0]!));
-  const [{ at, notes }] = members;
-  if (names.size > 1) notes.add(at("restart"), "a pod has one restartPolicy: the strongest is used");
+/** As a restart policy of Docker: `always`, `on-failure:3`. */
+function restartOf({ restart, deploy }: JsonMap): string {
+  const policy = isRecord(deploy) && isRecord(deploy.restart_policy) ? deploy.restart_policy : {};
+  const condition = textOf(policy.condition);
+  if (condition === "any") return "always";
+  const written = textOf(restart) ?? "no";
+  return condition === "on-failure" && !/^(always|unless-stopped|on-failure)/.test(written) ? condition : written;
+}
+
+function restartPolicyOf(members: readonly [Member, ...Member[]]): string {
+  const policies = members.map(({ service, notes }) => {
+    const [name, attempts] = restartOf(service).split(":");
+    if (attempts !== undefined) notes.add("restart", "attempts are not limited: delays grow to five minutes");
+    return name;
+  });
+  const names = new Set(policies);
+  if (names.size > 1) members[0].notes.add("restart", "a pod has one restartPolicy: the strongest is used");
   if (names.has("always") || names.has("unless-stopped")) return "Always";
   return names.has("on-failure") ? "OnFailure" : "Never";
 }
 
 /** A host name with dots is an override; one that Kubernetes has no such names for is the nearest label. */
-function hostnameOf({ hostname = "", network }: PodSettings, { notes }: ContainerSettings): object {
+function hostnameOf({ service, notes }: Member): object {
+  const hostname = textOf(service.hostname) ?? "";
   const label = toDnsLabel(hostname);
   if (hostname === "" || label === hostname) return hostname === "" ? {} : { hostname };
   const isDomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$/.test(hostname);
-  if (isDomain && hostname.length <= 64 && network !== "host") return { hostnameOverride: hostname };
+  if (isDomain && hostname.length <= 64 && service.network_mode !== "host") return { hostnameOverride: hostname };
   notes.add("hostname", `${hostname} is not a DNS name: the host name is ${label}`);
   return { hostname: label };
 }
 
-function toHostAliases({ hosts, hostGateway }: PodSettings, { at, notes }: ContainerSettings): object[] {
+function toHostAliases({ hosts, hostGateway }: PodSettings, { notes }: Member): object[] {
   return hosts.flatMap((entry) => {
     const [, hostname = "", address = ""] = /^([^=:]+)[=:](.*)$/.exec(entry) ?? [];
     const isGateway = address === "host-gateway" && hostGateway !== undefined;
     const ip = isGateway ? hostGateway : address.replace(/^\[|\]$/g, "");
-    if (isGateway) notes.add(at("extra_hosts"), `${hostname} is ${ip}, the address of docker0 on this machine`);
+    if (isGateway) notes.add("extra_hosts", `${hostname} is ${ip}, the address of docker0 on this machine`);
     if (/^[\d.]+$|:/.test(ip)) return [{ ip, hostnames: [hostname] }];
-    notes.add(at("extra_hosts"), `${entry} is not carried over: the address must be given`);
+    notes.add("extra_hosts", `${entry} is not carried over: the address must be given`);
     return [];
   });
 }
@@ -474,13 +415,13 @@ const MAX_FAILURES = 2 ** 31 - 1;
  * A health check as a readiness probe: it only reports and does not restart the container. With an interval of its own until the
  * first success, which a startup probe has that never gives up.
  */
-function probesOf({ healthcheck: check, at, notes }: ContainerSettings): object {
+function probesOf({ service: { healthcheck: check }, notes }: Member): object {
   if (!isRecord(check) || isTrue(check.disable)) return {};
   const test = typeof check.test === "string" ? ["CMD-SHELL", check.test] : textsOf(check.test ?? []);
   const [kind, ...words] = test;
   if (kind === undefined || kind === "NONE") return {};
   const message = "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container";
-  notes.add(at("healthcheck"), message);
+  notes.add("healthcheck", message);
   const probe = {
     exec: { command: kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words },
     periodSeconds: toSeconds(textOf(check.interval) ?? "30s") ?? 30,
@@ -494,44 +435,49 @@ function probesOf({ healthcheck: check, at, notes }: ContainerSettings): object 
   };
 }
 
-export const LOGS_ARE_FILES =
+const LOGS_ARE_FILES =
   "is not carried over: logs of pods are files (json-file), of which max-size and max-file can be set";
 
-/** The log options that a pod may have. @param logging in the words of Compose: driver, options */
-export function logOptionsOf(logging: Json | undefined, noteOf: (name: string) => void): Record<string, string> {
+/** The log options that a pod may have. */
+function logOptionsOf({ service: { logging }, notes }: Member): string[] {
   const { driver, options } = isRecord(logging) ? logging : {};
   const isFile = ["json-file", "local", undefined].includes(textOf(driver));
-  if (!isFile) noteOf("driver");
-  const given = Object.entries(isRecord(options) ? options : {}).map(
-    ([name, value]) => [name, textOf(value) ?? ""] as const,
-  );
-  const isCarried = ([name, value]: readonly [string, string]) =>
-    isFile && parseLogOptions(`${name}=${value}`) !== undefined;
-  for (const one of given) if (!isCarried(one)) noteOf(one[0]);
-  return Object.fromEntries(given.filter(isCarried));
+  if (!isFile) notes.add("logging.driver", LOGS_ARE_FILES);
+  return pairsOf(options ?? []).flatMap(([name, value = ""]) => {
+    if (isFile && parseLogOptions(`${name}=${value}`) !== undefined) return [`${name}=${value}`];
+    notes.add(`logging.options.${name}`, LOGS_ARE_FILES);
+    return [];
+  });
 }
+
+/** `nofile=1024:65536`. */
+const ulimitsOf = ({ service: { ulimits } }: Member): string[] =>
+  Object.entries(isRecord(ulimits) ? ulimits : {}).map(
+    ([limit, value]) =>
+      `${limit}=${isRecord(value) ? `${textOf(value.soft)}:${textOf(value.hard)}` : (textOf(value) ?? "")}`,
+  );
 
 const QUALIFIED_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
 /** Docker's labels, on the containers, and on the pod where Kubernetes has such labels; limits of processes; options of logs; an init process. */
-function splitLabels(members: readonly ContainerSettings[]) {
+function splitLabels(members: readonly Member[]) {
   const given = members.flatMap((member) => member.labels);
   const labels = given.filter(([key, value]) => QUALIFIED_NAME.test(key) && LABEL_VALUE.test(value));
   const lines = given.map(([key, value]) => `${key}=${value}`);
   const usable = lines.filter((line) => !line.includes("\n") && !requiredFormat(CONTAINER_LABELS_ANNOTATION, line));
   if (usable.length < lines.length) {
-    const [{ at, notes }] = members as [ContainerSettings];
+    const [{ notes }] = members as [Member];
     for (const line of lines.filter((one) => !usable.includes(one)))
-      notes.add(at("labels", line.split("=", 1)[0]), "is not carried over");
+      notes.add(`labels.${line.split("=", 1)[0]}`, "is not carried over");
   }
-  const ulimits = members.flatMap((member) => member.ulimits);
-  const logOptions = Object.entries(Object.assign({}, ...members.map((member) => member.logOptions)) as object);
+  const ulimits = members.flatMap(ulimitsOf);
+  const logOptions = new Map(members.flatMap(logOptionsOf).map((option) => [option.split("=", 1)[0], option]));
   const annotations = {
     ...(usable.length > 0 && { [CONTAINER_LABELS_ANNOTATION]: usable.join("\n") }),
     ...(ulimits.length > 0 && { [ULIMITS_ANNOTATION]: ulimits.join(",") }),
-    ...(logOptions.length > 0 && { [LOG_OPTIONS_ANNOTATION]: logOptions.map((option) => option.join("=")).join(",") }),
-    ...(members.some(({ init }) => init) && { [INIT_ANNOTATION]: "true" }),
+    ...(logOptions.size > 0 && { [LOG_OPTIONS_ANNOTATION]: [...logOptions.values()].join(",") }),
+    ...(members.some(({ service }) => isTrue(service.init)) && { [INIT_ANNOTATION]: "true" }),
   };
   return { labels: Object.fromEntries(labels), annotations };
 }
@@ -567,31 +513,13 @@ export interface VolumeMount {
   mountPath: string;
 }
 
-/** Docker's mount options of a tmpfs: its size as a quantity, those that an emptyDir can have, and the others. */
-function splitTmpfsOptions(options: string) {
-  // Others are the default.
-  const words = options.split(",").filter((word) => !["", "rw", "exec", "suid", "dev"].includes(word));
-  const [sizes, rest] = [words.filter(isSize), words.filter((word) => !isSize(word))];
-  const carried = rest.filter((word) => parseEmptyDirOption(word));
-  const size = sizes.at(-1)?.slice("size=".length);
-  return {
-    size: size === undefined ? undefined : toQuantity(size),
-    carried,
-    others: rest.filter((word) => !carried.includes(word)),
-  };
-}
-
-const isSize = (word: string): boolean => word.startsWith("size=");
-
-const toOctal = (mode: number): string => `0${mode.toString(8).padStart(3, "0")}`;
-
 /** Volumes of one pod. */
 export class PodVolumes {
   readonly volumes: object[] = [];
   /** Names of the volumes that start with the files of the image. */
   readonly filled = new Set<string>();
   /** Modes, owners and mount options of emptyDirs: `run:mode=0755`. */
-  readonly #emptyDirOptions: string[] = [];
+  readonly emptyDirOptions: string[] = [];
   readonly #taken = new Set<string>();
   /** Names of the volumes by their source, so that containers of one pod share them. */
   readonly #names = new Map<string, string>();
@@ -611,34 +539,7 @@ export class PodVolumes {
   annotations() {
     return {
       [FILL_VOLUMES_ANNOTATION]: [...this.filled].join(","),
-      [EMPTY_DIR_OPTIONS_ANNOTATION]: this.#emptyDirOptions.join(";"),
+      [EMPTY_DIR_OPTIONS_ANNOTATION]: this.emptyDirOptions.join(";"),
     };
-  }
-
-  /** @param mode permission bits; 0: as usual */
-  memory(mountPath: string, sizeLimit: string | undefined, extra: object = {}, mode = 0): VolumeMount {
-    const source = { emptyDir: { medium: "Memory", ...(sizeLimit && { sizeLimit }) } };
-    return this.#withOptions(this.mount(mountPath, source, extra), mode > 0 ? [`mode=${toOctal(mode)}`] : []);
-  }
-
-  /** @param options `size=64m,mode=1777` */
-  tmpfs(mountPath: string, options: string, setting: string, notes: ImportNotes): VolumeMount {
-    const { size, carried, others } = splitTmpfsOptions(options);
-    if (others.length > 0) notes.add(setting, `${others.join(",")} is not carried over`);
-    return this.#withOptions(this.memory(mountPath, size), carried);
-  }
-
-  #withOptions(mount: VolumeMount, options: readonly string[]): VolumeMount {
-    if (options.length > 0) this.#emptyDirOptions.push(`${mount.name}:${options.join(",")}`);
-    return mount;
-  }
-
-  /**
-   * @param path of the device, or of a directory of devices, which is at `mountPath` in the container
-   * @param permissions of the container: letters of `rwm`
-   */
-  devices(mountPath: string, path: string, found: readonly HostDevice[], permissions: string): VolumeMount[] {
-    const extra = permissions.includes("w") ? {} : { readOnly: true };
-    return found.map((hostPath) => this.mount(mountPath + hostPath.path.slice(path.length), { hostPath }, extra));
   }
 }

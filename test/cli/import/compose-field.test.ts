@@ -28,7 +28,7 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
   supabase: [SELINUX],
   monitoring: [
     "services.grafana.secrets[0]: its content cannot be read: create a ConfigMap or Secret for it",
-    "services.prometheus.extra_hosts: host.docker.internal=host-gateway is not carried over: the address must be given",
+    "services.prometheus.extra_hosts: host.docker.internal:host-gateway is not carried over: the address must be given",
   ],
   peertube: ["services.peertube.networks: fdab:e4b3:21a2:ef1b::42 is not carried over: a pod has one fixed address"],
   minecraft: [
@@ -62,7 +62,7 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     `services.plausible.environment.HTTP_PORT: ${UNSET}`,
   ],
   tig: [
-    `services.grafana.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,
+    `services.grafana.extra_hosts: host.docker.internal:host-gateway ${LOSS}: the address must be given`,
     `services.telegraf.depends_on.influxdb: restart ${LOSS}: a pod that runs is left alone`,
     "services.telegraf.user: telegraf:998 is not a number: set runAsUser and runAsGroup",
   ],
@@ -76,16 +76,16 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     SELINUX,
   ],
   jenkins: [`services.docker.${PRIVILEGED}`],
-  "media-nfs": [`services.jellyfin.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`],
+  "media-nfs": [`services.jellyfin.extra_hosts: host.docker.internal:host-gateway ${LOSS}: the address must be given`],
   ollama: [
     "services.ollama.gpus: all GPUs are asked for: one is written, set nvidia.com/gpu to their number",
-    `services.open-webui.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,
+    `services.open-webui.extra_hosts: host.docker.internal:host-gateway ${LOSS}: the address must be given`,
   ],
   airflow: ["${AIRFLOW_UID}: has no value, neither in .env nor in the environment: it is empty"],
   "dev-node": [
     `services.app.${BUILD}`,
     `services.app.depends_on.db: restart ${LOSS}: a pod that runs is left alone`,
-    `services.app.extra_hosts: host.docker.internal=host-gateway ${LOSS}: the address must be given`,
+    `services.app.extra_hosts: host.docker.internal:host-gateway ${LOSS}: the address must be given`,
     "services.app.volumes[1]: is an anonymous volume: it has the name dev-node_app-usr-src-app-node-modules, and stays until docker volume rm",
     `services.db.pids_limit: ${LOSS}: --pod-max-pids limits all pods`,
   ],

@@ -6,6 +6,7 @@ import { CARRIED, COMPOSE_KEYS, type KeyRows, NEEDLESS } from "../../../src/cli/
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 const FILES: Readonly<Record<string, string>> = {
+  "": "",
   "/srv/a.env": "A=1\n",
   "/srv/f": "text",
   "/srv/more.yaml": "services: {more: {image: b, init: true}}",
@@ -160,6 +161,7 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "services.logging.driver": "logging: {driver: syslog}",
   "services.logging.options": "logging: {options: {max-size: 10m}}",
   "services.healthcheck.start_interval": "healthcheck: {test: a, start_period: 9s, start_interval: 1s}",
+  "services.volumes.bind.selinux": "volumes: [{type: bind, source: /a, target: /a, bind: {selinux: z}}]",
   "services.volumes.bind.propagation": "volumes: [{type: bind, source: /a, target: /a, bind: {propagation: rslave}}]",
   "services.volumes.image.subpath": "volumes: [{type: image, source: b, target: /b, image: {subpath: c}}]",
   "services.volumes.read_only": "volumes: [{type: bind, source: /a, target: /a, read_only: true}]",
@@ -178,8 +180,8 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
 const NOTES_ONLY: readonly string[] = [
   "depends_on.restart",
   "depends_on.required",
-  "env_file.required",
   "logging.driver",
+  "volumes.bind.selinux",
 ];
 
 test.each(Object.entries(EXAMPLES))("%s is carried over", (path, example) => {
@@ -200,6 +202,10 @@ test.each(Object.entries(EXAMPLES))("%s is carried over", (path, example) => {
   };
   const without = ["name", "include"].includes(path) ? { ...(file as object), [path]: null } : strip(file, false);
   expect(without).not.toEqual(file);
+  if (path === "services.env_file.required") {
+    expect(() => convert(without as Json)).toThrow("is not there");
+    return;
+  }
   const [given, bare] = [convert(file), convert((without as Json) ?? webOnly)];
   const isNoted = !isOfService || NOTES_ONLY.some((key) => path.endsWith(key));
   expect(isNoted ? given : given.manifests).not.toEqual((isNoted ? bare : bare.manifests) as never);

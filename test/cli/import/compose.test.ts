@@ -15,7 +15,7 @@ const FILES: Readonly<Record<string, string>> = {
 };
 
 function convert(file: Json, environment: Readonly<Record<string, string>> = {}) {
-  const { manifests, notes, isIncomplete } = importCompose({
+  const { manifests, notes } = importCompose({
     files: ["/srv/shop/compose.yaml"],
     project: "shop",
     directory: "/srv/shop",
@@ -32,7 +32,7 @@ function convert(file: Json, environment: Readonly<Record<string, string>> = {})
   // The text begins with a comment because a stream that begins with { is one JSON value.
   const read = readManifest(Buffer.from(`# compose\n${text}`), { file: "f", nodeName: "n", source: "file" });
   const withoutLines = notes.map((note) => note.replace(/^compose\.yaml:1: /, ""));
-  return { manifests: manifests as Manifest[], notes: withoutLines, isIncomplete, read };
+  return { manifests: manifests as Manifest[], notes: withoutLines, read };
 }
 
 const podOf = (manifests: Manifest[], name = "web") =>
@@ -217,7 +217,7 @@ describe("keys", () => {
     ],
     [{ privileged: true }, "services.web.privileged: start kubelet-ts with --allow-privileged"],
     [{ sysctls: { "net.core.somaxconn": 9 } }, "services.web.sysctls.net.core.somaxconn: start kubelet-ts with"],
-    [{ tmpfs: "/run:size=1m,nr_inodes=9" }, "services.web.tmpfs: nr_inodes=9 is not carried over"],
+    [{ tmpfs: "/run:size=1m,nr_inodes=9" }, "services.web.tmpfs: /run: nr_inodes=9 is not carried over"],
     [{ hostname: "My.Host" }, "services.web.hostname: My.Host is not a DNS name: the host name is my-host"],
     [{ labels: ["a b=c"] }, "services.web.labels.a b: is not carried over"],
     [{ environment: { A: "${NONE}" } }, "${NONE}: has no value"],
@@ -521,11 +521,10 @@ test("depends_on becomes the annotation depends-on", () => {
   expect(podOf(manifests)!.spec.initContainers).toBeUndefined();
 });
 
-test.each<[string, Json, boolean]>([
-  ["env_file", service({ env_file: "none.env" }), true],
-  ["an env_file that is not required", service({ env_file: [{ path: "none.env", required: false }] }), false],
-])("without the file of %s the import is incomplete", (_, file, want) => {
-  expect(convert(file).isIncomplete).toBe(want);
+test.each(["env_file", "label_file"])("a %s that is not there is an error, unless it is not required", (key) => {
+  const message = `${key}: "/srv/shop/none.env" is not there or cannot be read`;
+  expect(() => convert(service({ [key]: "none.env" }))).toThrow(message);
+  expect(convert(service({ [key]: [{ path: "none.env", required: false }] })).notes).toEqual([]);
 });
 
 test("labels and annotations are those of the pod", () => {

@@ -198,15 +198,15 @@ describe("a container of docker run", () => {
       { mountPath: "/srv", name: { hostPath: { path: "/srv" } }, readOnly: true, mountPropagation: "HostToContainer" },
       { mountPath: "/t", name: { emptyDir: { medium: "Memory", sizeLimit: "4Ki" } } },
       { mountPath: "/run", name: { emptyDir: { medium: "Memory", sizeLimit: "64Mi" } } },
-      { mountPath: "/dev/shm", name: { emptyDir: { medium: "Memory", sizeLimit: "1Mi" } } },
       { mountPath: "/dev/tty0", name: { hostPath: { path: "/dev/ttyS0", type: "CharDevice" } } },
+      { mountPath: "/dev/shm", name: { emptyDir: { medium: "Memory", sizeLimit: "1Mi" } } },
     ]);
     expect(notes.map((note) => note.split(":").slice(0, 2).join(":"))).toEqual([
       "web: -v /anon",
-      "web: --tmpfs /run",
       "web: --device /dev/snd",
+      "web: --tmpfs",
     ]);
-    expect(notes).toContain("web: --tmpfs /run: nr_inodes=9 is not carried over");
+    expect(notes).toContain("web: --tmpfs: /run: nr_inodes=9 is not carried over");
     expect(pod.metadata.annotations).toEqual({ "kubelet-ts.io/empty-dir-options": "t:mode=0750;run:noexec,uid=33" });
     expect(read.findings).toEqual([]);
   });
