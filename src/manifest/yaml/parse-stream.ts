@@ -168,29 +168,38 @@ function stopAtIllegalCharacter(source: SourceText): SourceText {
   return { text: source.text.slice(0, at), broken: `the character U+${code} is not allowed in YAML` };
 }
 
+/** Characters between two offsets whose line is remembered: a table of all lines can be larger than the text. */
+const BLOCK_LENGTH = 1024;
+
 /** Maps UTF-16 offsets to lines and columns. */
 export class LineTable {
   readonly #text: string;
-  readonly #starts: number[] = [0];
-  /** Offsets of byte order marks and low surrogates, which have no column. */
-  readonly #withoutColumn: number[] = [];
+  /** Where each block begins. */
+  readonly #blocks = [{ line: 1, column: 1 }];
 
   constructor(text: string) {
     this.#text = text;
-    for (const match of text.matchAll(/[\ufeff\udc00-\udfff]/g)) this.#withoutColumn.push(match.index);
-    for (let i = 0; i < text.length; i++) {
-      const code = text.charCodeAt(i);
-      if (code === 10 || (code === 13 && text.charCodeAt(i + 1) !== 10)) this.#starts.push(i + 1);
-    }
+    for (let at = BLOCK_LENGTH; at <= text.length; at += BLOCK_LENGTH) this.#blocks.push(this.locate(at));
   }
 
   /** 1-based line, and 1-based column in characters. A byte order mark has no column. */
   locate(offset: number): { line: number; column: number } {
-    const at = Math.min(offset, this.#text.length);
-    const line = countUpTo(this.#starts, at);
-    const start = this.#starts[line - 1]!;
-    const skipped = countUpTo(this.#withoutColumn, at - 1) - countUpTo(this.#withoutColumn, start - 1);
-    return { line, column: at - start - skipped + 1 };
+    const end = Math.min(offset, this.#text.length);
+    const block = Math.min(Math.floor(end / BLOCK_LENGTH), this.#blocks.length - 1);
+    let { line, column } = this.#blocks[block]!;
+    for (let at = block * BLOCK_LENGTH; at < end; at++) {
+      const code = this.#text.charCodeAt(at);
+      if (this.#endsLine(at)) {
+        line++;
+        column = 1;
+      } else if (code !== 0xfeff && (code & 0xfc00) !== 0xdc00) column++;
+    }
+    return { line, column };
+  }
+
+  #endsLine(at: number): boolean {
+    const code = this.#text.charCodeAt(at);
+    return code === 10 || (code === 13 && this.#text.charCodeAt(at + 1) !== 10);
   }
 
   /** Whether a pattern occurs anywhere in the text. */
@@ -200,20 +209,12 @@ export class LineTable {
 
   /** The text of a 1-based line, without its line break. */
   lineText(line: number): string {
-    const start = this.#starts[line - 1];
-    if (start === undefined) return "";
-    return this.#text.slice(start, this.#starts[line] ?? this.#text.length).replace(/[\r\n]+$/, "");
+    const block = this.#blocks.findLastIndex((begin) => begin.line < line);
+    let at = Math.max(0, block * BLOCK_LENGTH);
+    for (let found = this.#blocks[block]?.line ?? line; found < line; at++) {
+      if (at >= this.#text.length) return "";
+      if (this.#endsLine(at)) found++;
+    }
+    return /[^\r\n]*/.exec(this.#text.slice(at))![0];
   }
-}
-
-/** Number of items of a sorted list that are at most `limit`. */
-function countUpTo(sorted: readonly number[], limit: number): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (sorted[middle]! <= limit) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -46,3 +46,21 @@ test("an object that occurs twice is filled twice; null changes nothing", () => 
   expect([...(at(root, "m") as MapNode).entries.keys()]).toEqual(["a", "b"]);
   expect([...(at(root, "m", "b") as MapNode).entries.keys()]).toEqual(["c", "d"]);
 });
+
+test("places of a long text are those of a walk from its start", () => {
+  const text = "a\nbc\r\n\ufeffd\re😀f\n".repeat(300) + "x".repeat(3_000) + "\n\n".repeat(1_000);
+  const lines = new LineTable(text);
+  let [line, column] = [1, 1];
+  for (let at = 0; at <= text.length; at++) {
+    expect(lines.locate(at)).toEqual({ line, column });
+    const isEnd = text[at] === "\n" || (text[at] === "\r" && text[at + 1] !== "\n");
+    column = isEnd ? 1 : column + (/[\ufeff\udc00-\udfff]/.test(text[at] ?? "") ? 0 : 1);
+    if (isEnd) line++;
+  }
+  expect([1_199, 1_200, 1_201, 3_202].map((number) => lines.lineText(number))).toEqual([
+    "\ufeffd",
+    "e😀f",
+    "x".repeat(3_000),
+    "",
+  ]);
+});
