@@ -219,11 +219,12 @@ export const podAttacks: readonly Attack[] = [
   {
     name: "hostile-copy",
     about:
-      "`kubelet-ts cp` from containers that send other files than asked, or bytes without end; to one that reads nothing",
+      "`kubelet-ts cp` from containers that send other files than asked, devices or bytes without end; to one that reads nothing",
     maxGrowthMegabytes: 64,
     run: async ({ node }) => {
       const tars = {
         others: "cd /evil; exec busybox tar -cf - hosts .bashrc .ssh",
+        devices: "mkdir /d; mknod /d/null c 1 3; mknod /d/disk b 7 0; exec busybox tar -C / -cf - d",
         endless: "exec yes evil",
         silent: "exec sleep 1000",
       };
@@ -241,6 +242,7 @@ export const podAttacks: readonly Attack[] = [
       const pod = async (name: string) => (await node.pod(name))!.metadata.name;
       const copies = [
         [`${await pod("others")}:/etc/hosts`, `${into}/`],
+        [`${await pod("devices")}:/d`, `${into}/`],
         [`${await pod("endless")}:/etc/hosts`, `${into}/endless`],
         [large, `${await pod("silent")}:/tmp/large`],
       ];
@@ -251,7 +253,11 @@ export const podAttacks: readonly Attack[] = [
       }
       for (const child of running) if (child.running) await child.kill();
       const others = readdirSync(into).filter((name) => name.startsWith("."));
+      const devices = readdirSync(into, { recursive: true, withFileTypes: true }).filter(
+        (entry) => entry.isCharacterDevice() || entry.isBlockDevice(),
+      );
       return [
+        { what: "devices", unit: "", value: devices.length, atMost: 0 },
         { what: "files that were not asked for", unit: "", value: others.length, atMost: 0 },
         { what: "files that keep their set-user-ID bit", unit: "", value: countSetuid(into), atMost: 0 },
         { what: "peak RSS of a command", unit: "MB", value: peak, atMost: 128 },

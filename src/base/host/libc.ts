@@ -15,6 +15,7 @@ const load = async () => {
   return dlopen(libcPath(), {
     __errno_location: { args: [], returns: ptr },
     flock: { args: [i32, i32], returns: i32 },
+    prctl: { args: [i32, u64, u64, u64, u64], returns: i32 },
     socket: { args: [i32, i32, i32], returns: i32 },
     sendto: { args: [i32, ptr, u64, i32, ptr, u32], returns: i64 },
     recv: { args: [i32, ptr, u64, i32], returns: i64 },

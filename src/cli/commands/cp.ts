@@ -1,10 +1,14 @@
 import { statSync } from "node:fs";
 import { basename, dirname, posix, resolve } from "node:path";
 import { readOutput } from "../../base/files/bounded-stream.ts";
+import { loadLibc } from "../../base/host/libc.ts";
 import { type ChosenContainer, chooseRunningContainer } from "../client/container-streams.ts";
 import { CommandError, type CommandIo, type CommandRequest, replaceablePath, UsageError } from "../sub-command.ts";
 
 const MAX_ERROR_BYTES = 4096;
+/** Source: prctl(2), capabilities(7). */
+const PR_CAPBSET_DROP = 24;
+const CAP_MKNOD = 27;
 
 /** `kubelet-ts cp`: copies files and directories with tar, which the image must have. Returns the exit code. */
 export async function runCopy(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -64,7 +68,8 @@ async function download(chosen: ChosenContainer, remote: string, local: string):
   const isDirectory = local.endsWith("/") || statSync(local, { throwIfNoEntry: false })?.isDirectory() === true;
   const target = isDirectory ? resolve(local, name) : replaceablePath(local);
   // A container may send other files than those asked for: they are not written. Absolute names and those with `..` are
-  // refused by tar; links are written as they are.
+  // refused by tar, which may make no device, also as root; links are written as they are.
+  (await loadLibc().catch(() => undefined))?.prctl(PR_CAPBSET_DROP, CAP_MKNOD, 0, 0, 0);
   const rename = ["--transform", renaming(name, basename(target)), "--", name];
   const argv = ["tar", "-xf", "-", "--no-same-owner", "--no-same-permissions", "-C", dirname(target), ...rename];
   const tar = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "pipe" });
