@@ -237,14 +237,8 @@ class OtherContainers {
 }
 
 /** undefined for a container that has ended meanwhile. */
-function toOtherContainer({
-  Id,
-  Name,
-  Created,
-  State,
-  Config,
-  HostConfig,
-}: ContainerInspect): OtherContainer | undefined {
+function toOtherContainer(inspect: ContainerInspect): OtherContainer | undefined {
+  const { Id, Name, Created, State, Config, HostConfig } = inspect;
   if (State.Pid === 0) return undefined;
   return {
     id: Id,
@@ -262,13 +256,9 @@ const CONTAINERD_ADDRESS = "/run/containerd/containerd.sock";
 const CONTAINERD_ROOT = "/var/lib/containerd";
 
 /** Where images and writable layers lie: in the machine's containerd, unless that is the engine's child or not used. */
-export function toImagesDir({
-  DockerRootDir,
-  DriverStatus,
-  Containerd,
-}: Pick<EngineInfoResponse, "DockerRootDir" | "DriverStatus" | "Containerd">): string {
-  const isInContainerd = DriverStatus.flat().includes("io.containerd.snapshotter.v1");
-  return isInContainerd && Containerd?.Address === CONTAINERD_ADDRESS ? CONTAINERD_ROOT : DockerRootDir;
+export function toImagesDir(info: Pick<EngineInfoResponse, "DockerRootDir" | "DriverStatus" | "Containerd">): string {
+  const isInContainerd = info.DriverStatus.flat().includes("io.containerd.snapshotter.v1");
+  return isInContainerd && info.Containerd?.Address === CONTAINERD_ADDRESS ? CONTAINERD_ROOT : info.DockerRootDir;
 }
 
 /** @param negativeOomScores whether the kernel lets the engine lower an OOM score */

@@ -13,7 +13,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf, unlessFailed } from "../base/text/error-message.ts";
 import { applyDefaultTag, fullNameOf, parseImageReference } from "../base/text/image-reference.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import { DockerError, DockerUnreachableError, isConflict, isNotFound } from "./engine/docker-error.ts";
+import { DockerError, DockerUnreachableError, isConflict, isNotFound, known } from "./engine/docker-error.ts";
 import type { ImageInspect, ProgressLine } from "./engine/schemas.ts";
 import { isOwned, LABEL } from "./labels.ts";
 import { isAnyPauseImage } from "./pause-image.ts";
@@ -64,9 +64,8 @@ export class DockerImages implements ImageEngine {
   async imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined> {
     const ref = applyDefaultTag(image);
     try {
-      return await this.#inspect(ref, signal);
+      return await known(this.#inspect(ref, signal));
     } catch (error) {
-      if (isNotFound(error)) return undefined;
       if (!(error instanceof DockerError)) throw error;
       // Newer grammar reads `UPPER/x` as a registry and a name; older engines refuse it.
       if (error.status !== 400) throw new ImageRefusal("failed", engineText(error), "other", { cause: error });
@@ -92,10 +91,7 @@ export class DockerImages implements ImageEngine {
           auth,
           signal,
           idleTimeoutMs: progressDeadlineMs,
-          onProgress: (line) => {
-            const sum = progress.add(line);
-            onProgress?.(sum);
-          },
+          onProgress: (line) => onProgress?.(progress.add(line)),
         });
         return await this.#inspect(ref, signal);
       } catch (error) {

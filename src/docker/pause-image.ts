@@ -28,7 +28,7 @@ export async function ensurePauseImage(
 ): Promise<string> {
   const { override } = options;
   if (override) {
-    const present = await inspect(client, override, signal);
+    const present = await known(client.inspectImage(override, { signal }));
     if (present) return present.Id;
     try {
       if (options.pull) await options.pull(override, signal);
@@ -46,7 +46,7 @@ export async function ensurePauseImage(
     return (await client.inspectImage(override, { signal })).Id;
   }
   const wanted = buildPauseImage(toPauseArchitecture((await client.engine({ signal })).architecture));
-  const present = await inspect(client, PAUSE_IMAGE, signal);
+  const present = await known(client.inspectImage(PAUSE_IMAGE, { signal }));
   if (present && isPauseImage(present, wanted)) return present.Id;
   await client.loadImage(wanted.archive, { signal });
   const loaded = await client.inspectImage(PAUSE_IMAGE, { signal });
@@ -113,23 +113,16 @@ function isPauseImage(image: ImageInspect, wanted: BuiltPauseImage): boolean {
   return sameContent && image.Config.Entrypoint?.[0] === "/pause" && image.Config.User === "65535:65535";
 }
 
-function toPauseArchitecture(architecture: string): PauseArchitecture {
-  switch (architecture) {
-    case "amd64":
-    case "x86_64":
-      return "amd64";
-    case "arm64":
-    case "aarch64":
-      return "arm64";
-    default:
-      throw new Error(
-        `There is no embedded pause image for "${architecture}": name one with --pod-infra-container-image`,
-      );
-  }
-}
+/** Architectures by the names that engines give them. */
+const ARCHITECTURES = new Map<string, PauseArchitecture>(
+  Object.entries({ amd64: "amd64", x86_64: "amd64", arm64: "arm64", aarch64: "arm64" } as const),
+);
 
-const inspect = (client: DockerClient, reference: string, signal: AbortSignal | undefined) =>
-  known(client.inspectImage(reference, { signal }));
+function toPauseArchitecture(name: string): PauseArchitecture {
+  const architecture = ARCHITECTURES.get(name);
+  if (architecture) return architecture;
+  throw new Error(`There is no embedded pause image for "${name}": name one with --pod-infra-container-image`);
+}
 
 const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 

@@ -17,11 +17,12 @@ import {
   filtersText,
   jsonLines,
   PING,
+  parseAs,
   rawOutput,
   segment,
   segments,
 } from "./docker-connection.ts";
-import { DockerError, DockerProtocolError, DockerUnreachableError, isNotFound } from "./docker-error.ts";
+import { DockerError, DockerUnreachableError, isNotFound } from "./docker-error.ts";
 import { endpointText } from "./endpoint.ts";
 import { runExec } from "./exec.ts";
 import {
@@ -105,8 +106,7 @@ export class DockerClient extends DockerConnection {
       options.onOpen?.();
       for await (const line of jsonLines(stream.chunks)) yield parseEvent(line);
     } catch (error) {
-      if (options.signal?.aborted) return;
-      throw error;
+      if (!options.signal?.aborted) throw error;
     }
     if (options.signal?.aborted) return;
     // An engine that ends the stream is going away: for the reader that is a lost connection, not an end.
@@ -117,12 +117,8 @@ export class DockerClient extends DockerConnection {
   // --- containers, and commands run in them ---
 
   /** Running ones only unless `all`. */
-  listContainers(
-    query: { all?: boolean; filters?: Filters | undefined } = {},
-    options: CallOptions = {},
-  ): Promise<ContainerSummary[]> {
-    const parameters = { all: query.all, filters: filtersText(query.filters) };
-    return this.call("GET", "/containers/json", v.array(ContainerSummarySchema), { ...options, query: parameters });
+  listContainers(query: ListQuery = {}, options: CallOptions = {}): Promise<ContainerSummary[]> {
+    return this.list("/containers/json", ContainerSummarySchema, { ...options, query: listParameters(query) });
   }
 
   /** @param id id, id prefix or name */
@@ -231,7 +227,7 @@ export class DockerClient extends DockerConnection {
       query: { stdout: both || stdout, stderr: both || stderr, tail, since, timestamps, follow },
     });
     // Engines before API 1.42 do not say which of the two it is.
-    const type = stream.header("content-type") ?? "";
+    const type = stream.headers.get("content-type") ?? "";
     const tty = type.includes("multiplexed-stream")
       ? false
       : type.includes("raw-stream") || (await this.inspectContainer(id, options)).Config.Tty;
@@ -343,16 +339,18 @@ export class DockerClient extends DockerConnection {
    * @returns names of the images, or ids of those without a name
    */
   async loadImage(archive: Bun.BodyInit, options: CallOptions = {}): Promise<string[]> {
-    const request = { timeoutMs: LONG_CALL_MS, ...options, query: { quiet: true }, body: archive };
-    const response = await this.send("POST", "/images/load", request);
+    const query = { quiet: true };
+    const request = {
+      timeoutMs: LONG_CALL_MS,
+      ...options,
+      method: "POST",
+      path: "/images/load",
+      query,
+      body: archive,
+    } as const;
     const loaded: string[] = [];
-    const chunks = async function* () {
-      yield new TextEncoder().encode(response);
-    };
-    await readProgress(chunks(), "POST /images/load", (line) => {
-      const name = loadedName(line);
-      if (name !== undefined) loaded.push(name);
-    });
+    const note = (line: ProgressLine) => loaded.push(...[loadedName(line) ?? []].flat());
+    await this.read(request, ({ body }, operation) => readProgress(body, operation, note));
     return loaded;
   }
 
@@ -375,12 +373,8 @@ export class DockerClient extends DockerConnection {
     return this.call("GET", `/images/${segments(reference)}/json`, AnyObjectSchema, options);
   }
 
-  listImages(
-    query: { all?: boolean; filters?: Filters | undefined } = {},
-    options: CallOptions = {},
-  ): Promise<ImageSummary[]> {
-    const parameters = { all: query.all, filters: filtersText(query.filters) };
-    return this.call("GET", "/images/json", v.array(ImageSummarySchema), { ...options, query: parameters });
+  listImages(query: ListQuery = {}, options: CallOptions = {}): Promise<ImageSummary[]> {
+    return this.list("/images/json", ImageSummarySchema, { ...options, query: listParameters(query) });
   }
 
   /** @throws DockerError 404; 409 a container uses it */
@@ -391,15 +385,7 @@ export class DockerClient extends DockerConnection {
   // --- volumes and networks ---
 
   /** Creates it, or returns the one there is with that name. */
-  createVolume(
-    body: {
-      Name: string;
-      Driver?: string;
-      DriverOpts?: Record<string, string>;
-      Labels?: Record<string, string>;
-    },
-    options: CallOptions = {},
-  ): Promise<DockerVolume> {
+  createVolume(body: Readonly<Record<string, unknown>>, options: CallOptions = {}): Promise<DockerVolume> {
     return this.call("POST", "/volumes/create", VolumeSchema, { ...options, json: body });
   }
 
@@ -415,6 +401,13 @@ export class DockerClient extends DockerConnection {
     return this.call("GET", "/networks", v.array(NetworkSchema), options);
   }
 }
+
+interface ListQuery {
+  all?: boolean;
+  filters?: Filters | undefined;
+}
+
+const listParameters = ({ all, filters }: ListQuery) => ({ all, filters: filtersText(filters) });
 
 /** Both wire shapes: up to API 1.51 with `status`, `id` and `from` in addition, from 1.52 without. */
 const EventLineSchema = v.object({
@@ -443,7 +436,7 @@ interface EventsOptions {
   /** A `cursor`, or Unix seconds. Events since then are sent first, then those to come. */
   since?: string | undefined;
   /** e.g. `{ type: ["container"], label: ["kubelet-ts.io/node=a"] }`. */
-  filters?: Readonly<Record<string, readonly string[]>> | undefined;
+  filters?: Filters | undefined;
   signal?: AbortSignal | undefined;
   /** The engine has responded: all later events will be delivered. List existing objects now. */
   onOpen?: (() => void) | undefined;
@@ -451,12 +444,7 @@ interface EventsOptions {
 
 /** One line of `/events`. @throws DockerProtocolError */
 export function parseEvent(line: string): DockerEvent {
-  let parsed: v.InferOutput<typeof EventLineSchema>;
-  try {
-    parsed = v.parse(EventLineSchema, JSON.parse(line));
-  } catch (cause) {
-    throw new DockerProtocolError("GET /events", `no event: ${line.slice(0, 200)}`, { cause });
-  }
+  const parsed = parseAs(EventLineSchema, line, "GET /events");
   // Nanoseconds exceed what a JavaScript number holds exactly: they are read from the text.
   const nanos = /"timeNano":\s*(\d+)/.exec(line)?.[1];
   const [seconds, fraction] =
@@ -480,17 +468,12 @@ export function registryAuthHeaders(auth: RegistryAuth | undefined): Record<stri
 
 /** Reads the progress of a pull or a load to its end. @throws DockerError for an error inside the stream */
 export async function readProgress(
-  chunks: AsyncIterable<Uint8Array>,
+  chunks: AsyncIterable<Uint8Array> | null,
   operation: string,
   onLine: (line: ProgressLine) => void,
 ): Promise<void> {
   for await (const text of jsonLines(chunks)) {
-    let line: ProgressLine;
-    try {
-      line = v.parse(ProgressLineSchema, JSON.parse(text));
-    } catch (cause) {
-      throw new DockerProtocolError(operation, `no progress: ${text.slice(0, 200)}`, { cause });
-    }
+    const line = parseAs(ProgressLineSchema, text, operation);
     const problem = line.errorDetail?.message || line.error;
     if (problem) throw new DockerError(line.errorDetail?.code || 500, operation, problem);
     onLine(line);

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { nextTurn } from "../../base/concurrency/turn-pace.ts";
 import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
 import { linesOf } from "../../base/files/bounded-stream.ts";
 import { killExecProcesses } from "../../base/host/process-sample.ts";
@@ -10,7 +11,15 @@ import { DockerError, DockerProtocolError, DockerUnreachableError } from "./dock
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
 import type { KillExecProcesses } from "./exec.ts";
 import { VersionSchema } from "./schemas.ts";
-import { type CallOptions, type DockerRequest, DockerTransport, realSchedule, type Schedule } from "./transport.ts";
+import {
+  type CallOptions,
+  type DockerRequest,
+  DockerTransport,
+  MAX_RESPONSE_BYTES,
+  realSchedule,
+  type Schedule,
+  type TakeResponse,
+} from "./transport.ts";
 
 interface DockerClientOptions {
   /** `Clock.schedule`, for deadlines; the real timer when absent. */
@@ -88,7 +97,16 @@ export class DockerConnection {
     schema: S,
     request: Call = {},
   ): Promise<v.InferOutput<S>> {
-    return this.parse(schema, await this.send(method, path, request), `${method} ${path}`);
+    return parseAs(schema, await this.send(method, path, request), `${method} ${path}`);
+  }
+
+  /** A list that is checked while it comes, some items in each turn of the event loop: an engine can hold thousands. */
+  protected async list<const S extends v.GenericSchema>(path: string, item: S, request: Call) {
+    const items: v.InferOutput<S>[] = [];
+    await this.read({ ...request, method: "GET", path }, async ({ body }, operation) => {
+      for await (const part of partsOfList(body, operation)) items.push(...parseAs(v.array(item), part, operation));
+    });
+    return items;
   }
 
   /** @returns the text of the response */
@@ -100,18 +118,44 @@ export class DockerConnection {
     return this.transport.open({ ...request, path: await this.path(request.path, request) });
   }
 
-  protected parse<const S extends v.GenericSchema>(schema: S, text: string, operation: string): v.InferOutput<S> {
-    let json: unknown;
-    try {
-      json = JSON.parse(text);
-    } catch (cause) {
-      throw new DockerProtocolError(operation, `no JSON: ${text.slice(0, 200)}`, { cause });
-    }
-    const result = v.safeParse(schema, json, { abortEarly: true });
-    if (result.success) return result.output;
-    const issue = result.issues[0];
-    throw new DockerProtocolError(operation, `${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
+  protected async read<T>(request: DockerRequest, take: TakeResponse<T>): Promise<T> {
+    return this.transport.read({ ...request, path: await this.path(request.path, request) }, take);
   }
+}
+
+/** A text of the engine. @throws DockerProtocolError for another shape */
+export function parseAs<const S extends v.GenericSchema>(schema: S, text: string, operation: string): v.InferOutput<S> {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (cause) {
+    throw new DockerProtocolError(operation, `no JSON: ${text.slice(0, 200)}`, { cause });
+  }
+  const result = v.safeParse(schema, json, { abortEarly: true });
+  if (result.success) return result.output;
+  const issue = result.issues[0];
+  throw new DockerProtocolError(operation, `${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
+}
+
+/** Where a container of a list ends and the next one begins, as Go writes them: in a string the quotes would be escaped. */
+const BETWEEN_ITEMS = '},{"Id":';
+
+/** A list as lists of some of its items; one that is written otherwise is one part. @throws DockerProtocolError */
+async function* partsOfList(chunks: AsyncIterable<Uint8Array> | null, operation: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let begun = "";
+  let bytes = 0;
+  for await (const chunk of chunks ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_RESPONSE_BYTES) throw new DockerProtocolError(operation, `more than ${MAX_RESPONSE_BYTES} bytes`);
+    begun += decoder.decode(chunk, { stream: true });
+    const end = begun.lastIndexOf(BETWEEN_ITEMS);
+    if (end === -1) continue;
+    yield `${begun.slice(0, end)}}]`;
+    begun = `[${begun.slice(end + 2)}`;
+    await nextTurn();
+  }
+  yield begun;
 }
 
 /** Everything of a request besides its method and path. */
@@ -167,7 +211,7 @@ async function negotiate(transport: DockerTransport, options: CallOptions): Prom
   try {
     const ping = await transport.send({ timeoutMs: 10_000, ...options, ...PING });
     if (ping.text.trim() !== "OK") throw notDocker();
-    apiHeader = ping.header("api-version");
+    apiHeader = ping.headers.get("api-version") ?? undefined;
   } catch (error) {
     if (error instanceof DockerProtocolError) throw notDocker(error);
     // A 500 comes from an engine that is still starting; any other status from something else.
@@ -251,7 +295,7 @@ export async function* rawOutput(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 const MAX_LINE_CHARACTERS = 16 * 1024 * 1024;
 
 /** Lines of JSON without blank ones. @throws StreamTooLongError */
-export async function* jsonLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+export async function* jsonLines(chunks: AsyncIterable<Uint8Array> | null): AsyncGenerator<string> {
   for await (const line of linesOf(chunks, MAX_LINE_CHARACTERS)) {
     const text = line.trim();
     if (text !== "") yield text;

@@ -43,20 +43,11 @@ export interface DockerRequest extends CallOptions {
   body?: Bun.BodyInit | undefined;
 }
 
-interface DockerResponse {
-  /** Lower-case names. */
-  header(name: string): string | undefined;
-  text: string;
-}
+/** Reads a response to its end. */
+export type TakeResponse<T> = (response: Response, operation: string) => Promise<T>;
 
-interface DockerStream {
-  header(name: string): string | undefined;
-  /** May be read once. Leaving the loop closes the connection. Throws like a call when the connection is lost. */
-  chunks: AsyncIterable<Uint8Array>;
-}
-
-/** Largest response that is read whole: a list of 10,000 containers has about 50 MB. */
-const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+/** Largest response that is read to its end: a list of 10,000 containers has about 50 MB. */
+export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 /** Limit of an error response: an engine's refusal is one sentence. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
@@ -86,17 +77,23 @@ export class DockerTransport {
     this.#timeoutMs = timeoutMs;
   }
 
+  /** One call, the response read whole. @throws as `read` */
+  send(request: DockerRequest): Promise<{ headers: Headers; text: string }> {
+    return this.read(request, async ({ headers, body }, operation) => {
+      return { headers, text: await collectText(body, request.maxResponseBytes ?? MAX_RESPONSE_BYTES, operation) };
+    });
+  }
+
   /**
-   * One call, the response read whole.
+   * One call, the response read to its end by `take`.
    * @throws DockerError for any status from 400; DockerProtocolError; DockerUnreachableError
    */
-  async send(request: DockerRequest): Promise<DockerResponse> {
+  async read<T>(request: DockerRequest, take: TakeResponse<T>): Promise<T> {
     const deadline = this.#deadline(request);
     return this.#explained(request, deadline, async (operation) => {
       try {
-        const response = await this.#fetch(request, operation, deadline.signal, ++this.#sending <= MAX_POOLED);
-        const text = await collectText(response.body, request.maxResponseBytes ?? MAX_RESPONSE_BYTES, operation);
-        return { header: (name) => response.headers.get(name) ?? undefined, text };
+        const isKept = ++this.#sending <= MAX_POOLED;
+        return await take(await this.#fetch(request, operation, deadline.signal, isKept), operation);
       } finally {
         this.#sending--;
         deadline.end();
@@ -104,8 +101,11 @@ export class DockerTransport {
     });
   }
 
-  /** A call whose response is read while it comes. The deadline covers the way to the headers. @throws as `send` */
-  async open(request: DockerRequest): Promise<DockerStream> {
+  /**
+   * A call whose response is read while it comes, once. The deadline covers the way to the headers. Leaving the loop of the
+   * chunks closes the connection. @throws as `read`, the chunks too
+   */
+  async open(request: DockerRequest): Promise<{ headers: Headers; chunks: AsyncIterable<Uint8Array> }> {
     const deadline = this.#deadline(request);
     return this.#explained(request, deadline, async (operation) => {
       try {
@@ -113,7 +113,7 @@ export class DockerTransport {
         deadline.stopTimer();
         const explained = <T>(work: () => Promise<T>) => this.#explained(request, deadline, work);
         const chunks = readChunks(body, explained, () => deadline.end());
-        return { header: (name) => headers.get(name) ?? undefined, chunks };
+        return { headers, chunks };
       } catch (error) {
         deadline.end();
         throw error;
@@ -278,57 +278,45 @@ function explainUnreachable(
   expiredMs: number | undefined,
 ): DockerUnreachableError {
   const where = endpointText(endpoint);
-  const unreachable = (kind: UnreachableKind, message: string) =>
-    new DockerUnreachableError(kind, operation, message, { cause: error });
-  if (expiredMs !== undefined) {
-    return unreachable("timeout", `Docker ${operation} at ${where} did not answer within ${expiredMs / 1000} s`);
-  }
-  const code = (error as { code?: unknown } | undefined)?.code;
-  switch (code) {
-    case "ENOENT":
-      return unreachable(
-        "no-socket",
-        `No Docker engine at ${where}: there is no such socket. Install and start Docker, or say where it listens with --docker-endpoint or DOCKER_HOST`,
-      );
-    case "EACCES":
-    case "EPERM":
-      return unreachable(
-        "no-permission",
-        `No permission to use the Docker engine at ${where}: run as root, or as a member of the group that owns the socket (usually "docker")`,
-      );
-    case "ECONNREFUSED":
-    case "ConnectionRefused":
-      return unreachable(
-        "refused",
-        endpoint.kind === "unix"
-          ? `No process listens at ${where}: the socket exists, but no Docker engine answers. Is dockerd running?`
-          : `No process listens at ${where}. Is dockerd running there, with that TCP port?`,
-      );
-    case "ENOTFOUND":
-    case "EAI_AGAIN":
-    case "EHOSTUNREACH":
-    case "ENETUNREACH":
-    case "FailedToOpenSocket":
-      return unreachable("refused", `The Docker engine at ${where} cannot be reached (${String(code)})`);
-    case "ECONNRESET":
-    case "EPIPE":
-    case "ConnectionClosed":
-    case "ERR_STREAM_PREMATURE_CLOSE":
-      return unreachable(
-        "connection-lost",
-        `The Docker engine at ${where} closed the connection during ${operation}; it may be restarting`,
-      );
-    default: {
-      if (typeof code === "string" && /CERT|TLS|SELF_SIGNED|VERIFY/.test(code)) {
-        return unreachable(
-          "not-trusted",
-          `The certificate of the Docker engine at ${where} is not trusted (${code}): check DOCKER_CERT_PATH/ca.pem and the name in DOCKER_HOST`,
-        );
-      }
-      const why = messageOf(error);
-      return unreachable("not-docker", `The server at ${where} is not a Docker engine: ${why}`);
-    }
-  }
+  const code = expiredMs === undefined ? String((error as { code?: unknown } | undefined)?.code) : "expired";
+  const meanings: readonly [UnreachableKind, RegExp, string][] = [
+    ["timeout", /^expired$/, `Docker ${operation} at ${where} did not answer within ${(expiredMs ?? 0) / 1000} s`],
+    [
+      "no-socket",
+      /^ENOENT$/,
+      `No Docker engine at ${where}: there is no such socket. Install and start Docker, or say where it listens with --docker-endpoint or DOCKER_HOST`,
+    ],
+    [
+      "no-permission",
+      /^(EACCES|EPERM)$/,
+      `No permission to use the Docker engine at ${where}: run as root, or as a member of the group that owns the socket (usually "docker")`,
+    ],
+    [
+      "refused",
+      /^(ECONNREFUSED|ConnectionRefused)$/,
+      endpoint.kind === "unix"
+        ? `No process listens at ${where}: the socket exists, but no Docker engine answers. Is dockerd running?`
+        : `No process listens at ${where}. Is dockerd running there, with that TCP port?`,
+    ],
+    [
+      "refused",
+      /^(ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|FailedToOpenSocket)$/,
+      `The Docker engine at ${where} cannot be reached (${code})`,
+    ],
+    [
+      "connection-lost",
+      /^(ECONNRESET|EPIPE|ConnectionClosed|ERR_STREAM_PREMATURE_CLOSE)$/,
+      `The Docker engine at ${where} closed the connection during ${operation}; it may be restarting`,
+    ],
+    [
+      "not-trusted",
+      /CERT|TLS|SELF_SIGNED|VERIFY/,
+      `The certificate of the Docker engine at ${where} is not trusted (${code}): check DOCKER_CERT_PATH/ca.pem and the name in DOCKER_HOST`,
+    ],
+    ["not-docker", /(?:)/, `The server at ${where} is not a Docker engine: ${messageOf(error)}`],
+  ];
+  const [kind, , message] = meanings.find(([, codes]) => codes.test(code))!;
+  return new DockerUnreachableError(kind, operation, message, { cause: error });
 }
 
 /** A signal that aborts with the caller's, or at the deadline; `end` takes all hooks back, so nothing piles up. */

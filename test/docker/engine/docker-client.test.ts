@@ -181,7 +181,17 @@ describe("responses", () => {
     using daemon = serve({ "GET /containers/json": () => Response.json([{ Id: "a" }, { Id: 5 }]) });
     const call = daemon.client.listContainers();
     await expect(call).rejects.toBeInstanceOf(DockerProtocolError);
-    await expect(call).rejects.toThrow("1.Id");
+    await expect(call).rejects.toThrow("Id: ");
+  });
+
+  test("a list of thousands of containers is read in parts, whatever their labels say", async () => {
+    const list = Array.from({ length: 5_000 }, (_, at) => ({
+      Id: `c${at}`,
+      Labels: { text: '},{"Id":', at: `ä${at}` },
+    }));
+    using daemon = serve({ "GET /containers/json": () => Response.json(list) });
+    const found = await daemon.client.listContainers();
+    expect(found.map(({ Id, Labels }) => ({ Id, Labels }))).toEqual(list);
   });
 
   test("names and filters arrive as they are", async () => {
