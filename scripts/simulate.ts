@@ -1,5 +1,5 @@
 /**
- * `npm run simulate`: lives days of machines in simulated time, each seed in a process of its own.
+ * `npm run simulate`: lives days of machines in simulated time, some of them one after the other in a process.
  *
  *     npm run simulate -- --seed=7 --days=365 --pods=30            one machine; --trace tells its story
  *     npm run simulate -- --seeds=1-20 --days=60 --pods=8          many machines, on all cores
@@ -13,8 +13,8 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { listMutants, processEnvironment } from "../test/simulation/simulated-modules.ts";
-import type { SimulationResult } from "../test/simulation/simulation.ts";
+import { type Life, type Lived, live } from "../test/simulation/live.ts";
+import { listMutants } from "../test/simulation/simulated-modules.ts";
 
 const MAIN = join(import.meta.dir, "../test/simulation/main.ts");
 /** Seeds of `--years` that are done. */
@@ -25,35 +25,7 @@ const MUTANT_DAYS = 20;
 /** Shrinking stops after this many runs. */
 const MAX_SHRINK_RUNS = 60;
 
-interface Life {
-  seed: number;
-  days: number;
-  pods: number;
-  only?: readonly number[];
-  /** A planted mistake. */
-  mutant?: string;
-}
-
-type Lived = SimulationResult & { seconds: number };
-
-async function live({ seed, days, pods, only, mutant }: Life): Promise<Lived> {
-  const args = [
-    `--seed=${seed}`,
-    `--days=${days}`,
-    `--pods=${pods}`,
-    "--json",
-    ...(mutant === undefined ? [] : [`--mutant=${mutant}`]),
-    ...(only ? [`--only=${only.join(",")}`] : []),
-  ];
-  const env = processEnvironment();
-  const child = Bun.spawn([process.execPath, MAIN, ...args], { env, stdout: "pipe", stderr: "pipe" });
-  const [text, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  try {
-    return JSON.parse(text) as Lived;
-  } catch {
-    throw new Error(`seed ${seed} ended without a result: ${errors || text}`);
-  }
-}
+const liveOne = async (seed: number, life: Life): Promise<Lived> => (await live([seed], life).next()).value as Lived;
 
 /** Leaves out actions as long as the same rule is broken. @returns the run with the fewest */
 async function shrink(life: Life, failed: Lived): Promise<Lived> {
@@ -65,11 +37,10 @@ async function shrink(life: Life, failed: Lived): Promise<Lived> {
     size = size === 1 ? 0 : Math.ceil(size / 2)
   ) {
     for (let start = 0; start < best.actions.length && runs < MAX_SHRINK_RUNS; ) {
-      const only = best.actions
-        .map(({ number }) => number)
-        .filter((_, index) => index < start || index >= start + size);
+      const numbers = best.actions.map(({ number }) => number);
+      const only = numbers.filter((_, index) => index < start || index >= start + size);
       runs++;
-      const tried = await live({ ...life, days: (best.failure?.day ?? 0) + 1, only });
+      const tried = await liveOne(failed.seed, { ...life, days: (best.failure?.day ?? 0) + 1, only });
       if (tried.failure?.rule === best.failure?.rule) best = keepUntil(tried);
       else start += size;
     }
@@ -85,10 +56,11 @@ async function plantMistakes(jobs: number, wanted: readonly string[]): Promise<n
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
       let found: Lived | undefined;
       let years = 0;
-      for (let seed = 1; seed <= MUTANT_SEEDS && !found; seed++) {
-        const lived = await live({ seed, days: MUTANT_DAYS, pods: 8, mutant });
+      const seeds = Array.from({ length: MUTANT_SEEDS }, (_, index) => index + 1);
+      for await (const lived of live(seeds, { days: MUTANT_DAYS, pods: 8, mutant })) {
         years += ((lived.failure?.day ?? MUTANT_DAYS) + 1) / 365;
         if (lived.failure) found = lived;
+        if (found) break;
       }
       if (!found) missed++;
       const how = found ? `found after ${years.toFixed(2)} years: ${found.failure?.message}` : "NOT FOUND";
@@ -111,12 +83,12 @@ async function report(life: Life, failed: Lived): Promise<void> {
   const { failure, actions } = shortest;
   const only = actions.map(({ number }) => number).join(",");
   process.stdout.write(`${failure?.steps.join("\n")}\n\n`);
-  process.stdout.write(`seed ${life.seed} fails at ${failure?.at}: ${failure?.message}\n`);
+  process.stdout.write(`seed ${failed.seed} fails at ${failure?.at}: ${failure?.message}\n`);
   process.stdout.write(
     `actions: ${actions.map(({ number, day, name }) => `${number} (day ${day}) ${name}`).join("; ")}\n`,
   );
   process.stdout.write(
-    `again: npm run simulate -- --seed=${life.seed} --days=${(failure?.day ?? 0) + 1} --pods=${life.pods} --only=${only} --trace\n`,
+    `again: npm run simulate -- --seed=${failed.seed} --days=${(failure?.day ?? 0) + 1} --pods=${life.pods} --only=${only} --trace\n`,
   );
 }
 
@@ -157,31 +129,36 @@ let lived = 0;
 let failures = 0;
 let requests = 0;
 
+/** Machines that a worker takes at a time. */
+const BATCH = 8;
+
 const worker = async () => {
-  for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
-    const life = { seed, days, pods };
-    const result = await live(life).catch((error: Error) => {
+  for (let seeds = waiting.splice(0, BATCH); seeds.length > 0; seeds = waiting.splice(0, BATCH)) {
+    try {
+      for await (const result of live(seeds, { days, pods })) await take(result);
+    } catch (error) {
       failures++;
-      process.stdout.write(`${error.message}\n`);
-    });
-    if (!result) continue;
-    lived++;
-    requests += result.requests;
-    if (result.failure) {
-      failures++;
-      await report(life, result);
-    } else {
-      done.add(seed);
-      if (isResumable) writeFileSync(PROGRESS, JSON.stringify([...done]));
+      process.stdout.write(`${(error as Error).message}\n`);
     }
-    const minutes = ((Date.now() - startMs) / 60_000).toFixed(1);
-    if (process.stdout.isTTY || isResumable) {
-      process.stdout.write(
-        `seed ${seed}: hash ${result.hash}, ${result.seconds.toFixed(1)} s; ${done.size} of ${to - from + 1} done, ${minutes} min\n`,
-      );
-    } else process.stdout.write(`seed ${seed}: hash ${result.hash}, ${result.seconds.toFixed(1)} s\n`);
   }
 };
+
+async function take(result: Lived): Promise<void> {
+  const { seed } = result;
+  lived++;
+  requests += result.requests;
+  if (result.failure) {
+    failures++;
+    await report({ days, pods }, result);
+  } else {
+    done.add(seed);
+    if (isResumable) writeFileSync(PROGRESS, JSON.stringify([...done]));
+  }
+  const minutes = ((Date.now() - startMs) / 60_000).toFixed(1);
+  const progress = isResumable || process.stdout.isTTY ? `; ${done.size} of ${to - from + 1} done, ${minutes} min` : "";
+  process.stdout.write(`seed ${seed}: hash ${result.hash}, ${result.seconds.toFixed(1)} s${progress}\n`);
+}
+
 await Promise.all(Array.from({ length: Number(values.jobs) }, worker));
 const years = ((lived * days) / 365).toFixed(1);
 process.stdout.write(`${years} machine-years, ${requests} requests, ${failures} failures\n`);

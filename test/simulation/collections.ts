@@ -13,6 +13,9 @@ const { gc } = Bun;
 /** Smaller ones are not looked at: what only grows becomes larger. */
 const LEAST_SIZE = 8;
 
+/** Machines whose Maps and Sets are looked at: that costs time. */
+export const hasCollections = (seed: number): boolean => seed % 8 === 3;
+
 /** Maps and Sets of the program that hold more than a few entries. */
 export class Collections {
   readonly #processOf: () => number;

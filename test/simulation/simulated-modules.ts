@@ -30,43 +30,63 @@ const INTERFACES = {
   eth0: [{ address: "10.0.0.5", family: "IPv4", internal: false, netmask: "255.255.255.0", mac: "", cidr: null }],
 };
 
+/** The machine that lives now: the program is loaded once in a process, for all that live there. */
+let machine: Machine;
+
+/** The functions of an object, each as the machine that lives now has it. */
+function forwarded<T extends object>(pick: (machine: Machine) => T): T {
+  const functionOf = (name: string) => {
+    const run = (...values: unknown[]) =>
+      (pick(machine) as Record<string, (...values: unknown[]) => unknown>)[name]?.(...values);
+    return [name, run] as const;
+  };
+  const entries = Object.entries(pick(machine)).map(([name, value]) =>
+    typeof value === "function" ? functionOf(name) : [name, value],
+  );
+  return Object.fromEntries(entries) as T;
+}
+
 /** Modules of the runtime that the program imports, as the machine has them. Files are read and written at once. */
-const modulesOf = (machine: Machine): Readonly<Record<string, Record<string, unknown>>> => ({
-  fs: machine.disk.fs,
-  "fs/promises": machine.disk.fs.promises,
-  os: { ...os, hostname: () => machine.hostName, networkInterfaces: () => INTERFACES },
-  // Chance comes from the seed.
-  crypto: {
-    ...crypto,
-    randomUUID: () => machine.time.programRandom.uuid(),
-    randomBytes: (count: number) => Buffer.from(machine.time.programRandom.hex(count * 2), "hex"),
-  },
-  // Only the prober's, which connects to pods.
-  net: { default: machine.pods.net },
-  http: { default: machine.pods.http },
-  // System calls that the runtime has no module for.
-  kernel: {
-    tryFlock: async (descriptor: number) => machine.disk.lock(descriptor),
-    sockets: machine.sockets,
-    look: machine.time.look.bind(machine.time),
-    untilLook: (owner: object, ms: number, signal: AbortSignal) => untilLook(machine.time, owner, ms, signal),
-    heldMs: machine.time.heldMs.bind(machine.time),
-    readRuleGeneration: async () => machine.firewall.generation,
-  },
-});
+const toModules = (): Readonly<Record<string, Record<string, unknown>>> => {
+  const files = forwarded(({ disk }) => disk.fs.promises);
+  return {
+    fs: { ...forwarded(({ disk }) => disk.fs), promises: files },
+    "fs/promises": files,
+    os: { ...os, hostname: () => machine.hostName, networkInterfaces: () => INTERFACES },
+    // Chance comes from the seed.
+    crypto: {
+      ...crypto,
+      randomUUID: () => machine.time.programRandom.uuid(),
+      randomBytes: (count: number) => Buffer.from(machine.time.programRandom.hex(count * 2), "hex"),
+    },
+    // Only the prober's, which connects to pods.
+    net: { default: forwarded(({ pods }) => pods.net) },
+    http: { default: forwarded(({ pods }) => pods.http) },
+    // System calls that the runtime has no module for.
+    kernel: {
+      tryFlock: async (descriptor: number) => machine.disk.lock(descriptor),
+      listen: (path: string, route: unknown) => machine.sockets.set(path, route),
+      unlisten: (path: string) => machine.sockets.delete(path),
+      look: (...values: Parameters<VirtualTime["look"]>) => machine.time.look(...values),
+      untilLook,
+      heldMs: (owner: object) => machine.time.heldMs(owner),
+      readRuleGeneration: async () => machine.firewall.generation,
+    },
+  };
+};
 
 /** Files of src that call the kernel by other ways. */
 const REPLACED_FILES: Readonly<Record<string, string>> = {
   "base/host/flock.ts": 'export { tryFlock } from "simulated:kernel";\n',
   "server/listener.ts": `
-    import { sockets } from "simulated:kernel";
+    import { listen, unlisten } from "simulated:kernel";
     export class Listener {
       #options;
       constructor(options) { this.#options = options; }
       get port() { return undefined; }
       get socketPath() { return this.#options.address.socketPath; }
-      start() { if (this.socketPath) sockets.set(this.socketPath, this.#options.route); }
-      async stop() { sockets.delete(this.socketPath); }
+      start() { if (this.socketPath) listen(this.socketPath, this.#options.route); }
+      async stop() { unlisten(this.socketPath); }
     }
   `,
   "base/host/rule-generation.ts": 'export { readRuleGeneration } from "simulated:kernel";\n',
@@ -105,9 +125,9 @@ const LOOKS: Readonly<Record<string, readonly (readonly [before: string, after: 
   ],
 };
 
-function untilLook(time: VirtualTime, owner: object, ms: number, signal: AbortSignal): Promise<void> {
+function untilLook(owner: object, ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const cancel = time.look(owner, ms, () => {
+  const cancel = machine.time.look(owner, ms, () => {
     signal.removeEventListener("abort", onAbort);
     resolve();
   });
@@ -174,14 +194,22 @@ export const processEnvironment = (): Record<string, string | undefined> => ({
   BUN_JSC_useConcurrentGC: "0",
 });
 
-/** Lets every file of src import the simulated machine instead of the runtime's modules. Before the first import of src. */
-export function replaceModules(machine: Machine, mutant?: string): void {
+/**
+ * Lets every file of src use this machine instead of the runtime's modules. Before the first import of src.
+ * @throws Error for the second machine of a process with {@link Machine.collections}, which are built into the program
+ */
+export function replaceModules(living: Machine, mutant?: string): void {
+  const isFirst = machine === undefined;
+  if (!isFirst && (living.collections ?? machine.collections))
+    throw new Error("this machine needs a process of its own");
+  machine = living;
+  if (!isFirst) return;
   const mutation = mutant === undefined ? undefined : readMutant(mutant);
   Object.assign(globalThis, machine.collections?.globals);
   plugin({
     name: "simulated machine",
     setup(build) {
-      for (const [name, exports] of Object.entries(modulesOf(machine))) {
+      for (const [name, exports] of Object.entries(toModules())) {
         build.module(`simulated:${name}`, () => ({ exports, loader: "object" }));
       }
       build.onLoad({ filter: new RegExp(`^${SRC}.*\\.tsx?$`) }, ({ path }) => {

@@ -68,7 +68,10 @@ function* schedule(seed: number, days: number): Generator<Planned> {
   }
 }
 
-/** Lives the days of a seed on a machine of its own. One per process: the clocks of the process are the machine's. */
+/** Before the first machine replaces it. */
+const { setImmediate: realImmediate } = globalThis;
+
+/** Lives the days of a seed on a machine of its own. One at a time: the clocks of the process are the machine's. */
 export async function simulate({
   seed,
   days,
@@ -78,7 +81,6 @@ export async function simulate({
   trace,
   onBusy,
 }: SimulationSettings): Promise<SimulationResult> {
-  const { setImmediate: realImmediate } = globalThis;
   const world = new World(seed);
   world.onStep = trace;
   await world.load(mutant);

@@ -202,7 +202,7 @@ export class VirtualTime {
   }
 
   /** The program asks what time it is. */
-  #tell(): number {
+  tell(): number {
     if (this.#asked.ms !== this.nowMs) this.#asked = { ms: this.nowMs, count: 0 };
     if (++this.#asked.count > MOST_QUESTIONS) this.onBusy?.();
     return this.nowMs;
@@ -271,49 +271,57 @@ export class VirtualTime {
     heap[index] = last;
   }
 
-  /** Replaces the clocks, timers and chance of this JavaScript realm, until the end of the program. */
+  /** The clocks, timers and chance of this JavaScript realm are its own, until another machine's are. */
   install(): void {
-    const time = this;
-    class SimulatedDate extends RealDate {
-      // biome-ignore lint/suspicious/noExplicitAny: the constructor of Date takes anything
-      constructor(...values: any[]) {
-        if (values.length === 0) super(Math.floor(time.wallMs));
-        // biome-ignore lint/suspicious/noExplicitAny: as above
-        else super(...(values as [any]));
-      }
-
-      static override now(): number {
-        return Math.floor(time.wallMs);
-      }
-    }
-    const setTimer = (callback: (...values: unknown[]) => void, ms = 0, ...values: unknown[]) =>
-      new SimulatedTimer(time, () => callback(...values), Number(ms) || 0, false);
-    const setRepeating = (callback: (...values: unknown[]) => void, ms = 0, ...values: unknown[]) =>
-      new SimulatedTimer(time, () => callback(...values), Math.max(1, Number(ms) || 0), true);
-    const clear = (timer: unknown) => {
-      if (timer instanceof SimulatedTimer) timer.cancel();
-    };
-    Object.assign(globalThis, {
-      Date: SimulatedDate,
-      setTimeout: setTimer,
-      setInterval: setRepeating,
-      setImmediate: (callback: (...values: unknown[]) => void, ...values: unknown[]) =>
-        setTimer(callback, 0, ...values),
-      clearTimeout: clear,
-      clearInterval: clear,
-      clearImmediate: clear,
-    });
-    AbortSignal.timeout = (ms) => {
-      const controller = new AbortController();
-      this.afterForProcess(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")));
-      return controller.signal;
-    };
-    performance.now = () => this.#tell();
-    Math.random = () => this.programRandom.next();
-    crypto.randomUUID = () => this.programRandom.uuid();
-    Bun.sleepSync = () => {};
-    Bun.gc = () => 0;
+    if (!current) replaceClocks();
+    current = this;
   }
+}
+
+/** The time of the machine that lives now. */
+let current: VirtualTime | undefined;
+
+/** The runtime's clocks, timers and chance become those of the current machine, until the end of the program. */
+function replaceClocks(): void {
+  const time = () => current!;
+  class SimulatedDate extends RealDate {
+    // biome-ignore lint/suspicious/noExplicitAny: the constructor of Date takes anything
+    constructor(...values: any[]) {
+      if (values.length === 0) super(Math.floor(time().wallMs));
+      // biome-ignore lint/suspicious/noExplicitAny: as above
+      else super(...(values as [any]));
+    }
+
+    static override now(): number {
+      return Math.floor(time().wallMs);
+    }
+  }
+  const setTimer = (callback: (...values: unknown[]) => void, ms = 0, ...values: unknown[]) =>
+    new SimulatedTimer(time(), () => callback(...values), Number(ms) || 0, false);
+  const setRepeating = (callback: (...values: unknown[]) => void, ms = 0, ...values: unknown[]) =>
+    new SimulatedTimer(time(), () => callback(...values), Math.max(1, Number(ms) || 0), true);
+  const clear = (timer: unknown) => {
+    if (timer instanceof SimulatedTimer) timer.cancel();
+  };
+  Object.assign(globalThis, {
+    Date: SimulatedDate,
+    setTimeout: setTimer,
+    setInterval: setRepeating,
+    setImmediate: (callback: (...values: unknown[]) => void, ...values: unknown[]) => setTimer(callback, 0, ...values),
+    clearTimeout: clear,
+    clearInterval: clear,
+    clearImmediate: clear,
+  });
+  AbortSignal.timeout = (ms) => {
+    const controller = new AbortController();
+    time().afterForProcess(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")));
+    return controller.signal;
+  };
+  performance.now = () => time().tell();
+  Math.random = () => time().programRandom.next();
+  crypto.randomUUID = () => time().programRandom.uuid();
+  Bun.sleepSync = () => {};
+  Bun.gc = () => 0;
 }
 
 const isBefore = (a: Entry, b: Entry) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order);

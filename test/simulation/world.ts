@@ -1,6 +1,6 @@
 import type { AppLogger } from "../../src/daemon/logging.ts";
 import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
-import { Collections } from "./collections.ts";
+import { Collections, hasCollections } from "./collections.ts";
 import { SECRET_MARKS } from "./desired.ts";
 import { EngineHttp } from "./engine-http.ts";
 import { EngineModel, type ModelContainer } from "./engine-model.ts";
@@ -38,7 +38,6 @@ export class World {
   #isMounted = true;
   /** Every fourth machine has manifests from a URL. */
   readonly hasUrl: boolean;
-  /** One machine of eight is asked what its Maps hold: that costs time. */
   readonly collections: Collections | undefined;
   readonly sockets = new Map<string, Route>();
   /** Clients that wait for a response. */
@@ -83,7 +82,7 @@ export class World {
     this.hasApi = seed % 2 === 1;
     this.hasUrl = seed % 4 === 2;
     this.hasMount = seed % 3 === 1;
-    this.collections = seed % 8 === 3 ? new Collections(() => this.time.process) : undefined;
+    this.collections = hasCollections(seed) ? new Collections(() => this.time.process) : undefined;
     const random = new SeededRandom(seed);
     // Some day of some year.
     this.time = new VirtualTime(seed, Date.UTC(2026, random.whole(0, 11), random.whole(1, 28), random.whole(0, 23)));
@@ -157,7 +156,7 @@ export class World {
     return `day ${day} ${new Date(nowMs % DAY_MS).toISOString().slice(11, 23)}`;
   }
 
-  /** Loads the program; afterwards the clocks and files of this JavaScript realm are those of the world. */
+  /** Loads the program, unless another machine has; afterwards the clocks and files of this JavaScript realm are those of the world. */
   async load(mutant?: string): Promise<void> {
     this.disk.makeDirectory(MANIFESTS, this.hasMount ? MANIFESTS_DEVICE : undefined);
     this.disk.makeDirectory(ROOT_DIR);
@@ -171,8 +170,12 @@ export class World {
     const { lockRootDir } = await import("../../src/base/host/root-lock.ts");
     const { DockerConnection } = await import("../../src/docker/engine/docker-connection.ts");
     const { DockerClient } = await import("../../src/docker/engine/docker-client.ts");
-    rememberLists(DockerConnection.prototype as unknown as ResponseParser);
-    holdPings(DockerClient.prototype, this.wire);
+    if (!living) {
+      rememberLists(DockerConnection.prototype as unknown as ResponseParser);
+      holdPings(DockerClient.prototype, () => living!.wire);
+      noteUncaughtErrors(() => living!.errors);
+    }
+    living = this;
     this.#run = runForever;
     this.#keepNodeName = keepNodeName;
     this.#lockRootDir = lockRootDir;
@@ -184,13 +187,6 @@ export class World {
     Bun.spawn = ((argv: string[], options: { stdin?: Uint8Array | "ignore" }) =>
       this.#runProgram(argv, options.stdin)) as unknown as typeof Bun.spawn;
     Object.defineProperty(process, "pid", { value: 4242 });
-    for (const event of ["unhandledRejection", "uncaughtException"] as const) {
-      process.on(event, (error: unknown) => {
-        const message = `uncaught: ${error instanceof Error ? error.stack : String(error)}`;
-        if (!(error instanceof CrashedError)) this.errors.push(message);
-      });
-    }
-    process.on = (() => process) as typeof process.on;
   }
 
   /** Requests to the engine, and files that were written, in all. */
@@ -520,11 +516,25 @@ type Route = (
   request: object,
 ) => Promise<{ status: number; body?: string | Uint8Array; chunks?: AsyncIterable<Uint8Array> }>;
 
+/** The machine that lives now, of those that live one after the other in this process. */
+let living: World | undefined;
+
+/** The program listens for nothing. */
+function noteUncaughtErrors(errors: () => string[]): void {
+  for (const event of ["unhandledRejection", "uncaughtException"] as const) {
+    process.on(event, (error: unknown) => {
+      const message = `uncaught: ${error instanceof Error ? error.stack : String(error)}`;
+      if (!(error instanceof CrashedError)) errors().push(message);
+    });
+  }
+  process.on = (() => process) as typeof process.on;
+}
+
 /** While the engine answers everything, a ping costs nothing. */
-function holdPings(client: DockerClient, wire: EngineHttp): void {
+function holdPings(client: DockerClient, wire: () => EngineHttp): void {
   const { ping } = client;
   client.ping = async function (options) {
-    await (wire.holdPing(options?.signal) ?? ping.call(this, options));
+    await (wire().holdPing(options?.signal) ?? ping.call(this, options));
   };
 }
 
