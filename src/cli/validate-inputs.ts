@@ -390,7 +390,7 @@ interface NodeCandidate {
 interface NodeRefusal {
   path: FieldPath;
   message: string;
-  /** The pods of the workload run, or some of them. */
+  /** The pods of the workload run, or some of them, or they run on a node with other labels. */
   isWarning?: true;
 }
 
@@ -438,7 +438,11 @@ function findNodeRefusals(candidates: readonly NodeCandidate[], rules: NodeRules
       return { path: replicas.path, message, isWarning: true };
     }
     const message = rejection.message.replace(/^Pod (?:Predicate \S+ failed: )?/, "");
-    return { path: fieldOfRejection(rejection.reason, pod, path), message };
+    const at = fieldOfRejection(rejection.reason, pod, path);
+    // Labels that are not given here may be given to the kubelet.
+    const isOpen = rejection.reason === "NodeAffinity" && !rules.comparesAllLabels;
+    const isWarning = isOpen && matchesOnlyNode(pod, rules.nodeName, labels).matches;
+    return { path: at, message, ...(isWarning && { isWarning }) };
   });
 }
 

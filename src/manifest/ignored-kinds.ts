@@ -30,9 +30,13 @@ const IGNORED_KINDS: Readonly<Record<string, string>> = {
   "core events.k8s.io coordination.k8s.io: Event Lease": "programs write it, and manifests need not hold it: remove it",
   "apiextensions.k8s.io: CustomResourceDefinition":
     "no operator runs that would read objects of the new kind: write the Deployments or Pods it would make",
-  "apiregistration.k8s.io admissionregistration.k8s.io: APIService MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding":
+  "apiregistration.k8s.io admissionregistration.k8s.io: APIService MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding":
     "the local API calls no other servers: `kubelet-ts validate` checks manifests before they run",
-  "certificates.k8s.io: CertificateSigningRequest":
+  "flowcontrol.apiserver.k8s.io: FlowSchema PriorityLevelConfiguration": "the local API has limits of its own",
+  "networking.k8s.io: ServiceCIDR IPAddress": "set --service-cluster-ip-range",
+  "resource.k8s.io: DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice":
+    "give the device as a hostPath volume, or GPUs as a limit of nvidia.com/gpu",
+  "certificates.k8s.io: CertificateSigningRequest ClusterTrustBundle PodCertificateRequest":
     "the local API signs only its own certificates: mount a Secret with the certificate",
   "monitoring.coreos.com: ServiceMonitor PodMonitor PrometheusRule Probe":
     "scrape /metrics of the read-only port, or the pods themselves",

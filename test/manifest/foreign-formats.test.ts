@@ -23,6 +23,8 @@ describe("objects without effect on one node", () => {
     ["policy/v1beta1", "PodSecurityPolicy", "set securityContext"],
     ["v1", "Node", "set --node-labels"],
     ["storage.k8s.io/v1", "StorageClass", "claims are Docker volumes"],
+    ["resource.k8s.io/v1", "ResourceClaimTemplate", "give the device as a hostPath volume"],
+    ["flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "has limits of its own"],
     ["apiextensions.k8s.io/v1", "CustomResourceDefinition", "write the Deployments or Pods"],
     ["example.com/v1", "Widget", "write the Deployments or Pods"],
   ])("%s %s is a warning next to a pod, and an error with strict", (apiVersion, kind, note) => {

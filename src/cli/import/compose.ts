@@ -99,7 +99,8 @@ export function importServices(
   // Services that share a PersistentVolume write the same one.
   const manifests = [...new Map(written.map((object) => [JSON.stringify(object), object])).values()];
   const first = [...networks].map(([key, name]) => networkNote(name, declared[key]));
-  return { manifests, steps: [...first, ...volumeNotes(claims)] };
+  const kept = `the pods use the Docker volumes ${[...claims].join(", ")}: data that docker compose left there stays; one that is missing is made`;
+  return { manifests, steps: [...first, ...(claims.size > 0 ? [kept] : [])] };
 }
 
 /** Those that compose runs: without a profile, or with one of COMPOSE_PROFILES. */
@@ -186,14 +187,6 @@ function networkNote(name: string, declared: Json | undefined): string {
   }
   for (const [key, value = ""] of pairsOf(driver_opts)) flags.push(`--opt ${key}=${value}`);
   return `create the network of the pods first: docker network create ${[...flags, name].join(" ")}`;
-}
-
-function volumeNotes(claims: ReadonlySet<string>): string[] {
-  if (claims.size === 0) return [];
-  const names = [...claims].join(", ");
-  return [
-    `the pods use the Docker volumes ${names}: data that docker compose left there stays; one that is missing is made`,
-  ];
 }
 
 const mapAt = (content: JsonMap, key: string): JsonMap => {

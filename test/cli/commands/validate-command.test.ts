@@ -227,7 +227,7 @@ describe("the rules of the node", () => {
       "--allow-privileged=true",
     ],
     [podWith("p", sysctls), "sysctls[0].name: forbidden sysctl", "--allowed-unsafe-sysctls=net.core.*"],
-    [podWith("p", onSsd), "nodeSelector: the labels of this node", "--node-labels=disk=ssd"],
+    [podWith("p", elsewhere), "nodeSelector: the labels of this node", "--node-labels=kubernetes.io/hostname=other"],
     [workload("Deployment", privileged), "[0].securityContext.privileged", "--allow-privileged"],
     [workload("Deployment", elsewhere), "template.spec.nodeSelector", "--node-labels=kubernetes.io/hostname=other"],
   ])("%j is refused as by the kubelet with the same flags", async (object, field, allows) => {
@@ -243,6 +243,7 @@ given no labels; with --node-labels they count`;
     ["replicas beyond --max-pods", workload("Deployment", {}, { replicas: 500 }), [], REFUSED],
     ["one beyond it", workload("Deployment", {}, { replicas: 4 }), ["--max-pods=3"], "1 of 4 pods"],
     ["labels while the node was given none", workload("Deployment", onSsd), [], IGNORED],
+    ["a pod with them", podWith("p", onSsd), [], "warning: spec.nodeSelector: the labels of this node"],
     [
       "a pull Secret that is missing",
       workload("Deployment", { imagePullSecrets: [{ name: "regcred" }] }),
@@ -259,6 +260,8 @@ given no labels; with --node-labels they count`;
     ["a label that the node has", workload("Deployment", onSsd), "--node-labels=disk=ssd", 0],
     ["a label of a node with others", workload("Deployment", onSsd), "--node-labels=zone=a", 2],
     ["a label, strictly", workload("Deployment", onSsd), "--validate=strict", 2],
+    ["a pod's label of a node with others", podWith("p", onSsd), "--node-labels=zone=a", 2],
+    ["a pod's label, strictly", podWith("p", onSsd), "--validate=strict", 2],
     ["a DaemonSet makes no pod where the node does not match", workload("DaemonSet", onSsd), "--max-pods=3", 0],
   ])("%s", async (_, object, flag, code) => {
     const result = await check(object, flag);
