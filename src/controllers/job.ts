@@ -1,12 +1,12 @@
 import type { JobSpec, PodFailurePolicyRule } from "../base/api/job.ts";
 import type { PodStatus } from "../base/api/pod-status.ts";
+import { backOffMs } from "../base/model/back-off.ts";
 import { statusesOf } from "../base/model/pod-containers.ts";
 import { CLOCK_IS_SET_MS, type Draft } from "./controller.ts";
 import type { JobRecord, JobState, PodRecord, RevisionRecord } from "./workload-records.ts";
 
 /** First pause after a failure, and the longest one. Source: 1.20, `DefaultJobBackOff`, `MaxJobBackOff`. */
-const BACK_OFF_MS = 10_000;
-const MAX_BACK_OFF_MS = 360_000;
+const BACK_OFF_MS = { first: 10_000, longest: 360_000 };
 
 /** The next state of a Job. Source: `pkg/controller/job/job_controller.go`; fields after 1.20 as of 1.31. */
 export function reconcileJob(draft: Draft, spec: JobSpec, before: JobState | undefined): JobState {
@@ -249,8 +249,7 @@ class JobRun {
     const { world, nowText } = this.#draft;
     const times = this.#failed().map(({ ended }) => ended!.at);
     this.state.lastFailureMs ??= world.nowMs - this.#elapsedMs(times.sort().at(-1) ?? nowText);
-    const pauseMs = Math.min(MAX_BACK_OFF_MS, BACK_OFF_MS * 2 ** (failures - 1));
-    return !this.#draft.isPast(this.state.lastFailureMs + pauseMs);
+    return !this.#draft.isPast(this.state.lastFailureMs + backOffMs(failures - 1, BACK_OFF_MS));
   }
 }
 

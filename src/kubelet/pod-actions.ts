@@ -1,5 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import { Turns } from "../base/concurrency/turns.ts";
+import { BackOff, backOffMs } from "../base/model/back-off.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type PodRef, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -139,7 +140,7 @@ export class PodActions {
   readonly #volumeWork = new Set<"refresh" | "remove">();
   /** Revision of the objects whose files could not be written, which is told once. */
   #toldRefresh: string | undefined;
-  #removalRetryMs = REMOVE_VOLUMES_RETRY_MS.first;
+  readonly #removalBackOff = new BackOff(REMOVE_VOLUMES_RETRY_MS);
   #volumesRevision: string | undefined;
   /** Counts changes of the revision: each may have made volumes of its own, also one that is rolled back. */
   #generation = 0;
@@ -225,9 +226,9 @@ export class PodActions {
       (error) => {
         const failures = (state.failures.get("sandbox") ?? 0) + 1;
         state.failures.set("sandbox", failures);
-        const backOffMs = Math.min(SANDBOX_RETRY_MS.first * 2 ** (failures - 1), SANDBOX_RETRY_MS.longest);
         const step = toStepError(error, "FailedCreatePodSandBox");
-        state.sandboxRetryAtMs = this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? backOffMs);
+        state.sandboxRetryAtMs =
+          this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? backOffMs(failures - 1, SANDBOX_RETRY_MS));
         state.sandboxError = { reason: "ContainerCreating", message: step.message };
         this.record("Warning", step.reason, step.message);
       },
@@ -503,15 +504,14 @@ export class PodActions {
     if (this.#volumeWork.has("remove")) return;
     const remove = async (signal: AbortSignal) => {
       await work(signal);
-      this.#removalRetryMs = REMOVE_VOLUMES_RETRY_MS.first;
+      this.#removalBackOff.reset();
     };
     this.#track(this.#volumeWork, "remove", remove, (error) => {
-      const retryMs = this.#removalRetryMs;
+      const retryMs = this.#removalBackOff.next();
       const pod = podFullName(this.#ref);
       // Once: the disk may stay broken for months.
       if (retryMs === REMOVE_VOLUMES_RETRY_MS.first)
         this.#deps.logger.warn(`Cannot remove unused volumes of pod "${pod}", retrying: ${messageOf(error)}`);
-      this.#removalRetryMs = Math.min(2 * retryMs, REMOVE_VOLUMES_RETRY_MS.longest);
       return this.#delay(retryMs);
     });
   }

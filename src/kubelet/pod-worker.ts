@@ -1,4 +1,5 @@
 import type { Pod, PodCondition, PodStatus } from "../base/api/pod.ts";
+import { BackOff } from "../base/model/back-off.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type PodRef, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
@@ -88,7 +89,7 @@ export class PodWorker {
   #isClearing = false;
   #isTearingDown = false;
   #cleanupLoggedMs = Number.NEGATIVE_INFINITY;
-  #cleanupRetryMs = CLEANUP_RETRY_MS.first;
+  readonly #cleanupBackOff = new BackOff(CLEANUP_RETRY_MS);
 
   constructor(ref: PodRef, deps: PodWorkerDeps, owner: PodWorkerOwner, earlier: EarlierStatus = {}) {
     this.ref = ref;
@@ -455,8 +456,7 @@ export class PodWorker {
         this.#cleanupLoggedMs = nowMs;
       }
       this.#isTearingDown = false;
-      this.#wakeAt(nowMs + this.#cleanupRetryMs);
-      this.#cleanupRetryMs = Math.min(2 * this.#cleanupRetryMs, CLEANUP_RETRY_MS.longest);
+      this.#wakeAt(nowMs + this.#cleanupBackOff.next());
     });
   }
 

@@ -10,6 +10,7 @@ import {
   UPDATE_DEADLINE_ANNOTATION,
 } from "../base/api/annotations.ts";
 import type { Container, Pod } from "../base/api/pod.ts";
+import { backOffMs } from "../base/model/back-off.ts";
 import { nameWithoutNode } from "../base/model/identity.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
 import { unlessFailed } from "../base/text/error-message.ts";
@@ -99,8 +100,7 @@ type UpdateStep =
 /** Digests that are remembered as bad. */
 const MAX_REJECTED = 20;
 const MAX_TRIAL_STARTS = 3;
-const FIRST_RETRY_MS = 60_000;
-const MAX_RETRY_MS = 3_600_000;
+const RETRY_MS = { first: 60_000, longest: 3_600_000 };
 
 /** The next step for one image. Pods change one after the other; the first failure takes all of them back. */
 export function decideUpdateStep(record: ImageUpdateRecord, facts: UpdateFacts): UpdateStep {
@@ -181,7 +181,7 @@ export function noteLookedUp(
 /** A look-up or a pull failed: the next try comes after 1 min, 2 min, … 1 h. */
 export function noteFailed(record: ImageUpdateRecord, error: string, now: Date): ImageUpdateRecord {
   const failures = (record.failures ?? 0) + 1;
-  const delayMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), MAX_RETRY_MS);
+  const delayMs = backOffMs(failures - 1, RETRY_MS);
   return { ...record, error, failures, nextCheckAt: new Date(now.getTime() + delayMs).toISOString() };
 }
 

@@ -1,3 +1,4 @@
+import { BackOff } from "../base/model/back-off.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -26,8 +27,7 @@ export interface ListenerEnvironment {
   portHolder?: (port: number) => Promise<string | undefined>;
 }
 
-const FIRST_RETRY_MS = 1_000;
-const LONGEST_RETRY_MS = 60_000;
+const RETRY_MS = { first: 1_000, longest: 60_000 };
 /** Requests in progress end by then when the listener stops, or are cut off. */
 const STOP_MS = 3_000;
 
@@ -43,7 +43,7 @@ export class Listener {
   #isListening = false;
   #isStopped = false;
   #cancelRetry: (() => void) | undefined;
-  #retryMs = FIRST_RETRY_MS;
+  readonly #backOff = new BackOff(RETRY_MS);
   #loggedProblem = "";
 
   constructor(options: ListenerOptions, environment: ListenerEnvironment) {
@@ -104,8 +104,6 @@ export class Listener {
 
   #retry(error: unknown): void {
     if (this.#isStopped) return;
-    const waitMs = this.#retryMs;
-    this.#retryMs = Math.min(waitMs * 2, LONGEST_RETRY_MS);
     const { clock, logger } = this.#environment;
     const { name } = this.#options;
     const fields = { address: this.#shownAddress, error: messageOf(error) };
@@ -115,7 +113,7 @@ export class Listener {
       );
     } else logger.debug(`The ${name} is still not available`, fields);
     this.#loggedProblem = fields.error;
-    this.#cancelRetry = clock.schedule(waitMs, () => this.start());
+    this.#cancelRetry = clock.schedule(this.#backOff.next(), () => this.start());
   }
 
   /** Never rejects. */

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
+import { backOffMs } from "../base/model/back-off.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Finding } from "../base/model/finding.ts";
 import type { PodFullName } from "../base/model/identity.ts";
@@ -125,9 +126,9 @@ export class UrlSource implements FeedSource {
     const checkFrequencyMs = this.#deps.options.httpCheckFrequencyMs;
     if (this.#failuresInARow === 0) return checkFrequencyMs;
     const isFirst = this.#reads.lastSuccess === undefined;
-    const soonMs = isFirst ? FIRST_RETRY_MS * 2 ** Math.min(this.#failuresInARow - 1, 20) : checkFrequencyMs;
+    const policy = { first: isFirst ? FIRST_RETRY_MS : checkFrequencyMs, longest: checkFrequencyMs };
     // Jitter: many machines that lost one server at the same time.
-    return Math.min(soonMs, checkFrequencyMs) * (0.75 + 0.5 * Math.random());
+    return backOffMs(this.#failuresInARow - 1, policy) * (0.75 + 0.5 * Math.random());
   }
 
   async #fetch(signal: AbortSignal): Promise<string | undefined> {

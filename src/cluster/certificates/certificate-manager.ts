@@ -3,13 +3,13 @@ import { renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { readTextIfExists } from "../../base/files/bounded-read.ts";
 import { replaceFile } from "../../base/files/replace-file.ts";
+import { BackOff } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
 import { isNotFound } from "../client/api-error.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { type Kubeconfig, readKubeconfig } from "../client/kubeconfig.ts";
-import { BackOff } from "../client/reachability.ts";
 
 /** Makes a key and a PKCS #10 request, PEM. @throws Error */
 export type MakeSigningRequest = (subject: {
@@ -57,7 +57,7 @@ export class CertificateManager {
   /** Replaces the certificate in time, until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
-    const backOff = new BackOff(RETRY);
+    const backOff = new BackOff(RETRY, Math.random);
     let obtainedAtMs = Number.NEGATIVE_INFINITY;
     while (!signal.aborted) {
       const validity = this.#validity();
@@ -85,7 +85,7 @@ export class CertificateManager {
   /** Requests a certificate until one is issued and stored, or the signal aborts. */
   async obtain(signal: AbortSignal): Promise<void> {
     const { clock, logger, file } = this.#deps;
-    const backOff = new BackOff(RETRY);
+    const backOff = new BackOff(RETRY, Math.random);
     while (!signal.aborted) {
       try {
         await this.#attempt(signal);
@@ -137,7 +137,7 @@ export class CertificateManager {
   /** @throws Error when the request is denied, removed or not signed in time */
   async #waitFor(name: string, signal: AbortSignal): Promise<string> {
     const { client, clock } = this.#deps;
-    const poll = new BackOff(POLL);
+    const poll = new BackOff(POLL, Math.random);
     const endsAtMs = clock.monotonicMs() + SIGNING_TIMEOUT_MS;
     while (clock.monotonicMs() < endsAtMs) {
       await clock.sleep(poll.next(), signal);

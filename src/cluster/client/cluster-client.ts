@@ -1,11 +1,12 @@
 import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
 import { linesOf, readBoundedStream, readOutput } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
+import { backOffMs } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { codeOf, messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, describeFailure, isAway, toApiError } from "./api-error.ts";
 import type { ConnectionSettings, Credentials } from "./credentials.ts";
-import { computeBackOff, Reachability } from "./reachability.ts";
+import { Reachability } from "./reachability.ts";
 
 export interface ApiRequest {
   /** Default: GET. */
@@ -73,7 +74,7 @@ export class ClusterClient {
         return await this.#attempt<T>(request);
       } catch (error) {
         if (!isWorthRepeating(error) || attempt >= MAX_RETRIES) throw error;
-        const delayMs = Math.max(error.retryAfterMs ?? 0, computeBackOff(attempt, RETRY, random()));
+        const delayMs = Math.max(error.retryAfterMs ?? 0, backOffMs(attempt, RETRY, random()));
         await clock.sleep(Math.min(delayMs, MAX_RETRY_AFTER_MS) * (1 + random() / 4), request.signal);
       }
     }

@@ -1,7 +1,7 @@
+import { BackOff } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { ApiStatusError, isAway } from "./api-error.ts";
 import type { ClusterClient } from "./cluster-client.ts";
-import { BackOff } from "./reachability.ts";
 
 /** Metadata that every object of the API has. */
 export interface ObjectOfApi {

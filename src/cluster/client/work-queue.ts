@@ -1,4 +1,5 @@
-import { BackOff, type BackOffPolicy, type Reachability } from "./reachability.ts";
+import { BackOff, type BackOffPolicy } from "../../base/model/back-off.ts";
+import type { Reachability } from "./reachability.ts";
 
 interface WorkQueueDeps {
   reachability: Pick<Reachability, "schedule">;
@@ -70,7 +71,10 @@ export class WorkQueue {
 
   #retryLater(key: string): void {
     const { reachability, retry } = this.#deps;
-    const failed = this.#failed.getOrInsertComputed(key, () => ({ backOff: new BackOff(retry), cancel: undefined }));
+    const failed = this.#failed.getOrInsertComputed(key, () => ({
+      backOff: new BackOff(retry, Math.random),
+      cancel: undefined,
+    }));
     failed.cancel = reachability.schedule(failed.backOff.next(), () => {
       failed.cancel = undefined;
       this.add(key);

@@ -1,10 +1,10 @@
 import { hasCondition } from "../../base/api/conditions.ts";
+import { BackOff } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { type EventRecorder, nodeTarget, type PodEvent } from "../../base/model/pod-event.ts";
 import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, MERGE_PATCH, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
-import { BackOff } from "../client/reachability.ts";
 import { Reflector } from "../client/reflector.ts";
 import {
   type ApiNode,
@@ -156,7 +156,7 @@ export class NodeAgent {
   /** Until it has succeeded. */
   async #register(signal: AbortSignal): Promise<void> {
     const { clock, logger, settings, nodeName } = this.#deps;
-    const backOff = new BackOff(RETRY);
+    const backOff = new BackOff(RETRY, Math.random);
     for (let lastMessage = ""; !signal.aborted; ) {
       try {
         await this.#createOrAdopt(signal);
@@ -284,7 +284,7 @@ const RENEWALS = 4;
 class NodeLease {
   readonly #deps: NodeAgentDeps;
   readonly #nodeUid: () => string | undefined;
-  readonly #backOff = new BackOff(RETRY);
+  readonly #backOff = new BackOff(RETRY, Math.random);
   #latest: Lease | undefined;
 
   /** @param nodeUid undefined before it is known */

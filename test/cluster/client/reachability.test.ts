@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { BackOff, computeBackOff, Reachability } from "../../../src/cluster/client/reachability.ts";
+import { Reachability } from "../../../src/cluster/client/reachability.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 function aWait(ms: number) {
@@ -87,25 +87,4 @@ test("an outage begins with its first failure, has the last reason, and ends wit
   expect(reachability.outage).toEqual({ reason: "no response in time", since });
   reachability.noteResponse();
   expect(reachability.outage).toBeUndefined();
-});
-
-const POLICY = { first: 800, longest: 30_000 };
-
-test.each([
-  { failures: 0, random: 0, want: 400 },
-  { failures: 0, random: 0.999_999, want: 800 },
-  { failures: 3, random: 0, want: 3200 },
-  { failures: 10, random: 0.999_999, want: 30_000 },
-  { failures: 5000, random: 0, want: 15_000 },
-])("after $failures failures: $want ms", ({ failures, random, want }) => {
-  expect(computeBackOff(failures, POLICY, random)).toBe(want);
-});
-
-test("a success starts again with the first delay", () => {
-  const backOff = new BackOff(POLICY, () => 0);
-  expect([backOff.next(), backOff.next(), backOff.next()]).toEqual([400, 800, 1600]);
-  backOff.reset();
-  expect(backOff.next()).toBe(400);
-  backOff.next();
-  expect(backOff.next(1_000)).toBe(500);
 });
