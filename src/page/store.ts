@@ -66,13 +66,17 @@ export const EMPTY_STATE: PageState = {
   heardAtMs: 0,
 };
 
-/** @param before its rows stay the same objects where nothing changed */
+/** The rows by UID; those in which nothing changed stay the same objects. */
+const podsOf = (rows: readonly PodRow[], before: PageState["pods"]): PageState["pods"] =>
+  new Map(
+    rows.map((row) => {
+      const known = before.get(row.uid);
+      return [row.uid, known && JSON.stringify(known) === JSON.stringify(row) ? known : row];
+    }),
+  );
+
 export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: PageState = EMPTY_STATE): PageState {
   const { usage } = snapshot;
-  const keep = (row: PodRow): PodRow => {
-    const known = before.pods.get(row.uid);
-    return known && JSON.stringify(known) === JSON.stringify(row) ? known : row;
-  };
   const { access, node, isComplete, rejections, workloads, services } = snapshot;
   return {
     ...access,
@@ -81,7 +85,7 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
     newBuild: before.newBuild,
     hasExpired: !access.privileged && (before.privileged || before.hasExpired),
     node,
-    pods: new Map(snapshot.pods.map((pod) => [pod.uid, keep(pod)])),
+    pods: podsOf(snapshot.pods, before.pods),
     isComplete,
     rejections,
     workloads,
@@ -100,13 +104,8 @@ const CLOCK_ERROR_MS = 5000;
 
 /** @param receivedAtMs by our clock, which may have been set since the snapshot */
 export function applyUpdate(state: PageState, update: Update, receivedAtMs: number): PageState {
-  const { changedPods = [], removedPods = [], usage, ...parts } = update;
-  let { pods } = state;
-  if (changedPods.length + removedPods.length > 0) {
-    const kept = [...pods].filter(([uid]) => !removedPods.includes(uid));
-    pods = new Map([...kept, ...changedPods.map((pod) => [pod.uid, pod] as const)]);
-  }
-  const merged: PageState = { ...state, pods, ...parts };
+  const { pods, usage, ...parts } = update;
+  const merged: PageState = { ...state, ...parts, pods: pods ? podsOf(pods, state.pods) : state.pods };
   if (!usage) return merged;
   const clockOffsetMs = usage.time - receivedAtMs;
   const isSet = Math.abs(clockOffsetMs - state.clockOffsetMs) > CLOCK_ERROR_MS;

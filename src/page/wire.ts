@@ -33,9 +33,7 @@ export interface Snapshot {
 
 /** A change since the snapshot. Absent members did not change. */
 export interface Update
-  extends Partial<Pick<Snapshot, "node" | "isComplete" | "rejections" | "workloads" | "services">> {
-  changedPods?: PodRow[];
-  removedPods?: string[];
+  extends Partial<Pick<Snapshot, "node" | "pods" | "isComplete" | "rejections" | "workloads" | "services">> {
   usage?: UsagePoint;
 }
 

@@ -20,11 +20,11 @@ const snapshot: Snapshot = {
 
 test("an update changes, adds and removes pods; the others stay the same objects", () => {
   const before = applySnapshot(snapshot, 4000);
-  const after = applyUpdate(before, { changedPods: [row("a", { restarts: 1 }), row("c")], removedPods: ["b"] }, 4000);
+  const after = applyUpdate(before, { pods: [row("a", { restarts: 1 }), row("c")] }, 4000);
   expect([...after.pods.keys()]).toEqual(["a", "c"]);
   expect(after.pods.get("a")?.restarts).toBe(1);
   expect(after.clockOffsetMs).toBe(1000);
-  const again = applyUpdate(after, { changedPods: [row("c", { restarts: 2 })] }, 4000);
+  const again = applyUpdate(after, { pods: [row("a", { restarts: 1 }), row("c", { restarts: 2 })] }, 4000);
   expect(again.pods.get("a")).toBe(after.pods.get("a")!);
 });
 

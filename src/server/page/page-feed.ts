@@ -58,8 +58,7 @@ export class PageFeed {
   readonly #source: PageSource;
   readonly #subscribers = new Set<PageSubscriber>();
   readonly #rows = new WeakMap<Pod, PodRow>();
-  /** The rows of the last update, and as JSON: a pod may change in what no row shows. */
-  #sent = new Map<string, { row: PodRow; text: string }>();
+  /** As JSON: a pod may change in what no row shows. */
   readonly #sentParts = new Map<string, string>();
   #node: NodeState | undefined;
   #nodeUsage: NodeUsage | undefined;
@@ -136,7 +135,6 @@ export class PageFeed {
     return {
       access,
       node,
-      pods: this.#source.pods().map((pod) => this.row(pod)),
       ...this.#parts(),
       usage,
       now: this.#clock.now().getTime(),
@@ -144,9 +142,10 @@ export class PageFeed {
   }
 
   /** Parts of the state that are sent as a whole when they change. */
-  #parts(): Pick<Snapshot, "isComplete" | "rejections" | "workloads" | "services"> {
+  #parts(): Pick<Snapshot, "pods" | "isComplete" | "rejections" | "workloads" | "services"> {
     const source = this.#source;
     return {
+      pods: source.pods().map((pod) => this.row(pod)),
       isComplete: source.isComplete,
       rejections: [...source.rejections()],
       workloads: source.workloads(),
@@ -176,9 +175,6 @@ export class PageFeed {
 
   #flush(usage?: UsagePoint): void {
     const update: Update = {};
-    const { changed, removed } = this.#takeChanges();
-    if (changed.length > 0) update.changedPods = changed;
-    if (removed.length > 0) update.removedPods = removed;
     const parts = { ...this.#parts(), ...(this.#node && { node: this.#node }) };
     for (const [name, part] of Object.entries(parts)) {
       const text = JSON.stringify(part);
@@ -189,24 +185,6 @@ export class PageFeed {
     if (Object.keys(update).length === 0) return;
     const data = JSON.stringify(update);
     for (const subscriber of this.#subscribers) subscriber.send("update", data);
-  }
-
-  /** Rows that differ from those of the last update, and the UIDs of pods that are gone since. */
-  #takeChanges(): { changed: PodRow[]; removed: string[] } {
-    const changed: PodRow[] = [];
-    const pods = this.#source.pods().map((pod) => {
-      const uid = pod.metadata.uid ?? "";
-      const before = this.#sent.get(uid);
-      const row = this.row(pod);
-      if (before?.row === row) return [uid, before] as const;
-      const text = JSON.stringify(row);
-      if (before?.text !== text) changed.push(row);
-      return [uid, { row, text }] as const;
-    });
-    const now = new Map(pods);
-    const removed = [...this.#sent.keys()].filter((uid) => !now.has(uid));
-    this.#sent = now;
-    return { changed, removed };
   }
 
   #scheduleSample(ms: number): void {

@@ -99,10 +99,10 @@ test("a page gets a snapshot, then only what changed", async () => {
   const { state, events, end, changed } = await opened();
   expect(events.map(([event, { pods }]) => [event, pods.map(({ uid }) => uid)])).toEqual([["snapshot", ["a"]]]);
   await changed([...state.pods, pod("b")]);
-  const [event, { changedPods, removedPods }] = events.at(-1)!;
-  expect([event, changedPods?.map(({ uid }) => uid), removedPods]).toEqual(["update", ["b"], undefined]);
+  const last = () => events.at(-1)!;
+  expect([last()[0], last()[1].pods.map(({ uid }) => uid)]).toEqual(["update", ["a", "b"]]);
   await changed(state.pods.slice(1));
-  expect(events.at(-1)![1].removedPods).toEqual(["a"]);
+  expect(last()[1].pods.map(({ uid }) => uid)).toEqual(["b"]);
   end();
   expect(state.listeners.size).toBe(0);
 });
@@ -160,7 +160,7 @@ test("a pod that is not ready is explained again with each change, and sent if i
   });
   why = "its image is being pulled";
   await changed(state.pods);
-  expect(events.at(-1)![1].changedPods).toMatchObject([{ why }]);
+  expect(events.at(-1)![1].pods).toMatchObject([{ why }]);
 });
 
 test("a pod that changed in nothing that a row shows is not sent again", async () => {
