@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
-import { TurnPace } from "../base/concurrency/turn-pace.ts";
 import type { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Finding } from "../base/model/finding.ts";
@@ -13,6 +12,7 @@ import { compareNames, type FileIdentity, looksLikeManifest, type ManifestSnapsh
 import {
   describeFinding,
   EMPTY_OBJECTS,
+  EMPTY_SET,
   hasErrors,
   isEmptyObjects,
   joinLocations,
@@ -26,11 +26,6 @@ import {
 
 /** Longest time until a text that is parsed in the background is read again, should its end be missed. */
 const PARSE_LIMIT_MS = 120_000;
-
-/** Texts that are taken in one turn of the event loop: 3,000 small ones together take a third of a second. */
-const TEXT_BYTES_PER_TURN = 128 * 1024;
-/** Added to the length of each text, for the lines of the log and the like. */
-const TEXT_BYTES = 4096;
 
 interface FileRecordsDeps {
   read: ReadText;
@@ -54,10 +49,7 @@ export class FileRecords {
   readonly #records = new Map<string, FileRecord>();
   readonly #parser: ManifestParser;
   readonly #reporter: ManifestReporter;
-  readonly #pace = new TurnPace(TEXT_BYTES_PER_TURN);
-  /** Grows with every change of what {@link assemble} returns. */
-  #revision = 0;
-  #assembled: { state: string; set: SourceSet } | undefined;
+  #assembled: SourceSet = EMPTY_SET;
 
   constructor(deps: FileRecordsDeps) {
     this.#deps = deps;
@@ -95,11 +87,8 @@ export class FileRecords {
     return new Map([...this.#records].map(([path, { live }]) => [path, live]));
   }
 
-  /**
-   * Takes the files that a read of the source found, as many as are fit for one turn of the event loop; yields the next turn.
-   * @returns after how many milliseconds something unsettled must be read again
-   */
-  *examine({ listing, contents }: ManifestSnapshot): Generator<Promise<void>, number | undefined, void> {
+  /** Takes the files that a read of the source found. @returns after how many milliseconds something unsettled must be read again */
+  examine({ listing, contents }: ManifestSnapshot): number | undefined {
     const isGiven = listing.kind === "file";
     const present = new Set<string>();
     const dangling = new Set<string>();
@@ -149,31 +138,24 @@ export class FileRecords {
       }
     }
     this.#reporter.reportSkipped(skipped);
-    let retryMs = Number.POSITIVE_INFINITY;
-    for (const file of changed) {
-      const turn = this.#pace.enter(TEXT_BYTES + file.bytes.length);
-      if (turn) yield turn;
-      retryMs = Math.min(retryMs, this.#accept(file) ?? retryMs);
-    }
-    for (const missingMs of this.#examineMissing(present, dangling)) retryMs = Math.min(retryMs, missingMs);
-    return Number.isFinite(retryMs) ? retryMs : undefined;
+    const retries = changed.flatMap((file) => this.#accept(file) ?? []);
+    retries.push(...this.#examineMissing(present, dangling));
+    return retries.length > 0 ? Math.min(...retries) : undefined;
   }
 
   /** Takes what the checkpoint says; for a source that cannot be read. */
   restoreAll(): boolean {
     for (const [path, live] of this.#deps.lastKnownGood() ?? []) {
-      const record = this.#newRecord(path);
-      record.live = live;
-      this.#revision++;
+      this.#newRecord(path).live = live;
     }
     return this.#records.size > 0;
   }
 
   /** The same set while nothing has changed. @param unreadable why the source cannot be read; then every pod is stale. */
   assemble(unreadable = ""): SourceSet {
-    const state = `${this.#revision} ${unreadable}`;
-    if (this.#assembled?.state !== state) this.#assembled = { state, set: assembleFiles(this.#records, unreadable) };
-    return this.#assembled.set;
+    const set = assembleFiles(this.#records, unreadable);
+    if (!Bun.deepEquals(set, this.#assembled)) this.#assembled = set;
+    return this.#assembled;
   }
 
   /** Takes a new text, or returns after how many milliseconds it must be read again. */
@@ -223,7 +205,6 @@ export class FileRecords {
   ): void {
     Object.assign(record, { hash, live, findings, stale });
     delete record.pending;
-    this.#revision++;
     this.#reporter.report(path, record);
   }
 
@@ -251,11 +232,9 @@ export class FileRecords {
     const { isUnsettled } = this;
     for (const [path, record] of this.#records) {
       if (present.has(path)) {
-        if (record.missingSinceMs !== undefined) this.#revision++;
         delete record.missingSinceMs;
         continue;
       }
-      if (record.missingSinceMs === undefined) this.#revision++;
       record.missingSinceMs ??= now;
       const leftMs = removalSettleMs(now - record.missingSinceMs, isUnsettled);
       if (leftMs > 0) {
@@ -265,13 +244,11 @@ export class FileRecords {
       if (dangling.has(path)) {
         // The name is still there, so the manifest was not removed.
         delete record.missingSinceMs;
-        this.#revision++;
         this.#noteUnreadable(path, "is a symbolic link whose target is missing");
         continue;
       }
       this.#records.delete(path);
       this.#parser.forget(path);
-      this.#revision++;
       this.#reporter.reportGone(path);
     }
     return retries;
