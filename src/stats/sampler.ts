@@ -165,8 +165,6 @@ interface Tracked {
   path: string;
   createdAt: Date;
   readings: CpuReading[];
-  /** With all details, since the limits were read; an idle cgroup needs most of its files no more often than those. */
-  measured: CgroupStats | undefined;
   spec: CgroupSpec;
   openFilesLimit: { soft: number; hard: number } | undefined;
   specReadMs: number;
@@ -328,14 +326,11 @@ export class Sampler {
         Object.assign(cgroup, this.#readLimits(cgroup.directories, nowMs, pid));
       }
       const hasQuota = cgroup.spec.cpuQuotaMicroseconds !== undefined;
-      const before = detail === "all" ? cgroup.measured : undefined;
-      const { directories: where, files } = cgroup;
-      const stats = this.#reader.read(where, detail, { hasQuota, kind, ...(files && { files }), before });
+      const stats = this.#reader.read(cgroup.directories, detail, { hasQuota, kind, files: cgroup.files });
       if (!stats) return undefined;
       cgroup.lastSample = this.#sampleCount;
       cgroup.readings = appendReading(cgroup.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
       if (detail === "all") {
-        cgroup.measured = stats;
         // Not of the root: that would be every process of the machine.
         this.#countProcesses(cgroup, key === "/" ? { ...stats, processIds: [] } : stats, nowMs);
       }
@@ -386,7 +381,7 @@ export class Sampler {
 
   #readLimits(directories: CgroupDirectories, nowMs: number, pid: number) {
     const openFilesLimit = pid > 0 ? this.#reader.openFilesLimit(pid) : undefined;
-    return { spec: this.#reader.spec(directories), openFilesLimit, specReadMs: nowMs, measured: undefined };
+    return { spec: this.#reader.spec(directories), openFilesLimit, specReadMs: nowMs };
   }
 
   #forget(isForgotten: (key: string) => boolean): void {

@@ -290,26 +290,6 @@ test("processes are counted again when the container used CPU", async () => {
   expect(await fds()).toBe(4);
 });
 
-test.each<{ tree: TreeName; cpu: string; used: string; peak: string }>([
-  { tree: "cgroup-v1", cpu: "cpuacct/X/cpuacct.usage", used: "4417372971", peak: "memory/X/memory.max_usage_in_bytes" },
-  { tree: "cgroup-v2", cpu: "X/cpu.stat", used: "usage_usec 40981101\n", peak: "X/memory.peak" },
-])("of a container that uses no CPU the peak of memory is as old as its limits: $tree", async ({ tree, ...files }) => {
-  const { sampler, clock, cgroup } = setUpOwn(tree);
-  const write = (path: string, text: string) =>
-    writeFileSync(join(cgroup, path.replace("X", CONTAINER_PATHS[tree])), text);
-  const peakAfter = async (ms: number, bytes: string) => {
-    write(files.peak, bytes);
-    await clock.advance(ms);
-    return sampler.sample("all").pods[0]!.containers[0]!.cgroup.stats.memory.maxUsageBytes;
-  };
-  expect(await peakAfter(0, "1")).toBe(1);
-  expect(await peakAfter(15_000, "2")).toBe(1);
-  write(files.cpu, files.used);
-  expect(await peakAfter(15_000, "3")).toBe(3);
-  expect(await peakAfter(15_000, "4")).toBe(3);
-  expect(await peakAfter(60_000, "5")).toBe(5);
-});
-
 test("a sample keeps no earlier one in memory", async () => {
   const { sampler, clock, cgroup } = setUpOwn("cgroup-v1");
   const usage = join(cgroup, "cpuacct", CONTAINER_PATHS["cgroup-v1"], "cpuacct.usage");

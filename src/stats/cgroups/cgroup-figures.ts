@@ -106,17 +106,16 @@ const isV1 = (directories: CgroupDirectories, controller: keyof CgroupDirectorie
 /** v1 reports `cpuacct.stat` in ticks of 1/100 s to user space, on every architecture Docker runs on. */
 const NANOSECONDS_PER_TICK = 10_000_000;
 
-/** undefined when the cgroup is gone. @param hasQuota without one throttling is not read on v1 @param before as it was, if that is known */
+/** undefined when the cgroup is gone. @param hasQuota without one throttling is not read on v1 */
 export function readCpu(
   directories: CgroupDirectories,
   read: ReadFile,
-  { all, hasQuota, before }: { all: boolean; hasQuota: boolean; before: CpuStats | undefined },
+  { all, hasQuota }: { all: boolean; hasQuota: boolean },
 ): CpuStats | undefined {
   const { cpu, cpuacct } = directories;
   if (isV1(directories, "cpuacct")) {
     const usageNanoseconds = singleValue(read("cpuacct", "cpuacct.usage"));
     if (usageNanoseconds === undefined) return undefined;
-    if (usageNanoseconds === before?.usageNanoseconds) return before;
     const times = all ? read("cpuacct", "cpuacct.stat") : undefined;
     const throttling = all && hasQuota && isV1(directories, "cpu") ? read("cpu", "cpu.stat") : undefined;
     return {
@@ -145,19 +144,16 @@ const throttlingOf = (stat: string | undefined, timeName: string, unit = 1) => (
   throttledNanoseconds: keyedValue(stat, timeName, unit),
 });
 
-/** Peak and counts of events: each is a file of its own. */
-type MemoryEvents = Pick<MemoryStats, "maxUsageBytes" | "failCount" | "oomKills">;
-
-/** Nothing is known when the usage or `memory.stat` is gone. @param events instead of reading them */
+/** Nothing is known when the usage or `memory.stat` is gone. @param all peak and counts of events too: each is a file of its own */
 export function readMemory(
   directories: CgroupDirectories,
   read: ReadFile,
-  { events, meminfo }: { events: MemoryEvents | undefined; meminfo: () => string | undefined },
+  { all, meminfo }: { all: boolean; meminfo: () => string | undefined },
 ): MemoryStats {
-  return (isV1(directories, "memory") ? readV1Memory(read, events) : readV2Memory(read, events, meminfo)) ?? {};
+  return (isV1(directories, "memory") ? readV1Memory(read, all) : readV2Memory(read, all, meminfo)) ?? {};
 }
 
-function readV1Memory(read: ReadFile, events: MemoryEvents | undefined): MemoryStats | undefined {
+function readV1Memory(read: ReadFile, all: boolean): MemoryStats | undefined {
   const usageBytes = singleValue(read("memory", "memory.usage_in_bytes"));
   const stat = read("memory", "memory.stat");
   if (usageBytes === undefined || stat === undefined) return undefined;
@@ -165,27 +161,23 @@ function readV1Memory(read: ReadFile, events: MemoryEvents | undefined): MemoryS
   const hierarchical = (name: string) => keyedValue(stat, `total_${name}`) ?? keyedValue(stat, name) ?? 0;
   return {
     usageBytes,
-    maxUsageBytes: events ? events.maxUsageBytes : singleValue(read("memory", "memory.max_usage_in_bytes")),
+    maxUsageBytes: all ? singleValue(read("memory", "memory.max_usage_in_bytes")) : undefined,
     workingSetBytes: computeWorkingSetBytes(usageBytes, hierarchical("inactive_file")),
     rssBytes: hierarchical("rss"),
     cacheBytes: hierarchical("cache"),
     swapBytes: hierarchical("swap"),
     mappedFileBytes: hierarchical("mapped_file"),
-    failCount: events ? events.failCount : singleValue(read("memory", "memory.failcnt")),
+    failCount: all ? singleValue(read("memory", "memory.failcnt")) : undefined,
     pageFaults: keyedValue(stat, "pgfault") ?? 0,
     majorPageFaults: keyedValue(stat, "pgmajfault") ?? 0,
     hierarchicalPageFaults: hierarchical("pgfault"),
     hierarchicalMajorPageFaults: hierarchical("pgmajfault"),
-    oomKills: events ? events.oomKills : keyedValue(read("memory", "memory.oom_control"), "oom_kill"),
+    oomKills: all ? keyedValue(read("memory", "memory.oom_control"), "oom_kill") : undefined,
   };
 }
 
 /** The root has no `memory.current`: its usage is what `/proc/meminfo` says is not free. Source: runc's `rootStatsFromMeminfo`. */
-function readV2Memory(
-  read: ReadFile,
-  events: MemoryEvents | undefined,
-  readMeminfo: () => string | undefined,
-): MemoryStats | undefined {
+function readV2Memory(read: ReadFile, all: boolean, readMeminfo: () => string | undefined): MemoryStats | undefined {
   const current = singleValue(read("memory", "memory.current"));
   const stat = read("memory", "memory.stat");
   const meminfo = current === undefined && stat !== undefined ? (readMeminfo() ?? "") : "";
@@ -195,23 +187,23 @@ function readV2Memory(
   };
   const usageBytes = current ?? used("MemTotal", "MemFree");
   if (usageBytes === undefined || stat === undefined) return undefined;
-  const text = events ? undefined : read("memory", "memory.events");
+  const text = all ? read("memory", "memory.events") : undefined;
   const pageFaults = keyedValue(stat, "pgfault") ?? 0;
   const majorPageFaults = keyedValue(stat, "pgmajfault") ?? 0;
   return {
     usageBytes,
-    maxUsageBytes: events ? events.maxUsageBytes : singleValue(read("memory", "memory.peak")),
+    maxUsageBytes: all ? singleValue(read("memory", "memory.peak")) : undefined,
     workingSetBytes: computeWorkingSetBytes(usageBytes, keyedValue(stat, "inactive_file") ?? 0),
     rssBytes: keyedValue(stat, "anon") ?? 0,
     cacheBytes: keyedValue(stat, "file") ?? 0,
     swapBytes: singleValue(read("memory", "memory.swap.current")) ?? used("SwapTotal", "SwapFree") ?? 0,
     mappedFileBytes: keyedValue(stat, "file_mapped") ?? 0,
-    failCount: events ? events.failCount : keyedValue(text, "max"),
+    failCount: keyedValue(text, "max"),
     pageFaults,
     majorPageFaults,
     hierarchicalPageFaults: pageFaults,
     hierarchicalMajorPageFaults: majorPageFaults,
-    oomKills: events ? events.oomKills : keyedValue(text, "oom_kill"),
+    oomKills: keyedValue(text, "oom_kill"),
   };
 }
 

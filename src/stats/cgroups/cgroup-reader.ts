@@ -99,36 +99,26 @@ export class CgroupReader {
    * @param hasQuota without a quota throttling is undefined
    * @param kind only containers show block I/O; only those of a pod's spec show pressure on hybrid machines
    * @param files kept open for the next read; without them each file is opened
-   * @param before with all details: what stands still while nothing of the cgroup runs is taken from it
    * @returns undefined when the cgroup is gone; with `basics`, what was not read is undefined or empty
    */
   read(
     directories: CgroupDirectories,
     detail: Detail,
-    {
-      hasQuota,
-      kind,
-      files,
-      before,
-    }: { hasQuota: boolean; kind: CgroupKind; files?: KeptFiles; before?: CgroupStats | undefined },
+    { hasQuota, kind, files }: { hasQuota: boolean; kind: CgroupKind; files?: KeptFiles | undefined },
   ): CgroupStats | undefined {
     const { pressure, hugetlbNames, meminfoPath } = this.#features;
     const all = detail === "all";
     const read = fileReader(directories, files);
-    const cpu = readCpu(directories, read, { all, hasQuota, before: before?.cpu });
+    const cpu = readCpu(directories, read, { all, hasQuota });
     if (!cpu) return undefined;
-    const idle = before?.cpu.usageNanoseconds === cpu.usageNanoseconds ? before : undefined;
-    const current = all && !idle ? singleValue(read("pids", "pids.current")) : idle?.pids?.current;
+    const current = all ? singleValue(read("pids", "pids.current")) : undefined;
     // In hybrid mode upstream shows none; there it is read for few and for the metrics only, as it costs half of all.
     const showsPressure =
       pressure && directories.unified && (directories.memory?.version === 2 || (all && kind === "container"));
     return {
       cpu,
-      memory: readMemory(directories, read, {
-        events: all ? idle?.memory : {},
-        meminfo: () => readText(meminfoPath),
-      }),
-      processIds: idle?.processIds ?? (all || kind === "container" ? readProcessIds(directories) : []),
+      memory: readMemory(directories, read, { all, meminfo: () => readText(meminfoPath) }),
+      processIds: all || kind === "container" ? readProcessIds(directories) : [],
       pressure: showsPressure ? readPressure(read) : undefined,
       pids: current === undefined ? undefined : { current },
       blockIo: all && kind !== "group" ? readBlockIo(directories, read) : [],

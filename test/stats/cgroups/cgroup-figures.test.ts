@@ -39,10 +39,9 @@ const cgroup = (
   };
   return [version === 1 ? v1 : { ...v1, unified: directory }, (_, name) => files[name]];
 };
-const cpuOf = (version: 1 | 2, files: Files) =>
-  readCpu(...cgroup(version, files), { all: true, hasQuota: true, before: undefined });
+const cpuOf = (version: 1 | 2, files: Files) => readCpu(...cgroup(version, files), { all: true, hasQuota: true });
 const memoryOf = (version: 1 | 2, files: Files, meminfo?: string) =>
-  readMemory(...cgroup(version, files), { events: undefined, meminfo: () => meminfo });
+  readMemory(...cgroup(version, files), { all: true, meminfo: () => meminfo });
 
 const KEYED = "cache 1\nrss 2\ntotal_cache 3\nlast 4";
 const SOME = "some avg10=1.17 avg60=3.03 avg300=1.50 total=17971086\n";
