@@ -194,11 +194,6 @@ export class Kubelet {
     return this.#desired.pods;
   }
 
-  /** Grows with every change of what {@link pods} returns. */
-  get podsRevision(): number {
-    return this.#statusStore.revision;
-  }
-
   /**
    * Every desired pod and every pod that still terminates, with its status, by namespace and name. An unchanged pod is
    * the same object as before. How a pod ended in an earlier process, or that it was ready there, is known before the engine

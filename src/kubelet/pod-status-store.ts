@@ -43,18 +43,12 @@ export class PodStatusStore {
   /** Statuses of pods that are refused, or for which nothing was done yet. */
   readonly #idle = new Map<PodUID, PodStatus>();
   readonly #listeners = new Listeners<PodUID | undefined>();
-  #revision = 0;
-  /** The last list, and the revision it shows; undefined: it may be another one. */
+  /** The last list, and whether it may be another one now. */
   #listed: readonly Pod[] = [];
-  #listedRevision: number | undefined;
+  #isListOld = true;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-  }
-
-  /** Grows with every change of what {@link list} returns. */
-  get revision(): number {
-    return this.#revision;
   }
 
   /** Calls back after every {@link changed}, with its argument. @returns unsubscribes */
@@ -67,7 +61,7 @@ export class PodStatusStore {
    * @param uid the pod whose status alone has changed
    */
   changed(uid?: PodUID): void {
-    this.#revision++;
+    this.#isListOld = true;
     this.#listeners.emit(uid);
   }
 
@@ -76,7 +70,7 @@ export class PodStatusStore {
    * @param isTerminating pods whose time of first sight is kept until {@link forget}
    */
   noteSeen(desired: readonly DesiredPod[], isTerminating: (uid: PodUID) => boolean): void {
-    this.#listedRevision = undefined;
+    this.#isListOld = true;
     const at = this.#clock.now().toISOString();
     const atMs = this.#clock.monotonicMs();
     const uids = new Set(desired.map(({ pod }) => pod.metadata.uid!));
@@ -104,12 +98,12 @@ export class PodStatusStore {
     blockedOf: (uid: PodUID) => BlockedPod | undefined,
     workers: ReadonlyMap<PodUID, PublishedWorker>,
   ): readonly Pod[] {
-    if (this.#listedRevision !== this.#revision) {
+    if (this.#isListOld) {
       const pods = this.#publishAll(desired, blockedOf, workers);
       const uids = new Set(pods.map(({ metadata }) => metadata.uid));
       for (const uid of this.#published.keys()) if (!uids.has(uid)) this.#published.delete(uid);
       if (!isSameList(this.#listed, pods)) this.#listed = pods;
-      this.#listedRevision = this.#revision;
+      this.#isListOld = false;
     }
     return this.#listed;
   }

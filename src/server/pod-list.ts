@@ -12,30 +12,18 @@ interface PreparedList {
   etag: string;
 }
 
-/** Renders `/pods` on demand, once for each revision, and each pod once for each version of its object. */
+/** Renders lists of pods on demand, a list once while it is the same, and each pod once for each version of its object. */
 export class PodListRenderer {
   /** Shows literal environment values. */
   readonly isFull: boolean;
   readonly #item = memoized((pod: Pod) => JSON.stringify(toListItem(this.isFull ? pod : redactPod(pod))));
-  #revision = Number.NaN;
-  #prepared: PreparedList | undefined;
+  readonly render = memoized((pods: readonly Pod[]): PreparedList => {
+    const body = podListText(pods.toSorted((a, b) => byFullName(a.metadata, b.metadata)).map((pod) => this.#item(pod)));
+    return { body: Buffer.from(body), etag: `"${Bun.hash(body).toString(16)}"` };
+  });
 
   constructor(full: boolean) {
     this.isFull = full;
-  }
-
-  /** @param pods called only when `revision` is another one than the last time. */
-  render(revision: number, pods: () => readonly Pod[]): PreparedList {
-    if (this.#prepared && revision === this.#revision) return this.#prepared;
-    this.#revision = revision;
-    this.#prepared = this.renderOnly(pods());
-    return this.#prepared;
-  }
-
-  /** The list of some pods; nothing but their items is kept. */
-  renderOnly(pods: readonly Pod[]): PreparedList {
-    const body = podListText(pods.toSorted((a, b) => byFullName(a.metadata, b.metadata)).map((pod) => this.#item(pod)));
-    return { body: Buffer.from(body), etag: `"${Bun.hash(body).toString(16)}"` };
   }
 }
 

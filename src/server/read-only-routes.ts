@@ -165,7 +165,7 @@ function taggedResponse(request: RouteRequest, body: string | Uint8Array, etag: 
 function podList({ request, context: { view, podList, shared } }: Call): HttpResponse | Promise<HttpResponse> {
   const matches = parsePodSelectors(request.query);
   if (!matches) {
-    const { body, etag } = podList.render(view.podsRevision(), () => view.pods());
+    const { body, etag } = podList.render(view.pods());
     return taggedResponse(request, body, etag);
   }
   if ("problem" in matches) return textResponse(400, `${matches.problem}\n`);
@@ -173,7 +173,7 @@ function podList({ request, context: { view, podList, shared } }: Call): HttpRes
   const question = JSON.stringify(["/pods", podList.isFull, ...selectors, request.header("If-None-Match")]);
   return shared.get(question, 0, request.signal, () =>
     shared.lane.run(() => {
-      const { body, etag } = podList.renderOnly(view.pods().filter(matches));
+      const { body, etag } = podList.render(view.pods().filter(matches));
       return taggedResponse(request, body, etag);
     }),
   );

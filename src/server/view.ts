@@ -6,9 +6,7 @@ import type { PodFacts } from "../stats/pod-facts.ts";
 /** The kubelet as the servers see it. Read-only and answered from memory: no member waits. */
 export interface KubeletView {
   nodeName(): string;
-  /** Grows whenever `pods()` would return something else. The list is rendered once for each revision. */
-  podsRevision(): number;
-  /** Every pod wanted on this node, with its status, in wire shape and any order. An unchanged pod should be the same object as before. */
+  /** Every pod wanted on this node, with its status, in wire shape and any order; the same list while these are the same. An unchanged pod should be the same object as before. */
   pods(): readonly Pod[];
   /** Events of pods, oldest last occurrence first, without secrets. `revision` grows with every event. */
   events(): { revision: number; items: readonly CoreEvent[] };

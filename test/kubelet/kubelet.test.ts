@@ -49,9 +49,9 @@ describe("a pod", () => {
   test("at rest no timer is set but that of the periodic list", async () => {
     await world.started(named("web"));
     expect(world.clock.pendingTimers).toBe(1);
-    const before = world.kubelet.podsRevision;
+    const before = world.kubelet.pods();
     await world.clock.advance(600_000);
-    expect(world.kubelet.podsRevision).toBe(before);
+    expect(world.kubelet.pods()).toBe(before);
   });
 
   test("nothing is done before the containers of the engine were listed", async () => {

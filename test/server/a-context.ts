@@ -42,27 +42,19 @@ export const aNode: NodeObjectFacts = {
   ],
 };
 
-/** A view whose members are plain data; `show` changes pods and takes a new revision. */
+/** A view whose members are plain data. */
 class FakeView implements KubeletView {
   #pods: readonly Pod[] = [];
-  #revision = 1;
-  /** How often the list of pods was taken. */
-  podsCalls = 0;
   facts: readonly PodFacts[] = [];
   checks: HealthCheck[] = ["ping", "log", "syncloop"].map((name) => ({ name, ok: true, message: "" }));
   shownConfig: Record<string, unknown> = { readOnlyPort: 10255 };
 
   show(...pods: Pod[]): void {
     this.#pods = pods;
-    this.#revision++;
   }
 
   nodeName = () => "node1";
-  podsRevision = () => this.#revision;
-  pods = () => {
-    this.podsCalls++;
-    return this.#pods;
-  };
+  pods = () => this.#pods;
   happened: CoreEvent[] = [];
   events = () => ({ revision: this.happened.length, items: this.happened });
   podFacts = () => this.facts;

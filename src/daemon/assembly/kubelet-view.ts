@@ -16,7 +16,6 @@ export function buildView({ context, kubelet, feed, volumes, engine }: Assembled
   const engineError = () => engine.connectError ?? kubelet.runtimeError;
   return {
     nodeName: () => node.name,
-    podsRevision: () => kubelet.podsRevision,
     pods: () => kubelet.pods(),
     events: () => ({ revision: recorder.revision, items: recorder.list() }),
     podFacts: () => [...kubelet.workers()].flatMap((worker) => toPodFacts(worker, usagePaths(worker)) ?? []),
