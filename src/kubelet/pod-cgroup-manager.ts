@@ -13,7 +13,6 @@ import {
   type CgroupName,
   computePodCgroupLimits,
   computeQosCgroups,
-  sumBurstableMillis,
   toCgroupPlan,
   toPodCgroupName,
   toQosCgroupName,
@@ -36,7 +35,7 @@ interface PodCgroupManagerDeps {
   cgroups: CgroupWriter;
   engine: () => EngineInfo;
   node: () => NodeInfo;
-  /** Every desired pod: together they determine the weights of the QoS classes. The same array while they are the same. */
+  /** Every desired pod: together they determine the weights of the QoS classes. */
   pods: () => readonly Pod[];
   /** Whether this kubelet sets the cgroups of the QoS classes, and no other one of the machine. */
   ownsQosCgroups: () => Promise<boolean>;
@@ -71,8 +70,6 @@ export class PodCgroupManager {
   readonly #podLimits = new Map<string, string>();
   /** Paths that something was still inside when they were to go. */
   readonly #leftovers = new Set<string>();
-  /** For each pod that starts, all pods would be summed up. */
-  #burstable: { pods: readonly Pod[]; millis: number } | undefined;
   #warned = false;
   #isNodeBounded = false;
   #isSweepDue = false;
@@ -188,9 +185,7 @@ export class PodCgroupManager {
     const { pods, node, options, cgroups, ownsQosCgroups } = this.#deps;
     if (!(await ownsQosCgroups())) return [];
     const refusals: string[] = [];
-    const all = pods();
-    if (this.#burstable?.pods !== all) this.#burstable = { pods: all, millis: sumBurstableMillis(all) };
-    for (const { name, limits } of computeQosCgroups(this.#burstable.millis, computeKubepodsBounds(node(), options))) {
+    for (const { name, limits } of computeQosCgroups(pods(), computeKubepodsBounds(node(), options))) {
       const plan = this.#planOf(name, limits);
       const wanted = JSON.stringify(limits);
       if (this.#qosLimits.get(plan.path) === wanted) continue;

@@ -128,19 +128,19 @@ function computeHugePageLimits(pod: Pod): Record<string, number> {
 
 /** All pods together have what is not reserved, Burstable pods weigh what they request. Source: qosContainerManager. */
 export function computeQosCgroups(
-  burstableMillis: number,
+  pods: readonly Pod[],
   bounds: ReturnType<typeof computeKubepodsBounds>,
 ): { name: CgroupName; limits: CgroupLimits }[] {
   const { cpuMillis, ...others } = bounds;
   return [
     { name: toQosCgroupName("Guaranteed"), limits: { cpuShares: toCpuShares(cpuMillis), ...others } },
-    { name: toQosCgroupName("Burstable"), limits: { cpuShares: toCpuShares(burstableMillis) } },
+    { name: toQosCgroupName("Burstable"), limits: { cpuShares: toCpuShares(sumBurstableMillis(pods)) } },
     { name: toQosCgroupName("BestEffort"), limits: { cpuShares: MIN_CPU_SHARES } },
   ];
 }
 
 /** Thousandths of a CPU that the Burstable ones of these pods request together. */
-export const sumBurstableMillis = (pods: readonly Pod[]): number =>
+const sumBurstableMillis = (pods: readonly Pod[]): number =>
   pods
     .filter((pod) => computeQosClass(pod) === "Burstable")
     .reduce((sum, pod) => sum + computePodTotal(pod, "requests", cpuMillisOf), 0);

@@ -4,7 +4,6 @@ import {
   computePodCgroupLimits,
   computeQosCgroups,
   type PodCgroupSettings,
-  sumBurstableMillis,
   toCgroupParent,
   toCgroupPath,
   toCgroupPlan,
@@ -113,7 +112,7 @@ test("weights of the QoS classes", () => {
     podOf([same({ cpu: "1", memory: "1Mi" })]),
     podOf([{}]),
   ];
-  expect(computeQosCgroups(sumBurstableMillis(pods), { cpuMillis: 2000, memoryBytes: 1024, pids: 100 })).toEqual([
+  expect(computeQosCgroups(pods, { cpuMillis: 2000, memoryBytes: 1024, pids: 100 })).toEqual([
     { name: ["kubepods"], limits: { cpuShares: 2048, memoryBytes: 1024, pids: 100 } },
     { name: ["kubepods", "burstable"], limits: { cpuShares: 768 } },
     { name: ["kubepods", "besteffort"], limits: { cpuShares: 2 } },
