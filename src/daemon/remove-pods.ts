@@ -8,7 +8,6 @@ import type { Clock } from "../base/model/clock.ts";
 import { type DesiredObject, isWorkload, objectKey } from "../base/model/desired-object.ts";
 import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
-import type { PodServices } from "../base/model/pod-services.ts";
 import { isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { IpFamily } from "../base/text/ip-range.ts";
@@ -18,6 +17,7 @@ import { computeRootHash } from "../docker/labels.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import { chainPrefix, KernelRules } from "../kubelet/kernel-rules.ts";
 import { PodManager } from "../kubelet/pod-manager.ts";
+import type { PodServices } from "../kubelet/pod-runtime-manager.ts";
 import { parseRanges } from "../plan/service-addresses.ts";
 import { SANDBOX_GRACE_SECONDS } from "../plan/stop-pod.ts";
 import { CheckpointStore } from "../sources/checkpoint-store.ts";
@@ -164,7 +164,7 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
       if (all.some(({ uid, isRemoved }) => !isRemoved && isGone(uid)))
         await records.write(all.map((pod) => (isGone(pod.uid) ? { ...pod, isRemoved: true } : pod)));
     },
-    services: parts.services as PodServices,
+    services: parts.services,
     hadAddresses: (family: IpFamily) =>
       parseRanges(openStateFile(context, "service-addresses").read()?.range ?? "").some((it) => it.family === family),
     engine: parts.engine,

@@ -4,7 +4,6 @@ import type { DesiredPod } from "../base/model/desired-pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import { allContainersOf } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import type { PodServices } from "../base/model/pod-services.ts";
 import { isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { Rejection } from "../plan/admission.ts";
@@ -13,6 +12,7 @@ import { fixOfStep, PodStepError } from "../plan/waiting-reasons.ts";
 import { type PodRevision, toRunningRevision, withPendingEdit } from "./edit-rules.ts";
 import { toPodRequest } from "./pod-actions.ts";
 import type { PodRecords } from "./pod-records.ts";
+import type { PodServices } from "./pod-runtime-manager.ts";
 import type { PodWorker } from "./pod-worker.ts";
 
 /** A pull or a check that fails for another reason than a back-off is tried again after this time. */

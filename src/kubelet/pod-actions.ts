@@ -6,7 +6,6 @@ import { type PodRef, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { containerFieldPath, containersOf, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import type { PodRequest, PodServices, StartContainerRequest } from "../base/model/pod-services.ts";
 import {
   attemptsOf,
   type ContainerId,
@@ -28,6 +27,7 @@ import {
 import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodCache } from "./pod-cache.ts";
+import type { PodRequest, PodServices, StartContainerRequest } from "./pod-runtime-manager.ts";
 
 /** The writable side of {@link SyncState}: one per worker, dropped with it. */
 export class PodSyncState implements SyncState {

@@ -6,7 +6,6 @@ import { type PodRef, podRefOf, podRefOfLabels } from "../base/model/identity.ts
 import type { NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import type { KillContainerRequest } from "../base/model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeTarget } from "../base/model/prober.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -28,6 +27,14 @@ interface PodHookRunnerDeps {
 export interface HookTarget extends ProbeTarget {
   containerName: string;
   pod: PodRef;
+}
+
+export interface KillContainerRequest {
+  container: ContainerSnapshot;
+  /** Absent for a container without a manifest. */
+  pod?: Pod;
+  podIps: readonly string[];
+  graceSeconds: number;
 }
 
 /** Time after the end of its container in which a hook may still report its result. */

@@ -1,19 +1,13 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
 import type { ContainerRequest, ImageInfo, PodEngine } from "../base/model/container-engine.ts";
+import type { ImagePinRef, ObjectIndex } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName, podRefOf, podRefOfLabels } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
-import type {
-  EditRequest,
-  KillContainerRequest,
-  PodRequest,
-  PodServices,
-  StartContainerRequest,
-} from "../base/model/pod-services.ts";
 import type { ContainerId, ContainerLimits, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -28,7 +22,7 @@ import type { ImageManager } from "./images/image-manager.ts";
 import type { LogLinks } from "./log-links.ts";
 import type { PodCgroupManager } from "./pod-cgroup-manager.ts";
 import type { PodFiles } from "./pod-files.ts";
-import type { PodHookRunner } from "./pod-hook-runner.ts";
+import type { KillContainerRequest, PodHookRunner } from "./pod-hook-runner.ts";
 import type { VolumeManager } from "./volumes/volume-manager.ts";
 
 /** More creates and starts at a time would only queue up inside the engine, and make each of them slower. */
@@ -59,8 +53,48 @@ interface RuntimeParts {
   logLinks: LogLinks;
 }
 
-/** Performs each step of a pod with the engine, images, volumes, hooks and cgroups. */
-export class PodRuntimeManager implements PodServices {
+/** A pod as a step of its worker gets it: the spec of one revision and the objects that it may refer to. */
+export interface PodRequest {
+  pod: Pod;
+  objects: ObjectIndex;
+  /** Label value by which this revision is recognized later. */
+  sandboxHash: string;
+  /** Revision of the init containers. */
+  initHash?: string;
+  /** Images in place of those of the manifest. */
+  imagePins?: ReadonlyMap<string, ImagePinRef>;
+}
+
+export interface StartContainerRequest extends PodRequest {
+  container: Container;
+  restartCount: number;
+  hash: string;
+  /** Crash-loop back-off after its next exit, for a later process; absent when there is none yet. */
+  backOffMs?: number;
+  sandboxId: ContainerId;
+  /** Running container whose process namespace an ephemeral container joins. */
+  targetId?: ContainerId;
+  /** IPs of the sandbox, IPv4 first; empty with host networking. */
+  podIps: readonly string[];
+}
+
+/** A revision that is to replace the one that runs. */
+export interface EditRequest extends PodRequest {
+  /** Those that stop, and start again. */
+  containers: readonly Container[];
+  isNewSandbox: boolean;
+  /** IPs of the sandbox that runs. */
+  podIps: readonly string[];
+}
+
+/** The steps of a pod, as its worker and tests see them. */
+export type PodServices = Pick<PodRuntimeManager, keyof PodRuntimeManager>;
+
+/**
+ * Performs each step of a pod with the engine, images, volumes, hooks and cgroups: each call is one of them, may be repeated, and
+ * ends early when its signal aborts.
+ */
+export class PodRuntimeManager {
   readonly #node: RuntimeNode;
   readonly #parts: RuntimeParts;
   readonly #gate = new ConcurrencyLimit(MAX_ENGINE_CALLS);
@@ -74,6 +108,7 @@ export class PodRuntimeManager implements PodServices {
     this.#parts = parts;
   }
 
+  /** Volumes, pod cgroup, sandbox with its network and files. @returns the id of the running sandbox. @throws PodStepError */
   async createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId> {
     const { pods, sandboxes, volumes, files, cgroups } = this.#parts;
     const { engine, options, recorder } = this.#node;
@@ -120,15 +155,14 @@ export class PodRuntimeManager implements PodServices {
     }
   }
 
-  /** Brings the hosts file of a running pod up to date. */
-  async rewriteHostsFile(pod: Pod, podIps: readonly string[]): Promise<void> {
-    await this.#parts.files.rewriteHostsFile(pod, podIps);
-  }
-
   async stopSandbox(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void> {
     await this.#parts.sandboxes.stop(id, graceSeconds, signal);
   }
 
+  /**
+   * Pulls the images of an edit, and finds what would keep it from starting, while the pod runs as before. Changes nothing of
+   * what runs. @throws PodStepError
+   */
   async prepareEdit({ isNewSandbox, containers, ...request }: EditRequest, signal: AbortSignal): Promise<void> {
     const { sandboxes, pods, volumes, files } = this.#parts;
     const { pod } = request;
@@ -152,6 +186,7 @@ export class PodRuntimeManager implements PodServices {
     }
   }
 
+  /** Makes sure the image is there: the slow part of a start, which needs no turn. @throws PodStepError */
   async pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void> {
     const { container } = request;
     const ahead = this.#pulledAhead.get(container);
@@ -180,6 +215,7 @@ export class PodRuntimeManager implements PodServices {
     });
   }
 
+  /** Creates and starts. The id is reported as soon as there is one. @throws PodStepError */
   async startContainer(
     request: StartContainerRequest,
     onCreated: (id: ContainerId) => void,
@@ -209,10 +245,12 @@ export class PodRuntimeManager implements PodServices {
     return this.#gate.run(signal, start, true);
   }
 
+  /** Runs the postStart hook to its end. @throws when the hook failed (the event is already recorded) */
   async runPostStart(request: StartContainerRequest, id: ContainerId, signal: AbortSignal): Promise<void> {
     await this.#parts.hooks.runPostStart(request, id, signal);
   }
 
+  /** preStop hook and stop, together within the grace period. */
   async killContainer(request: KillContainerRequest, signal: AbortSignal): Promise<void> {
     const { container, pod, graceSeconds } = request;
     const spec = pod && findContainer(pod.spec, container.name);
@@ -222,6 +260,7 @@ export class PodRuntimeManager implements PodServices {
     });
   }
 
+  /** Changes the limits of a running container, and those of its pod's cgroup with them. */
   async resizeContainer(
     { pod, container, update }: { pod: Pod; container: ContainerSnapshot; update: Partial<ContainerLimits> },
     signal: AbortSignal,
@@ -243,6 +282,7 @@ export class PodRuntimeManager implements PodServices {
     await this.#parts.files.removeTerminationLog(uid, container.name, container.restartCount).catch(() => {});
   }
 
+  /** After a container was removed by anyone: removes its log links. */
   containerGone(container: ContainerSnapshot): void {
     this.#parts.logLinks.removeContainer(container, podRefOfLabels(container));
   }
@@ -251,22 +291,26 @@ export class PodRuntimeManager implements PodServices {
     await this.#parts.sandboxes.remove(id, uid, signal);
   }
 
+  /** Brings files made from ConfigMaps, Secrets and the pod's own metadata up to date. @throws PodStepError */
   async refreshVolumes({ pod, objects }: PodRequest, signal: AbortSignal): Promise<void> {
     // Resources of the pod itself apply to its cgroup only: no container changes when they are edited.
     if (pod.spec.resources) await this.#parts.cgroups.ensure(pod);
     await this.#parts.volumes.refresh(pod, objects, signal);
   }
 
+  /** Unmounts and removes the volumes of a pod that has come to its end, unless they are to be kept. @throws when one is still in use */
   async releaseVolumes({ pod }: PodRequest, signal: AbortSignal): Promise<void> {
     const { keepTerminatedPodVolumes, runOnce } = this.#node.options;
     // --runonce keeps the volumes for inspection.
     if (!keepTerminatedPodVolumes && !runOnce) await this.#parts.volumes.release(pod, signal);
   }
 
+  /** Removes volumes that an edit took out; no container of an earlier revision may run. @throws when one is in use */
   async removeUnusedVolumes({ pod }: PodRequest, signal: AbortSignal): Promise<void> {
     await this.#parts.volumes.removeUnused(pod, signal);
   }
 
+  /** Termination message of a dead container, "" when it has none. */
   async readTerminationMessage(
     container: ContainerSnapshot,
     pod: Pod | undefined,
@@ -275,6 +319,7 @@ export class PodRuntimeManager implements PodServices {
     return this.#parts.files.readTerminationMessage(container, pod, signal);
   }
 
+  /** After the last container is gone: volumes, directories, cgroup, log links. */
   async tearDown(uid: string, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void> {
     await this.#parts.sandboxes.detachRemoved(uid, signal);
     await this.#parts.volumes.tearDown(uid, signal);

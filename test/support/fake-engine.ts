@@ -9,8 +9,13 @@ import type {
   WatchOptions,
 } from "../../src/base/model/container-engine.ts";
 import type { PodRef } from "../../src/base/model/identity.ts";
-import type { EditRequest, PodRequest, PodServices, StartContainerRequest } from "../../src/base/model/pod-services.ts";
 import type { ContainerLimits, ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
+import type {
+  EditRequest,
+  PodRequest,
+  PodServices,
+  StartContainerRequest,
+} from "../../src/kubelet/pod-runtime-manager.ts";
 import { pinImage } from "../../src/plan/image-updates.ts";
 import type { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aRunning, aSandbox } from "./builders.ts";

@@ -127,6 +127,14 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
     log: logger,
     perform: background.tasks.performLogLinkTask,
   });
+  const files = new PodFiles({
+    logger,
+    options,
+    node,
+    files: background.tasks,
+    serviceHosts: serviceManager,
+    readLogTail: (id, signal) => engine.containers.logTail(id, LOG_TAIL_LINES, signal),
+  });
   const services = new PodRuntimeManager(
     {
       recorder,
@@ -150,14 +158,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       }),
       images,
       volumes,
-      files: new PodFiles({
-        logger,
-        options,
-        node,
-        files: background.tasks,
-        serviceHosts: serviceManager,
-        readLogTail: (id, signal) => engine.containers.logTail(id, LOG_TAIL_LINES, signal),
-      }),
+      files,
       hooks: new PodHookRunner({ clock, recorder, node, exec: engine.containers, version: probeVersion }),
       cgroups,
       logLinks,
@@ -177,7 +178,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       logger.warn("The kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): containers get 0 instead");
     }
   };
-  return { engine, images, credentials, volumes, networks, services, connect };
+  return { engine, images, credentials, volumes, networks, services, files, connect };
 }
 
 /** The credentials of the machine, of pods and of credential providers. */
