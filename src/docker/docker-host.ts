@@ -40,6 +40,7 @@ export type HostFacts = Awaited<ReturnType<DockerHost["facts"]>>;
 /** Inspects at the same time; more make each of them slower. */
 const MAX_INSPECTS = 8;
 const DEFAULT_GRACE_SECONDS = 30;
+const IMAGES_TIMEOUT_MS = 3000;
 
 /** The endpoint of the flag, else of the environment, as users write it. @throws EngineError `bad-endpoint` */
 export const dockerEndpoint = ({ endpoint, environment }: DockerHostOptions): string =>
@@ -102,6 +103,12 @@ export class DockerHost {
     }
     const nameOf = ({ snapshot }: EnginePod) => `${snapshot.namespace}/${snapshot.name}`;
     return [...pods.values()].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  }
+
+  /** Names with tags of all images; none when the engine does not tell them soon. Never rejects. */
+  async imageNames(): Promise<string[]> {
+    const images = await this.client.listImages({}, { timeoutMs: IMAGES_TIMEOUT_MS }).catch(() => []);
+    return images.flatMap(({ RepoTags }) => RepoTags);
   }
 
   /** Address of the pod that a container belongs to, by its sandbox. */

@@ -10,6 +10,7 @@ import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/comp
 import { type DeadContainer, findDeadContainers } from "../plan/dead-container-limit.ts";
 import { withImageProbes } from "../plan/image-healthcheck.ts";
 import { findMisleadingExits } from "../plan/node-shutdown.ts";
+import { changedSources } from "../plan/object-references.ts";
 import { dependencyTimeoutMs } from "../plan/pod-dependencies.ts";
 import type { PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
 import { runsOnce } from "../plan/restart-policy.ts";
@@ -168,7 +169,11 @@ export class PodWorker {
   }
 
   /** Containers cannot be moved to the cgroup of another QoS class, so the pod starts again. */
-  #recordChanges(before: PodRevision, { qosClass }: PodRevision): void {
+  #recordChanges(before: PodRevision, { pod, objects, hashes, qosClass }: PodRevision): void {
+    if (!Bun.deepEquals(before.hashes.containers, hashes.containers)) {
+      for (const source of changedSources(pod, before.objects, objects))
+        this.#actions.record("Normal", "EnvironmentChanged", `${source} changed, whose values its environment has`);
+    }
     if (before.qosClass === qosClass) return;
     const message = `QoS class changes from ${before.qosClass} to ${qosClass}: the pod starts again in a new sandbox`;
     this.#actions.record("Normal", "QOSClassChanged", message);

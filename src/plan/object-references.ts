@@ -109,14 +109,28 @@ export function computeSourceRevision(pod: Pod, container: Container, objects: O
   const references = environmentReferences(pod, container);
   if (references.length === 0) return "";
   const hash = createHash("sha256");
-  for (const { kind, fullName, keys } of references) {
-    const object = kind === "ConfigMap" ? objects.configMaps.get(fullName) : objects.secrets.get(fullName);
-    const data = object?.data ?? {};
-    const used = keys ?? Object.keys(data).sort();
-    const contents = used.map((key) => [key, Object.hasOwn(data, key) ? (data[key] ?? null) : null]);
-    hash.update(JSON.stringify([kind, fullName, object ? contents : null]));
-  }
+  for (const reference of references)
+    hash.update(JSON.stringify([reference.kind, reference.fullName, contentsOf(reference, objects)]));
   return hash.digest("hex").slice(0, 16);
+}
+
+/** The keys and values that are used of an object; null when it is not there. */
+function contentsOf({ kind, fullName, keys }: ObjectReference, objects: ObjectIndex) {
+  const object = kind === "ConfigMap" ? objects.configMaps.get(fullName) : objects.secrets.get(fullName);
+  if (!object) return null;
+  const { data = {} } = object;
+  const used = keys ?? Object.keys(data).sort();
+  return used.map((key) => [key, Object.hasOwn(data, key) ? (data[key] ?? null) : null]);
+}
+
+/** The objects in the environment of containers of which a used key changed, without values: `Secret "shop/db"`. */
+export function changedSources(pod: Pod, before: ObjectIndex, after: ObjectIndex): string[] {
+  const references = allContainersOf(pod.spec).flatMap((container) => environmentReferences(pod, container));
+  const changed = references.filter((reference) => {
+    const known = contentsOf(reference, before);
+    return known !== null && !Bun.deepEquals(known, contentsOf(reference, after));
+  });
+  return [...new Set(changed.map(({ kind, fullName }) => `${kind} ${JSON.stringify(fullName)}`))];
 }
 
 const fullNameOf = (pod: Pick<Pod, "metadata">, name: string | undefined) =>

@@ -10,7 +10,7 @@ export interface WaitingContainer {
   spec: Program;
   /** Events of this container, oldest first. */
   events: readonly CoreEvent[];
-  /** Images that this machine has, as other pods name them. */
+  /** Names of images that this machine has. */
   images: readonly string[];
 }
 

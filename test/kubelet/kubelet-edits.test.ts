@@ -171,6 +171,28 @@ test("an edit that changes the QoS class is an event", async () => {
   );
 });
 
+test("the Secret whose new value restarts a container is an event, without its value", async () => {
+  const env = [{ name: "A", valueFrom: { secretKeyRef: { name: "db", key: "a" } } }];
+  const pod = named("web", { containers: [aContainer({ env })] });
+  await world.started(pod);
+  const worker = world.kubelet.worker("uid-web")!;
+  const holds = (a: string, containers: string) => {
+    const secrets = new Map([["default/db", { metadata: { name: "db" }, data: { a, b: "x" } } as never]]);
+    const revision = toPodRevision({ pod });
+    const hashes = { ...revision.hashes, containers: new Map([["app", containers]]) };
+    worker.setRevision({ ...revision, hashes, objects: { ...revision.objects, secrets } });
+  };
+  for (const [value, hash] of [
+    ["old", "1"],
+    ["old", "2"],
+    ["new", "3"],
+  ] as const)
+    holds(value, hash);
+  expect(world.recorder.events.filter((event) => event.includes("EnvironmentChanged"))).toEqual([
+    'web-node1 EnvironmentChanged Secret "default/db" changed, whose values its environment has',
+  ]);
+});
+
 describe("an edit that cannot start costs no running pod", () => {
   const web = (image: string, metadata: Partial<Pod["metadata"]> = {}) =>
     named("web", { containers: [aContainer({ image })] }, metadata);

@@ -70,14 +70,16 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
     const hint = namespaceHint(scope.namespace, pods.map(namespaceOf));
     throw new CommandError(`there are no pods in namespace "${scope.namespace}"${hint}`);
   }
-  const { containers } = engineOf(request, instance?.dockerEndpoint);
+  const host = engineOf(request, instance?.dockerEndpoint);
+  const images = await host.imageNames();
   const explanations = await Promise.all(
     chosen.map(async (pod) =>
       explainPod({
         pod,
         events: events.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid),
-        logs: await readLogTails(pod, containers, LOG_LINES),
+        logs: await readLogTails(pod, host.containers, LOG_LINES),
         pods,
+        images,
         portHolders: findPortHolders(pod.status?.phase === "Pending" ? hostPortsOf(pod.spec) : []),
         now: io.now(),
       }),

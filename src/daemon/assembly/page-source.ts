@@ -225,6 +225,7 @@ export class KubeletPage implements PageSource, PageDetails {
       explanation: this.#explain(shown, {
         ...(privileged && { logs: await readLogTails(pod, engine.containers, TAIL_LINES) }),
         ...(isPending && {
+          images: await engine.imageNames(),
           portHolders: await context.background.tasks.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
         }),
       }),
@@ -248,7 +249,7 @@ export class KubeletPage implements PageSource, PageDetails {
   }
 
   /** The explanation of `kubelet-ts explain`. */
-  #explain(pod: Pod, more: Partial<Pick<ExplainInput, "logs" | "portHolders">> = {}) {
+  #explain(pod: Pod, more: Partial<Pick<ExplainInput, "images" | "logs" | "portHolders">> = {}) {
     const { recorder, clock } = this.#parts.context;
     const events = recorder.list(pod.metadata.uid);
     return explainPod({ pod, events, logs: new Map(), pods: this.#view.pods(), now: clock.now(), ...more });

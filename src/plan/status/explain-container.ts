@@ -64,11 +64,15 @@ export function findEditThatFailed(pod: Pod, events: readonly CoreEvent[]): stri
   return findImageUpdate(events, restart) === undefined ? restart?.lastTimestamp : undefined;
 }
 
-/** The message of the image update that ended a container: another digest runs, the manifest is the same. */
-function findImageUpdate(events: readonly CoreEvent[], end: CoreEvent | undefined): string | undefined {
+/** The message of the image update that ended a container, or of other reasons: the manifest is the same. */
+function findImageUpdate(
+  events: readonly CoreEvent[],
+  end: CoreEvent | undefined,
+  reasons = /^ImageUpdat(ing|eFailed)$/,
+): string | undefined {
   return events.findLast(({ reason, lastTimestamp }) => {
     const takenMs = Date.parse(end?.lastTimestamp ?? "") - Date.parse(lastTimestamp);
-    return /^ImageUpdat(ing|eFailed)$/.test(reason) && takenMs >= -CLOCK_SLACK_MS && takenMs <= IMAGE_SWAP_MS;
+    return reasons.test(reason) && takenMs >= -CLOCK_SLACK_MS && takenMs <= IMAGE_SWAP_MS;
   })?.message;
 }
 
@@ -85,7 +89,10 @@ function findRestartThatFailed({ spec, status }: Pod, events: readonly CoreEvent
 
 /** With what the pod was Ready, if an edit of this container ended that. */
 function describeEdit({ pod, events }: ExplainContainerInput): string[] {
-  const update = findImageUpdate(events, findRestartThatFailed(pod, events));
+  const restart = findRestartThatFailed(pod, events);
+  const source = findImageUpdate(events, restart, ENVIRONMENT);
+  if (source !== undefined) return [`the pod was Ready until its restart of ${restart?.lastTimestamp}: ${source}`];
+  const update = findImageUpdate(events, restart);
   if (update !== undefined) return [`${update}; an image with which the pod does not become Ready is rolled back`];
   const edit = findEditThatFailed(pod, events);
   if (edit === undefined || pod.metadata.annotations?.[ROLLBACK_ANNOTATION]) return [];
@@ -156,8 +163,11 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
   }
   if (stop !== undefined) {
     const update = findImageUpdate(events, stop);
-    const problem = update === undefined ? "kubelet-ts stopped it" : "it was restarted by an update of its image";
-    return { problem, facts: [update ?? stop.message, ...facts], fix: "" };
+    const source = findImageUpdate(events, stop, ENVIRONMENT);
+    const kind = update === undefined ? "new values of its environment" : "an update of its image";
+    const cause = update ?? source;
+    const problem = cause === undefined ? "kubelet-ts stopped it" : `it was restarted by ${kind}`;
+    return { problem, facts: [cause ?? stop.message, ...facts], fix: "" };
   }
   const sandbox = Date.parse(events.findLast(({ reason }) => reason === "SandboxChanged")?.lastTimestamp ?? "");
   const nextMs = Date.parse(status.state.running?.startedAt ?? input.now.toISOString());
@@ -327,6 +337,7 @@ function findStop(
 
 /** Times of events and of containers come from two clocks, in whole seconds. */
 const CLOCK_SLACK_MS = 2000;
+const ENVIRONMENT = /^EnvironmentChanged$/;
 /** A container ends at once when the new image is there. */
 const IMAGE_SWAP_MS = 30_000;
 

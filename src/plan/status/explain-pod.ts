@@ -21,8 +21,10 @@ export interface ExplainInput {
   events: readonly CoreEvent[];
   /** Last lines of each container's log, by container name. */
   logs: ReadonlyMap<string, readonly string[]>;
-  /** All pods of the node: one of them may hold a host port, or have the image whose name was meant. */
+  /** All pods of the node: one of them may hold a host port. */
   pods: readonly Pod[];
+  /** Names of images of the engine: one of them may be meant. Default: none is known. */
+  images?: readonly string[];
   /** Processes that listen on host ports of this pod, as `nginx (pid 812)`. Default: none is known. */
   portHolders?: ReadonlyMap<number, string>;
   now: Date;
@@ -61,7 +63,8 @@ export function explainPod(input: ExplainInput): PodExplanation {
     const isUnwell = !isFine(pod, container);
     const events = input.events.filter(
       ({ involvedObject, reason }) =>
-        involvedObject.fieldPath?.includes(`{${spec.name}}`) || /^(SandboxChanged|ImageUpdat)/.test(reason),
+        involvedObject.fieldPath?.includes(`{${spec.name}}`) ||
+        /^(SandboxChanged|ImageUpdat|EnvironmentChanged)/.test(reason),
     );
     const idle = isUnwell ? undefined : explainIdleProbe(spec, container, events);
     if (idle) recent.push(idle);
@@ -74,7 +77,7 @@ export function explainPod(input: ExplainInput): PodExplanation {
       events,
       log: isUnwell ? (input.logs.get(spec.name) ?? []) : [],
       isInit: status.initContainerStatuses?.includes(container) ?? false,
-      images: imagesOf(input),
+      images: input.images ?? [],
       now,
     });
     (isUnwell ? causes : recent).push(cause);
@@ -97,16 +100,6 @@ const withPlainText = (cause: Cause): Cause => ({
   problem: toPlainText(cause.problem),
   facts: cause.facts.map(toPlainText),
 });
-
-/** Images that containers of other pods have, as their manifests name them. */
-const imagesOf = ({ pod, pods }: ExplainInput): string[] =>
-  pods
-    .filter(({ metadata }) => metadata.uid !== pod.metadata.uid)
-    .flatMap(({ spec, status }) => {
-      const present = (status?.containerStatuses ?? []).filter(({ imageID }) => imageID !== "");
-      return spec.containers.filter(({ name }) => present.some((container) => container.name === name));
-    })
-    .flatMap(({ image }) => image ?? []);
 
 function wasRestarted({ restartCount, lastState, state }: ContainerStatus, now: Date): boolean {
   const endedAt = Date.parse(lastState.terminated?.finishedAt ?? "");

@@ -443,6 +443,14 @@ test.each([
     [event("ImageUpdating", "Image web:1: updating from a to b"), killed("definition changed, will be restarted")],
     "it was restarted by an update of its image\n  Image web:1: updating from a to b",
   ],
+  [
+    "a new value of a Secret",
+    [
+      event("EnvironmentChanged", 'Secret "default/db" changed, whose values its environment has'),
+      killed("definition changed, will be restarted"),
+    ],
+    'it was restarted by new values of its environment\n  Secret "default/db" changed',
+  ],
   ["docker stop", [], "Fix: unless it was stopped from outside"],
 ])("a ready container that ended with 0 on its stop signal, which was sent by %s", (_, events, text) => {
   const mains = [has("app", running, { ready: true, restartCount: 1, lastState: ended("Completed", 0) })];
@@ -464,16 +472,18 @@ test.each([
   const update = { ...event("ImageUpdating", "Image web:1: updating from a to b"), lastTimestamp: ago(seconds + 1) };
   const updated = renderExplanation(explainOf(pod, { events: [update, edit] }));
   expect([updated.includes("its edit"), updated.includes("is rolled back")]).toEqual([false, seconds === 62]);
+  const rotated = { ...event("EnvironmentChanged", 'Secret "default/db" changed'), lastTimestamp: ago(seconds) };
+  const text2 = renderExplanation(explainOf(pod, { events: [rotated, edit] }));
+  expect([text2.includes("its edit"), text2.includes(': Secret "default/db" changed')]).toEqual([
+    false,
+    seconds === 62,
+  ]);
 });
 
-test("a misspelt image has a near name among those of other pods", () => {
-  const other = shown({ mains: [has("app", running, { ready: true })] });
-  const named = { ...other.status!.containerStatuses![0]!, image: "busybox:1", imageID: "sha256:1" };
-  const spec = { containers: [{ name: named.name, image: "busybox:1.35" }] };
-  const pods = [{ metadata: { ...other.metadata, uid: "other" }, spec, status: { containerStatuses: [named] } }];
+test("a misspelt image has a near name among those of the engine", () => {
   const waiting = shown({ mains: [waitingFor("ErrImagePull", "no such host")] });
   const pod = { ...waiting, spec: { ...waiting.spec, containers: [{ name: "app", image: "busybx:1.35" }] } } as Pod;
-  const { causes } = explainOf(pod, { pods: pods as Pod[] });
+  const { causes } = explainOf(pod, { images: ["nginx:1.22", "busybox:1.35"] });
   expect(causes[0]?.facts).toContain('this machine has an image "busybox:1.35": is that the one?');
 });
 
