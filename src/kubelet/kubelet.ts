@@ -68,7 +68,7 @@ export class Kubelet {
     this.#cache.removals.add((container) => worker.services.containerGone(container));
     this.#workers.gone.add((uid) => this.#onGone(uid));
     watcher.resyncs.add(() => {
-      for (const one of this.#workers.values()) one.retryNow();
+      for (const one of this.#workers.byUid.values()) one.retryNow();
       this.#reconcile();
     });
     watcher.periodicLists.add(() => {
@@ -91,9 +91,9 @@ export class Kubelet {
    */
   setDesired(submitted: DesiredState, isComplete: boolean): void {
     this.#submitted = [submitted, isComplete];
-    const state = this.#deps.revisions.select(submitted, isComplete, (uid) => this.#workers.has(uid));
+    const state = this.#deps.revisions.select(submitted, isComplete, (uid) => this.#workers.byUid.has(uid));
     this.#deps.podManager.set(state);
-    this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.has(uid));
+    this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.byUid.has(uid));
     this.#mayRemoveOrphans = isComplete;
     this.#workers.dependencies.check(isComplete);
     this.#blocked.forgetEdited((uid) => this.#deps.podManager.get(uid)?.revision, isComplete);
@@ -113,7 +113,7 @@ export class Kubelet {
   evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void {
     const desired = this.#deps.podManager.get(uid);
     if (!desired) return;
-    const worker = this.#workers.get(uid);
+    const worker = this.#workers.byUid.get(uid);
     this.#blocked.evict(desired, why, worker?.status?.startTime);
     worker?.limitGrace(maxGraceSeconds);
     this.#reconcile();
@@ -130,13 +130,13 @@ export class Kubelet {
    * @returns a promise that resolves when nothing of it runs any more
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
-    await this.#workers.halts.halt(uid, this.#workers.get(uid), end, maxGraceSeconds);
+    await this.#workers.halts.halt(uid, this.#workers.byUid.get(uid), end, maxGraceSeconds);
   }
 
   /** Halted pods run again, and pods refused in the meantime are reconsidered. */
   resume(): void {
     this.#workers.halts.clear();
-    for (const worker of this.#workers.values()) worker.resume();
+    for (const worker of this.#workers.byUid.values()) worker.resume();
     this.#reconcile();
   }
 
@@ -145,7 +145,7 @@ export class Kubelet {
    * @returns why it cannot, behind the name of the pod; undefined: it has begun
    */
   restartPod(uid: PodUID): string | undefined {
-    const worker = this.#workers.get(uid);
+    const worker = this.#workers.byUid.get(uid);
     return worker ? worker.restart() : "is not started on this node";
   }
 
@@ -186,7 +186,7 @@ export class Kubelet {
   stop(): void {
     this.#isStopped = true;
     this.#deps.watcher.stop();
-    for (const worker of this.#workers.values()) worker.detach();
+    for (const worker of this.#workers.byUid.values()) worker.detach();
     this.#edits.stop();
   }
 
@@ -215,16 +215,18 @@ export class Kubelet {
   }
 
   worker(uid: PodUID): PodWorker | undefined {
-    return this.#workers.get(uid);
+    return this.#workers.byUid.get(uid);
   }
 
   workers(): Iterable<PodWorker> {
-    return this.#workers.values();
+    return this.#workers.byUid.values();
   }
 
   /** All containers were inspected, and nothing is left of this pod: no container, volume or cgroup. */
   isGone(uid: PodUID): boolean {
-    return this.isSynced && !this.#workers.has(uid) && !this.#workers.hasLeftovers(uid) && !this.#cache.refOf(uid);
+    return (
+      this.isSynced && !this.#workers.byUid.has(uid) && !this.#workers.hasLeftovers(uid) && !this.#cache.refOf(uid)
+    );
   }
 
   /** Calls back when a pod was removed completely. */
@@ -240,7 +242,7 @@ export class Kubelet {
 
   /** The status of this pod tells what the engine has of it: that of a pod which runs since before is not yet Pending. */
   isObserved(uid: PodUID): boolean {
-    return this.#blocked.get(uid) !== undefined || this.#workers.get(uid)?.status !== undefined;
+    return this.#blocked.get(uid) !== undefined || this.#workers.byUid.get(uid)?.status !== undefined;
   }
 
   rejection(uid: PodUID): Rejection | undefined {
@@ -271,7 +273,7 @@ export class Kubelet {
   }
 
   #onObserved(uid: PodUID): void {
-    const worker = this.#workers.get(uid);
+    const worker = this.#workers.byUid.get(uid);
     if (worker) worker.wake();
     else if (this.isSynced) this.#removeOrphans();
   }
@@ -281,7 +283,7 @@ export class Kubelet {
     if (this.#isStopped) return;
     if (!this.isSynced) return this.#statusStore.changed();
     const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
-    const undesired = [...this.#workers.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
+    const undesired = [...this.#workers.byUid.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
     for (const worker of this.#workers.dependencies.removable(undesired)) this.#workers.remove(worker, this.#desired);
     this.#workers.removePredecessors(this.#desired.pods);
     if (this.#mayRemoveOrphans) this.#edits.prune(desiredUids);
@@ -320,13 +322,13 @@ export class Kubelet {
 
   #earlierOf(desired: DesiredPod): DesiredPod | undefined {
     const ref = podRefOf(desired.pod);
-    return this.#edits.earlierOf(desired, this.#workers.get(ref.uid), this.#cache.get(ref));
+    return this.#edits.earlierOf(desired, this.#workers.byUid.get(ref.uid), this.#cache.get(ref));
   }
 
   /** Gives an admitted pod its revision, unless it has to wait for a terminating pod. */
   #syncPod(desired: DesiredPod, pending: PendingResize | undefined, removing: PodWorker[]): void {
     const uid = desired.pod.metadata.uid!;
-    const own = this.#workers.get(uid);
+    const own = this.#workers.byUid.get(uid);
     const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod, removing);
     if (holder) return this.#blocked.wait(uid, podFullName(holder.ref));
     const isTentative =
@@ -354,7 +356,7 @@ export class Kubelet {
   #reject(desired: DesiredPod, why: Rejection, removing: PodWorker[]): void {
     const uid = desired.pod.metadata.uid!;
     this.#blocked.reject(desired, why);
-    const worker = this.#workers.get(uid);
+    const worker = this.#workers.byUid.get(uid);
     if (!worker || worker.isRemoving) return;
     worker.remove();
     removing.push(worker);
@@ -362,7 +364,7 @@ export class Kubelet {
 
   #onGone(uid: PodUID): void {
     this.#statusStore.forget(uid);
-    this.#statusStore.noteSeen(this.#desired.pods, (other) => this.#workers.has(other));
+    this.#statusStore.noteSeen(this.#desired.pods, (other) => this.#workers.byUid.has(other));
     this.podsGone.emit(uid);
     // A successor, or a pod that waited for its host port, may start now.
     this.#reconcile();

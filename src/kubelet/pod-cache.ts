@@ -56,6 +56,8 @@ export class PodCache {
   /** This container was there, and is no more. */
   readonly removals = new Listeners<ContainerSnapshot>();
   readonly #imageNames = new Map<string, ImageNames>();
+  /** Names of images by id, those that were looked up. */
+  readonly imageNames: ReadonlyMap<string, ImageNames> = this.#imageNames;
   readonly #learning = new Map<string, Promise<void>>();
   readonly #deps: PodCacheDeps;
   readonly #entries = new Map<ContainerId, Entry>();
@@ -66,6 +68,8 @@ export class PodCache {
   /** Inspections under way; `again`: another change was reported since it began. */
   readonly #inspecting = new Map<ContainerId, { again: boolean; done: Promise<void> }>();
   readonly #exitedAtMs = new Map<ContainerId, number>();
+  /** Monotonic time at which each dead container ended. */
+  readonly exitedAtMs: ReadonlyMap<ContainerId, number> = this.#exitedAtMs;
   /** Last OOM notice of the engine for a container, or a sandbox. */
   readonly #oomNotices = new Map<ContainerId, { monotonicMs: number; wallMs: number }>();
   readonly #oomVerdicts: Set<ContainerId>;
@@ -75,16 +79,6 @@ export class PodCache {
   constructor(deps: PodCacheDeps) {
     this.#deps = deps;
     this.#oomVerdicts = new Set(deps.oomVerdicts.read());
-  }
-
-  /** Monotonic time at which each dead container ended. */
-  get exitedAtMs(): ReadonlyMap<ContainerId, number> {
-    return this.#exitedAtMs;
-  }
-
-  /** Names of images by id, those that were looked up. */
-  get imageNames(): ReadonlyMap<string, ImageNames> {
-    return this.#imageNames;
   }
 
   /** Looks a name up, once for all pods of an image that ask at the same time. */

@@ -42,6 +42,7 @@ export class PodWorkers {
   readonly halts: HaltedPods;
   readonly #deps: PodWorkersDeps;
   readonly #workers = new Map<PodUID, PodWorker>();
+  readonly byUid: ReadonlyMap<PodUID, PodWorker> = this.#workers;
   /** Since when removed pods are remembered. Monotonic; those of an earlier process since the start of this one. */
   readonly #removedAtMs = new Map<PodUID, number>();
   /** Pods of unknown sources that were reported. */
@@ -58,22 +59,6 @@ export class PodWorkers {
       // The process before may have ended between the writes of these files.
       this.#forgetEnd(uid);
     }
-  }
-
-  get byUid(): ReadonlyMap<PodUID, PodWorker> {
-    return this.#workers;
-  }
-
-  get(uid: PodUID): PodWorker | undefined {
-    return this.#workers.get(uid);
-  }
-
-  has(uid: PodUID): boolean {
-    return this.#workers.has(uid);
-  }
-
-  values(): Iterable<PodWorker> {
-    return this.#workers.values();
   }
 
   /** @param sourceId source that describes the pod now; absent for a pod that is only to be removed */

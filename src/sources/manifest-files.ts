@@ -149,8 +149,6 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
 
 /** A longer check is left to a thread, which may hang. Local disks respond within milliseconds. */
 const CHECK_TIMEOUT_MS = 1_000;
-/** More files are cheaper to check together, in a thread. */
-const MAX_CHECKED_FILES = 1_000;
 
 /**
  * The snapshot of a path that is missing, or whose files are all what `known` describes, as in an empty directory: most
@@ -162,7 +160,6 @@ export async function checkForChange(
   known: ReadonlyMap<string, FileIdentity>,
   slot: FileSlot,
 ): Promise<ManifestSnapshot | undefined> {
-  if (known.size > MAX_CHECKED_FILES) return undefined;
   return await slot.run(() => snapshotIfUnchanged(path, known), CHECK_TIMEOUT_MS).catch(() => undefined);
 }
 
@@ -173,7 +170,6 @@ async function snapshotIfUnchanged(
 ): Promise<ManifestSnapshot | undefined> {
   const listing = await listForCheck(path);
   const files = "files" in listing ? listing.files : [];
-  if (files.length > MAX_CHECKED_FILES) return undefined;
   const contents = new Map<string, FileContent>();
   for (const file of files) {
     const found = await stat(file, { bigint: true });

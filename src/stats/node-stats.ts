@@ -44,7 +44,7 @@ export const MACHINE_ROOTS: MachineRoots = { proc: "/proc", sys: "/sys", etc: "/
 export interface MeasuredEngine {
   /** `imagesDir`: directory of images and writable layers; `serverVersion`: e.g. `20.10.24`. undefined until it is known. */
   readonly infoIfKnown: { imagesDir: string; serverVersion: string } | undefined;
-  /** `bytes`: of all images. Called at most once a minute, on demand. */
+  /** `bytes`: of all images, up to a minute old. */
   readonly images: { inventory(): Promise<{ bytes: number }> };
   /** Running containers that are not ours. Called on demand. */
   readonly others: {
@@ -75,7 +75,6 @@ export interface NodeStatsDeps {
   measureDirectories?: MeasureDirectories;
 }
 
-const IMAGE_BYTES_AGE_MS = 60_000;
 const OTHERS_AGE_MS = 5_000;
 /** An engine that does not answer by then leaves the containers that are known. */
 const OTHERS_WITHIN_MS = 1_000;
@@ -92,7 +91,7 @@ export class NodeStats {
   readonly sampler: Sampler;
   readonly disk: DiskUsage;
   readonly capacities: Capacities;
-  #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
+  #imageBytes: number | undefined;
   #others: { read: Promise<void>; readMs: number } | undefined;
   #warmUp: Promise<void> | undefined;
 
@@ -272,22 +271,16 @@ export class NodeStats {
     };
   }
 
-  /** The last known size; asks the engine again in the background when it is old. */
+  /** The last known size; asks again in the background. */
   #lastImageBytes(): number | undefined {
-    const { images } = this.#deps.engine;
-    const nowMs = this.clock.monotonicMs();
-    const last = this.#imageBytes;
-    if (!last || nowMs - last.readMs > IMAGE_BYTES_AGE_MS) {
-      this.#imageBytes = { bytes: last?.bytes, readMs: nowMs };
-      images.inventory().then(
-        ({ bytes }) => {
-          this.#imageBytes = { bytes, readMs: nowMs };
-        },
-        // The engine is unreachable, which is reported elsewhere: the figure stays as it was.
-        () => {},
-      );
-    }
-    return last?.bytes;
+    this.#deps.engine.images.inventory().then(
+      ({ bytes }) => {
+        this.#imageBytes = bytes;
+      },
+      // The engine is unreachable, which is reported elsewhere: the figure stays as it was.
+      () => {},
+    );
+    return this.#imageBytes;
   }
 }
 

@@ -215,10 +215,8 @@ describe("the summary", () => {
     expect(availableBytes).toBe(536_870_912 - workingSetBytes!);
   });
 
-  test("the engine is asked for its images once a minute; without an answer the summary lacks only them", async () => {
-    let calls = 0;
+  test("without an answer of the engine the summary lacks only its images", async () => {
     const inventory = async () => {
-      calls++;
       throw new Error("connect ENOENT");
     };
     const { stats, clock } = setUp("cgroup-v2", {
@@ -227,12 +225,6 @@ describe("the summary", () => {
     const first = stats.summary(false);
     await clock.advance(300);
     expect((await first).node.runtime).toBeUndefined();
-    await clock.advance(30_000);
-    await stats.summary(false);
-    expect(calls).toBe(1);
-    await clock.advance(31_000);
-    await stats.summary(false);
-    expect(calls).toBe(2);
   });
 });
 

@@ -31,8 +31,6 @@ const WHY: Readonly<Record<string, string>> = {
 /** The read-only port of one kubelet, or its socket. Every call throws KubeletApiError. */
 export class KubeletApi {
   readonly #at: { url: string; socketPath: string | undefined };
-  /** The last response to each path, to ask again with its ETag. */
-  readonly #responses = new Map<string, { etag: string; value: unknown }>();
   /** As that of the engine's reader. */
   readonly note = undefined;
 
@@ -64,25 +62,20 @@ export class KubeletApi {
     return this.#get("/stats/summary?only_cpu_and_memory=true");
   }
 
-  #fetch(path: string, headers: object = {}): Promise<Response> {
-    return askKubelet(this.#at, path, { limitMs: RESPONSE_TIMEOUT_MS, headers });
+  #fetch(path: string): Promise<Response> {
+    return askKubelet(this.#at, path, { limitMs: RESPONSE_TIMEOUT_MS, headers: {} });
   }
 
   async #get<T>(path: string): Promise<T> {
     const isKubelet = "Is it the read-only port of a kubelet-ts?";
     const address = `${this.#at.socketPath ?? this.#at.url}${path}`;
-    const known = this.#responses.get(path);
-    const response = await this.#fetch(path, known && { "If-None-Match": known.etag });
-    if (known && response.status === 304) return known.value as T;
+    const response = await this.#fetch(path);
     const text = await readBoundedStream(response.body, MAX_RESPONSE_BYTES);
     if (response.status !== 200) {
       throw new KubeletApiError(`${address} answered ${response.status}: ${text.trim().slice(0, 200)}. ${isKubelet}`);
     }
     try {
-      const value = JSON.parse(text) as T;
-      const etag = response.headers.get("ETag");
-      if (etag) this.#responses.set(path, { etag, value });
-      return value;
+      return JSON.parse(text) as T;
     } catch {
       throw new KubeletApiError(`${address} did not answer in JSON. ${isKubelet}`);
     }

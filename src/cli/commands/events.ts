@@ -8,7 +8,6 @@ import { type ResourceItem, ResourcePrinter, toTable } from "../print/resource-p
 import { CommandError, type CommandIo, type CommandRequest, scopeOf, UsageError } from "../sub-command.ts";
 import { printerOptions, watchItems } from "./get.ts";
 
-/** The list has an ETag, so an unchanged one is cheap. */
 const WATCH_PERIOD_MS = 500;
 const TYPES = ["Normal", "Warning"];
 

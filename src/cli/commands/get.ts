@@ -184,7 +184,7 @@ async function openNodeObjects(request: CommandRequest): Promise<ObjectSource> {
   return {
     names: names.length,
     note: reader.note,
-    // Lists have an ETag, so an unchanged list is cheap; a node is measured at each request.
+    // A list is rendered once while it is the same; a node is measured at each request.
     periodMs: kind === "nodes" ? 5_000 : 500,
     // A kubelet that has just started lists no pods yet.
     emptyResponsesToBelieve: 4,
