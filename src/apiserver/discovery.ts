@@ -3,21 +3,9 @@ import { textResponse } from "../server/http-response.ts";
 import { type ApiRequest, type ApiResponse, json } from "./api-request.ts";
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
 
-/** Source: version `Info`. */
-export interface VersionInfo {
-  major: string;
-  minor: string;
-  gitVersion: string;
-  gitCommit: string;
-  gitTreeState: string;
-  buildDate: string;
-  goVersion: string;
-  compiler: string;
-  platform: string;
-}
-
 interface NonResourceDeps {
-  version: VersionInfo;
+  /** Source: version `Info`. */
+  version: object;
   /** `host:port` that clients reach. */
   serverAddress: () => string;
   healthChecks: () => readonly HealthCheck[];

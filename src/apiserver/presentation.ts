@@ -2,6 +2,7 @@ import { memoized } from "../base/model/memoized.ts";
 import { parseMediaTypes } from "../base/text/media-types.ts";
 import { badRequest, notAcceptable } from "./api-error.ts";
 import type { ApiRequest } from "./api-request.ts";
+import { text } from "./kinds/define-kind.ts";
 import { LAST_APPLIED } from "./managed-fields.ts";
 import { type ApiObject, jsonOf } from "./object-store.ts";
 import { formatSince } from "./printers/age.ts";
@@ -32,18 +33,8 @@ export function negotiateForm(accept: string | null): WantedForm | undefined {
   return undefined;
 }
 
-const NAME: Column = {
-  name: "Name",
-  type: "string",
-  format: "name",
-  value: ({ metadata }) => metadata.name,
-};
-
-const AGE: Column = {
-  name: "Age",
-  type: "string",
-  value: ({ metadata }, now) => formatSince(metadata.creationTimestamp, now),
-};
+const NAME: Column = { ...text("Name", ({ metadata }) => metadata.name), format: "name" };
+const AGE = text("Age", ({ metadata }, now) => formatSince(metadata.creationTimestamp, now));
 
 function columnsOf({ columns }: ResourceDefinition): readonly Column[] {
   const names = columns.map(({ name }) => name);

@@ -1,6 +1,6 @@
 import type { ApiRequest, ApiResponse, ApiUser, Role } from "../../src/apiserver/api-request.ts";
 import { ApiServer, type ExtraRoute } from "../../src/apiserver/api-server.ts";
-import { nonResourceResponse, type VersionInfo } from "../../src/apiserver/discovery.ts";
+import { nonResourceResponse } from "../../src/apiserver/discovery.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
 import { ObjectDeleter } from "../../src/apiserver/object-deleter.ts";
 import {
@@ -116,7 +116,7 @@ export function anApiServer(
   writer.onUnfinalized = (definition, object) => {
     if (!definition.gracefulDeletion) deleter.finish(definition, object);
   };
-  const version = { major: "1", minor: "34", gitVersion: "v1.34.0" } as VersionInfo;
+  const version = { major: "1", minor: "34", gitVersion: "v1.34.0" };
   const server = new ApiServer({
     objects: { registry, store, writer, deleter, refresh: async () => {}, prepareWrite: async () => {} },
     podDoubt: (gone) => (gone === undefined || gone.name === "left" ? node.doubt : undefined),

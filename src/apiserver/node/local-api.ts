@@ -26,7 +26,7 @@ import {
   TokenFile,
 } from "../api-request.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
-import { nonResourceResponse, type VersionInfo } from "../discovery.ts";
+import { nonResourceResponse } from "../discovery.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
 import { type ObjectAccess, ObjectCommands } from "../object-commands.ts";
 import { BACKGROUND, GarbageCollector, ObjectDeleter, StorageProtection } from "../object-deleter.ts";
@@ -50,7 +50,7 @@ interface LocalApiDeps {
   node: { name: string; ip: string };
   clock: Clock;
   logger: Logger;
-  version: VersionInfo;
+  version: object;
   mark: Persisted<number>;
   background: LocalApiBackground;
 }

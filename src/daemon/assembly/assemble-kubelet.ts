@@ -1,5 +1,4 @@
 import { lookup } from "node:dns/promises";
-import type { VersionInfo } from "../../apiserver/discovery.ts";
 import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
@@ -480,7 +479,7 @@ const buildCordon = (context: NodeContext): NodeCordon =>
     submittedSourceId: SOURCE_ID,
   });
 
-function versionInfo(): VersionInfo {
+function versionInfo(): object {
   const { major, minor } = KUBERNETES_VERSION;
   return {
     major,
