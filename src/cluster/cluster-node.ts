@@ -107,7 +107,7 @@ export class ClusterNode {
       client: this.client,
       clock,
       nodeName: deps.nodeName,
-      nodeLabels: () => this.#agent?.node?.metadata.labels,
+      nodeLabels: () => this.nodeLabels,
       onChange: () => this.#source.changed(),
     });
     this.tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
@@ -231,6 +231,10 @@ export class ClusterNode {
     const { clock, userAgent } = this.#deps;
     const { reachability } = this.client;
     return new ClusterClient({ credentials: this.credentials, clock, rate, userAgent, reachability });
+  }
+
+  get nodeLabels(): Readonly<Record<string, string>> | undefined {
+    return this.#agent?.node?.metadata.labels;
   }
 
   get connection(): ClusterConnection {

@@ -230,9 +230,10 @@ export class WorkloadManager {
     return this.#claims.userOf(fullName);
   }
 
-  /** Publishes the state again: settings that pods depend on have changed. */
+  /** Decides and publishes again: settings, or labels of the node, have changed. */
   refresh(): void {
-    this.#sync(true);
+    for (const entry of this.#records.entries()) entry.wakeAtMs = Number.NEGATIVE_INFINITY;
+    if (this.#published) this.setDesired(this.#state, this.#isComplete, this.#observer.isRead);
   }
 
   stop(): void {

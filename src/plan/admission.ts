@@ -127,6 +127,7 @@ export function admitPods(input: AdmissionInput): Admission {
 function judgePods(input: AdmissionInput, swaps: ReadonlySet<PodUID>): Admission {
   const { pods, running, held, allocations, earlier, node } = input;
   const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
+  const admittedOf = (uid: PodUID) => earlier.get(uid)?.pod ?? held.get(uid);
   const rank = (desired: DesiredPod) => (isCriticalPod(desired.pod) ? 0 : running.has(uidOf(desired)) ? 1 : 2);
   const ordered = pods.map((desired, index) => ({ desired, index, rank: rank(desired) }));
   ordered.sort((a, b) => a.rank - b.rank || compareAge(a.desired, b.desired) || a.index - b.index);
@@ -138,7 +139,7 @@ function judgePods(input: AdmissionInput, swaps: ReadonlySet<PodUID>): Admission
   // Ports in use count first, in any order: no pod loses its port to another. An edit that waits gives none back yet.
   for (const desired of pods) {
     const uid = uidOf(desired);
-    const inUse = earlier.get(uid)?.pod ?? held.get(uid) ?? desired.pod;
+    const inUse = admittedOf(uid) ?? desired.pod;
     if (running.has(uid) && !swaps.has(uid)) taken.addPorts(uid, inUse);
   }
   let isPreempted = false;
@@ -149,7 +150,7 @@ function judgePods(input: AdmissionInput, swaps: ReadonlySet<PodUID>): Admission
       rejectForResources(pod, taken, node, isPreempted && running.has(uid)) ??
       rejectForPorts(uid, pod, taken) ??
       // Labels count when a pod is scheduled: a pod that runs is not stopped when they change.
-      ((desired.isBound || desired.isFromTemplate) && running.has(uid) ? undefined : rejectForNode(desired, node));
+      (running.has(uid) && wasScheduled(desired, admittedOf(uid)) ? undefined : rejectForNode(desired, node));
     return { desired, pod, rejection };
   };
   const place = (newest: DesiredPod) => {
@@ -172,6 +173,17 @@ function judgePods(input: AdmissionInput, swaps: ReadonlySet<PodUID>): Admission
   for (const { desired, rank } of ordered) if (rank === 2) place(desired);
   return { rejections, resizes, refusedEdits };
 }
+
+/**
+ * Whether the labels of the node were compared before this pod ran.
+ * @param before the pod as it was admitted; undefined when an earlier process has done that
+ */
+const wasScheduled = ({ isBound, isFromTemplate, source, pod: { spec } }: DesiredPod, before: Pod | undefined) =>
+  isBound ||
+  isFromTemplate ||
+  (before
+    ? Bun.deepEquals([spec.nodeSelector, spec.affinity], [before.spec.nodeSelector, before.spec.affinity])
+    : source === "api");
 
 /** The older one first. Source: the kubelet's `PodsByCreationTime`. */
 function compareAge(a: DesiredPod, b: DesiredPod): number {
@@ -357,18 +369,13 @@ export type StoredAllocations = Readonly<Record<PodUID, PodAllocation>>;
 
 /** Remembers what each pod held when it was admitted last, also over a restart of this process. */
 export class NodeAdmission {
-  #node: AdmissionNode;
+  readonly #node: AdmissionNode;
   #held = new Map<PodUID, Pod>();
   readonly #allocations: StoredMap<PodUID, PodAllocation, StoredAllocations>;
 
   constructor(node: AdmissionNode, file: Persisted<StoredAllocations>) {
     this.#node = node;
     this.#allocations = new StoredMap(file, Object.entries, Object.fromEntries);
-  }
-
-  /** Labels that selectors and affinities are compared with from now on. */
-  setLabels(labels: AdmissionNode["labels"]): void {
-    this.#node = { ...this.#node, labels };
   }
 
   /**

@@ -3,23 +3,17 @@ import type { DesiredPod } from "../base/model/desired-pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import { UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
 
-/** A node that takes no further pods. */
-export interface Cordon {
-  since: Date;
-  /** Pods that were assigned to the node before. */
-  assigned: ReadonlySet<PodUID>;
-}
-
 /**
  * Whether a pod stays Pending because the node is cordoned. Pods of files and URLs never pass a scheduler, and those of
  * DaemonSets tolerate the cordon.
  * @param isSubmitted to the API
+ * @param assigned pods that were assigned to the node before
  */
-export function isHeldByCordon({ pod }: DesiredPod, isSubmitted: boolean, cordon: Cordon): boolean {
+export function isHeldByCordon({ pod }: DesiredPod, isSubmitted: boolean, assigned: readonly PodUID[]): boolean {
   const controller = pod.metadata.ownerReferences?.find((owner) => owner.controller);
   if (!isSubmitted && !controller) return false;
   if (controller?.kind === "DaemonSet" || pod.spec.tolerations?.some(toleratesCordon)) return false;
-  return !cordon.assigned.has(pod.metadata.uid ?? "");
+  return !assigned.includes(pod.metadata.uid ?? "");
 }
 
 /** Source: core/v1 `Toleration.ToleratesTaint`. The taint has no value. */

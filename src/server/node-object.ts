@@ -14,6 +14,7 @@ export interface NodeObjectFacts {
   ip: string;
   /** All labels, default ones included. */
   labels: Readonly<Record<string, string>>;
+  annotations?: Readonly<Record<string, string>> | undefined;
   taints: readonly NodeTaint[];
   /** Since when the node is cordoned; absent: it is not. */
   cordonedSince?: Date | undefined;
@@ -82,13 +83,18 @@ const MAX_IMAGE_NAMES = 5;
 /** The v1 Node, as the kubelet would register it. */
 export function toNodeObject(facts: NodeObjectFacts, cadvisor: NodeObjectMachine, now: Date): object {
   const { machine } = cadvisor;
-  const { name, labels, taints, allocatable, maxPods, createdAt, images } = facts;
+  const { name, labels, annotations, taints, allocatable, maxPods, createdAt, images } = facts;
   const disk = cadvisor.nodeFs?.capacityBytes;
   const shared = { ...hugePages(machine.hugepages), pods: String(maxPods) };
   return {
     kind: "Node",
     apiVersion: "v1",
-    metadata: { name, creationTimestamp: createdAt ? toApiTime(createdAt) : null, labels },
+    metadata: {
+      name,
+      creationTimestamp: createdAt ? toApiTime(createdAt) : null,
+      labels,
+      ...(annotations && { annotations }),
+    },
     spec: toSpec(taints, facts.cordonedSince),
     status: {
       capacity: {

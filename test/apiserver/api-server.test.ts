@@ -160,13 +160,15 @@ describe("update and patch", () => {
     expect((await get(`${DEPLOYMENT_PATH}/web`)).json.spec.replicas).toBe(3);
   });
 
-  test("of a node only spec.unschedulable is written", async () => {
+  test("of a node spec.unschedulable, labels and annotations are written", async () => {
     const { patch, remove, store, files } = anApiServer();
     const taints = [{ key: "disk", effect: "NoSchedule" }];
     store.put("nodes", { apiVersion: "v1", kind: "Node", metadata: { name: "node1", uid: "n" }, spec: { taints } });
     const node = "/api/v1/nodes/node1";
     for (const [body, field] of [
-      [{ metadata: { labels: { a: "b" } } }, "metadata.labels"],
+      [{ metadata: { labels: { a: "b c" } } }, "metadata.labels"],
+      [{ metadata: { annotations: { "a b": "" } } }, "metadata.annotations"],
+      [{ metadata: { annotations: { a: 5 } } }, "metadata.annotations[a]"],
       [{ spec: { taints: [] } }, "spec.taints"],
       [{ spec: { podCIDR: "10.0.0.0/24" } }, "spec"],
     ] as const) {
@@ -174,9 +176,10 @@ describe("update and patch", () => {
       expect([status, json.reason, json.details?.causes?.[0]?.field]).toEqual([422, "Invalid", field]);
     }
     expect(files.size).toBe(0);
-    const { status, json } = await patch(node, { spec: { unschedulable: true } });
+    const metadata = { labels: { a: "b" }, annotations: { c: "d e" } };
+    const { status, json } = await patch(node, { metadata, spec: { unschedulable: true } });
     expect([status, json.spec]).toEqual([200, { taints, unschedulable: true }]);
-    expect(files.get("nodes:/node1")?.spec).toEqual({ taints, unschedulable: true });
+    expect(files.get("nodes:/node1")).toMatchObject({ metadata, spec: { taints, unschedulable: true } });
     expect((await remove(node)).status).toBe(405);
   });
 

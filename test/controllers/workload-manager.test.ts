@@ -30,6 +30,9 @@ function aManager(kept: KeptState = { state: undefined }) {
       this.events.push(`${kind} ${name} ${reason}: ${message}`);
     },
     objectGone(_uid: string) {},
+    label(labels: Record<string, string>) {
+      context.node.labels = labels;
+    },
     phase: "Running" as "Running" | "Succeeded",
     manager: undefined as unknown as WorkloadManager,
     /** Pods that the kubelet shows; undefined: those that run. */
@@ -63,13 +66,14 @@ function aManager(kept: KeptState = { state: undefined }) {
         conditions: [{ type: "Ready", status: "True" }],
       },
     }));
+  const context = aContext(clock, world);
   const hosts = new ServiceHosts(
     "",
     new ExternalNames({ clock, logger: new RecordingLogger(), lookUp: async () => [] }),
   );
   hosts.onStale(({ metadata }) => void world.rewritten.push(metadata.name ?? ""));
   world.manager = new WorkloadManager({
-    ...managerDeps(aContext(clock, world), kept, hosts),
+    ...managerDeps(context, kept, hosts),
     kubelet: {
       pods: () => world.list ?? running(),
       isGone: (uid) => !running().some(({ metadata }) => metadata.uid === uid),
@@ -491,6 +495,20 @@ describe("a new Deployment adopts a ReplicaSet of a client that its selector mat
     const { world } = adopting(replicaSet("busybox:1", metadata));
     expect(world.manager.hasTakenOver("rs")).toBe(false);
   });
+});
+
+test("a DaemonSet follows the labels of the node", async () => {
+  const world = aManager();
+  const template = podTemplate("busybox:1", { nodeSelector: { disk: "ssd" } });
+  world.set(manifest("DaemonSet", { name: "web" }, { selector: { matchLabels: { app: "web" } }, template }));
+  const counts: number[] = [];
+  for (const labels of [{}, { disk: "ssd" }, { disk: "hdd" }, { disk: "ssd" }]) {
+    world.label(labels);
+    world.manager.refresh();
+    await world.tick(1000);
+    counts.push(world.names.length);
+  }
+  expect(counts).toEqual([0, 1, 0, 1]);
 });
 
 describe("a text that was never right is unknown", () => {

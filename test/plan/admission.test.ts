@@ -388,16 +388,23 @@ describe("huge pages", () => {
   });
 });
 
-test("labels of the API's Node count for new pods of the API; a pod that runs stays when they change", () => {
-  const ofApi = { ...desired("api", { spec: { nodeSelector: { disk: "ssd" } } }), isBound: true as const };
-  const admission = new NodeAdmission(NODE, aFile());
-  const reasonFor = (running: string[]) =>
-    admission.admit([ofApi], new Set(running), true).rejections.get("api")?.reason;
+test.each<[of: string, more: Partial<DesiredPod>, afterRestart: string | undefined]>([
+  ["a cluster", { isBound: true }, undefined],
+  ["the local API", { source: "api" }, undefined],
+  ["a file", { source: "file" }, "NodeAffinity"],
+])("labels count for new pods of %s; a pod that runs stays when they change", (_, more, afterRestart) => {
+  const pod = (disk = "ssd") => ({ ...desired("api", { spec: { nodeSelector: { disk } } }), ...more });
+  const node = { ...NODE };
+  const admission = new NodeAdmission(node, aFile());
+  const reasonFor = (running: string[], wanted = pod(), by = admission) =>
+    by.admit([wanted], new Set(running), true).rejections.get("api")?.reason;
   expect(reasonFor([])).toBe("NodeAffinity");
-  admission.setLabels({ ...NODE.labels, disk: "ssd" });
+  node.labels = { ...NODE.labels, disk: "ssd" };
   expect(reasonFor([])).toBeUndefined();
-  admission.setLabels(NODE.labels);
+  node.labels = NODE.labels;
   expect(reasonFor(["api"])).toBeUndefined();
+  expect(reasonFor(["api"], pod(), new NodeAdmission(node, aFile()))).toBe(afterRestart);
+  expect(reasonFor(["api"], pod("hdd"))).toBe(more.isBound ? undefined : "NodeAffinity");
 });
 
 describe("labels that the template of a workload asks for", () => {

@@ -3,8 +3,6 @@ import type { Pod } from "../../src/base/api/pod.ts";
 import { isHeldByCordon } from "../../src/plan/cordon.ts";
 import { aPod } from "../support/builders.ts";
 
-const CORDON = { since: new Date("2026-01-02T03:04:05Z"), assigned: new Set(["earlier"]) };
-
 const owned = (kind: string) =>
   aPod({}, { ownerReferences: [{ apiVersion: "apps/v1", kind, name: "web", uid: "w", controller: true }] });
 const tolerating = (toleration: object) => aPod({ tolerations: [toleration] } as Partial<Pod["spec"]>);
@@ -23,5 +21,5 @@ test.each<[when: string, pod: Pod, isSubmitted: boolean, want: boolean]>([
   ["one that tolerates other taints", tolerating({ key: "disk", operator: "Exists" }), true, true],
 ])("held by a cordon: %s", (_when, pod, isSubmitted, want) => {
   const desired = { pod, source: "api", origin: "test", revision: "" } as const;
-  expect(isHeldByCordon(desired, isSubmitted, CORDON)).toBe(want);
+  expect(isHeldByCordon(desired, isSubmitted, ["earlier"])).toBe(want);
 });

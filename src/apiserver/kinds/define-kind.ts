@@ -1,10 +1,13 @@
 import type * as v from "valibot";
+import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "../../manifest/decode/decode.ts";
 import { objectShapeOf } from "../../manifest/decode/shape.ts";
-import { FieldPath } from "../../manifest/field.ts";
+import { Field, FieldPath } from "../../manifest/field.ts";
 import { readManifestValue } from "../../manifest/read-manifest.ts";
+import { validateAnnotations } from "../../manifest/validate/metadata.ts";
+import { validateLabels } from "../../manifest/validate/names.ts";
 import { toSourceNode } from "../../manifest/yaml/source-node.ts";
 import type { StatusCause } from "../api-error.ts";
 import type { ApiMetadata, ApiObject } from "../object-store.ts";
@@ -173,9 +176,13 @@ export const bySchema = (schema: v.GenericSchema<unknown, unknown>) => {
       metadata: ApiMetadata;
     };
     const [wrong, unknown] = [issues.filter(isTypeIssue), issues.filter((issue) => !isTypeIssue(issue))];
+    const written = new Field(found.metadata as ObjectMeta, FieldPath.root.child("metadata"));
+    validateLabels(written.field("labels"));
+    validateAnnotations(written.field("annotations"));
+    const causes = [...wrong, ...written.errors];
     return {
       object: withType({ apiVersion, kind, metadata }, found, status, managedFields),
-      causes: wrong.map(({ path, message }) => toCause({ field: path.toString(), message })),
+      causes: causes.map(({ path, message }) => toCause({ field: path.toString(), message })),
       unknown: unknown.map(({ path }) => `unknown field "${path.toString()}"`),
       warnings: [],
     };

@@ -50,13 +50,14 @@ function decodeNamespace(object: ApiObject): Decoded {
   return { ...decoded, object: { ...decoded.object, metadata: own }, causes: [...decoded.causes, ...causes] };
 }
 
+const NODE_SCHEMA = v.object({ metadata: ObjectMetaSchema, spec: v.optional(raw), status: v.optional(raw) });
 const asNode = (object: ApiObject) => object as unknown as NodeObject;
 export const NODE = manifestKind({
   kind: "Node",
   shortNames: ["no"],
   namespaced: false,
   verbs: [...READ_VERBS, "patch", "update"],
-  decode: undefined,
+  decode: bySchema(NODE_SCHEMA),
   columns: printed(NODE_COLUMNS),
   fields: { "spec.unschedulable": (it) => String(isUnschedulable(it)) },
   subresources: ["status"],
@@ -68,14 +69,11 @@ export const NODE = manifestKind({
 
 const isUnschedulable = (node: ApiObject): boolean => asNode(node).spec.unschedulable === true;
 
-/** Only `spec.unschedulable` can be written: flags and the machine decide everything else. */
+/** Of the spec only `unschedulable` can be written: flags and the machine decide everything else. */
 function refuseOtherThanCordon(next: ApiObject, previous: ApiObject): StatusCause[] {
   const { unschedulable: _next, taints, ...spec } = asNode(next).spec as NodeSpec;
   const { unschedulable: _previous, taints: taintsBefore, ...specBefore } = asNode(previous).spec as NodeSpec;
-  const { labels, annotations } = previous.metadata;
   const rows: [field: string, next: unknown, previous: unknown, why: string][] = [
-    ["metadata.labels", next.metadata.labels, labels, "the labels of this node come from --node-labels"],
-    ["metadata.annotations", next.metadata.annotations, annotations, "this node keeps no annotations"],
     ["spec.taints", taints, taintsBefore, "the taints of this node come from --register-with-taints"],
     ["spec", spec, specBefore, "only spec.unschedulable can be changed"],
   ];

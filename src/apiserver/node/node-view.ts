@@ -13,13 +13,14 @@ import { isRecord } from "../../base/text/json.ts";
 import { usesClaim } from "../../controllers/claims.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
-import type { NodeCordon } from "../../kubelet/node-cordon.ts";
+import type { NodeSettings, WrittenNode } from "../../kubelet/node-settings.ts";
 import { foreignConditions } from "../../plan/status/pod-conditions.ts";
 import type { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import type { RunnableKey } from "../../sources/kept-source.ts";
 import { conflict } from "../api-error.ts";
+import { forbidden } from "../kinds/define-kind.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
 import type { ApiObject, ObjectStore, ResourceId } from "../object-store.ts";
@@ -40,7 +41,7 @@ interface NodeViewParts {
   kubelet: Kubelet;
   workloads: WorkloadManager;
   feed: DesiredStateFeed;
-  cordon: NodeCordon | undefined;
+  settings: NodeSettings | undefined;
   view: KubeletView;
   servers: Servers;
   clock: Pick<Clock, "now">;
@@ -55,7 +56,7 @@ export class NodeView {
   readonly feed: DesiredStateFeed;
   readonly view: KubeletView;
   readonly servers: Servers;
-  readonly #cordon: NodeCordon | undefined;
+  readonly settings: NodeSettings | undefined;
   /** The newest state of all sources. */
   desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #known = { isRead: false, isComplete: false };
@@ -64,13 +65,13 @@ export class NodeView {
   /** Keys whose time is not asked again: an earlier process kept it, or the pod has started. */
   readonly #settled: Set<string>;
 
-  constructor({ kubelet, workloads, feed, cordon, view, servers, clock, firstSeen }: NodeViewParts) {
+  constructor({ kubelet, workloads, feed, settings, view, servers, clock, firstSeen }: NodeViewParts) {
     this.kubelet = kubelet;
     this.workloads = workloads;
     this.feed = feed;
     this.view = view;
     this.servers = servers;
-    this.#cordon = cordon;
+    this.settings = settings;
     this.#clock = clock;
     this.#firstSeen = new StoredMap(firstSeen);
     this.#settled = new Set(this.#firstSeen.keys());
@@ -126,10 +127,10 @@ export class NodeView {
     return isTakenUp && [...this.kubelet.workers()].every(({ revision }) => revision !== undefined);
   }
 
-  /** Whether further pods stay Pending; see `NodeCordon`. */
-  setUnschedulable(isUnschedulable: boolean): void {
+  /** Whether further pods stay Pending, labels and annotations; see `NodeSettings`. */
+  write(written: WrittenNode): void {
     const assigned = this.kubelet.pods().map(({ metadata }) => metadata.uid ?? "");
-    if (this.#cordon?.set(isUnschedulable, assigned)) this.kubelet.refresh();
+    if (this.settings?.set(written, assigned)) this.workloads.refresh();
   }
 }
 
@@ -468,8 +469,14 @@ export class NodeObjects implements ObjectRules {
   }
 
   assign(definition: ResourceDefinition, object: ApiObject): ApiObject {
-    if (!this.node || definition.kind !== "Service") return object;
     const { namespace, name } = object.metadata;
+    if (this.node && definition.kind === "Node") {
+      const message = "this label of the node comes from --node-labels, or says what the machine is";
+      const changed = this.node.settings?.changedLabels(object as WrittenNode) ?? [];
+      const causes = changed.map((key) => forbidden(`metadata.labels[${key}]`, message));
+      refuseInvalid(definition, name, causes);
+    }
+    if (!this.node || definition.kind !== "Service") return object;
     const others = this.#deps.store
       .list(resourceId(definition))
       .filter(({ metadata }) => metadata.name !== name || metadata.namespace !== namespace);
@@ -512,7 +519,7 @@ export class NodeObjects implements ObjectRules {
   }
 
   writeNode(object: ApiObject): void {
-    this.node?.setUnschedulable((object.spec as { unschedulable?: boolean }).unschedulable === true);
+    this.node?.write(object as WrittenNode);
   }
 
   /** Pods that are wanted or terminating use claims; bound claims use PersistentVolumes. */

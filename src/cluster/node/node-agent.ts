@@ -41,7 +41,6 @@ export interface ReportedNode {
   /** The node as it is now, as `v1.Node`. */
   readNode(): Promise<object>;
   /** Labels of the Node of the API: nodeSelectors are compared with them. */
-  onNodeLabels(labels: Readonly<Record<string, string>>): void;
 }
 
 const RETRY = { first: 200, longest: 7_000 };
@@ -86,7 +85,6 @@ export class NodeAgent {
           this.#isUnschedulable = unschedulable;
           this.#recordStatus(unschedulable ? "NodeNotSchedulable" : "NodeSchedulable");
         }
-        deps.node.onNodeLabels(node.metadata.labels ?? {});
         this.#onChange();
       },
     });

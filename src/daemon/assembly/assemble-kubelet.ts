@@ -38,7 +38,7 @@ import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { chainPrefix, DualStackRules, KernelRules } from "../../kubelet/kernel-rules.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { ManifestEvents } from "../../kubelet/manifest-events.ts";
-import { NodeCordon } from "../../kubelet/node-cordon.ts";
+import { NodeSettings } from "../../kubelet/node-settings.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import { PodDirectories } from "../../kubelet/volumes/pod-directories.ts";
 import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
@@ -79,7 +79,12 @@ export async function assembleKubelet(input: AssembleInput) {
   /** The cluster this machine is a node of; undefined without --kubeconfig. */
   const cluster = await buildCluster(context, checkpoints);
   const podManager = new PodManager();
-  const controllers = toControllerContext(context);
+  const hasLocalApi = !options.runOnce && !cluster;
+  /** undefined without a local API. */
+  const settings = hasLocalApi ? buildNodeSettings(context) : undefined;
+  /** They change while the process runs. */
+  const labels = () => settings?.labels ?? cluster?.nodeLabels ?? nodeLabelsOf(context);
+  const controllers = toControllerContext(context, labels);
   const lookUp = async (name: string) => (await lookup(name, { all: true })).map(({ address }) => address);
   const hosts = new ServiceHosts(options.clusterDomain, new ExternalNames({ clock, logger, lookUp }));
   const serviceManager = await buildServiceManager(context, controllers, hosts, () =>
@@ -95,10 +100,7 @@ export async function assembleKubelet(input: AssembleInput) {
   /** Containers and sandboxes that ran out of memory, as the engine reports it. */
   const oomEvents = new Listeners<ContainerId>();
   const imageUpdates = buildImageUpdates(context, parts);
-  const hasLocalApi = !options.runOnce && !cluster;
-  /** undefined without a local API. */
-  const cordon = hasLocalApi ? buildCordon(context) : undefined;
-  const admission = new PodAdmission(context, engine, cordon);
+  const admission = new PodAdmission(context, engine, settings, labels);
   const kubeletParts = { podManager, services, probes, rules: admission, oomEvents, imageUpdates };
   const kubelet = buildKubelet(context, engine, kubeletParts);
   const imageGc = buildImageGc(context, parts, kubelet, imageUpdates);
@@ -164,7 +166,7 @@ export async function assembleKubelet(input: AssembleInput) {
     feed,
     cluster,
     localApi,
-    cordon,
+    settings,
     imageUpdates,
     imageGc,
     volumes,
@@ -179,14 +181,18 @@ export async function assembleKubelet(input: AssembleInput) {
   };
 }
 
-const toControllerContext = (context: NodeContext): ControllerContext => ({
+type NodeLabels = () => Readonly<Record<string, string>>;
+
+const toControllerContext = (context: NodeContext, labels: NodeLabels): ControllerContext => ({
   clock: context.clock,
   logger: context.logger,
   recorder: context.recorder,
   node: {
     name: context.node.name,
     ip: context.node.ip,
-    labels: nodeLabelsOf(context),
+    get labels() {
+      return labels();
+    },
     maxPods: computeMaxPods(context.options, context.node.cpuCount),
     comparesAllLabels: context.options.validate === "strict",
     rootHash: context.owner.rootHash,
@@ -304,23 +310,25 @@ class PodAdmission implements PodRules {
   readonly maxPods: number;
   readonly #context: NodeContext;
   readonly #engine: DockerEngine;
-  readonly #cordon: NodeCordon | undefined;
+  readonly #settings: NodeSettings | undefined;
   readonly #node: NodeAdmission;
   readonly #handlers: PodAdmitHandler[] = [];
   /** The last revision of each pod, with what it was made of besides the pod: most changes are of another pod. */
   readonly #revisions = new WeakMap<DesiredPod, { inputs: readonly unknown[]; revision: PodRevision }>();
 
-  /** @param cordon absent for a node whose pods something else assigns */
-  constructor(context: NodeContext, engine: DockerEngine, cordon: NodeCordon | undefined) {
+  /** @param settings absent for a node whose pods something else assigns */
+  constructor(context: NodeContext, engine: DockerEngine, settings: NodeSettings | undefined, labels: NodeLabels) {
     const { node, options, allocatable } = context;
     this.#context = context;
     this.#engine = engine;
-    this.#cordon = cordon;
+    this.#settings = settings;
     this.maxPods = computeMaxPods(options, node.cpuCount);
     const { ephemeralStorageBytes, ...others } = allocatable;
     const offer = {
       name: node.name,
-      labels: nodeLabelsOf(context),
+      get labels() {
+        return labels();
+      },
       comparesAllLabels: options.validate === "strict",
       maxPods: this.maxPods,
       ...others,
@@ -336,11 +344,6 @@ class PodAdmission implements PodRules {
     this.#handlers.push(handler);
   }
 
-  /** The Node of the API has these labels. */
-  setNodeLabels(labels: Readonly<Record<string, string>>): void {
-    this.#node.setLabels(labels);
-  }
-
   toPodRevision(desired: DesiredPod, state: DesiredState): PodRevision {
     const { configMaps, secrets, unreadSecrets, notices } = state;
     const inputs = [configMaps, secrets, unreadSecrets, notices?.get(desired.pod.metadata.uid ?? "")];
@@ -352,7 +355,7 @@ class PodAdmission implements PodRules {
   }
 
   holdOf(desired: DesiredPod): string | undefined {
-    return this.#cordon?.holdOf(desired);
+    return this.#settings?.holdOf(desired);
   }
 
   conflict(a: Pod, b: Pod): boolean {
@@ -470,12 +473,12 @@ function buildLocalApi(context: NodeContext): LocalApi {
 }
 
 /** `spec.unschedulable` of the node. */
-const buildCordon = (context: NodeContext): NodeCordon =>
-  new NodeCordon({
-    clock: context.clock,
+const buildNodeSettings = (context: NodeContext): NodeSettings =>
+  new NodeSettings({
+    ...context,
     file: openStateFile(context, "cordon"),
-    recorder: context.recorder,
     nodeName: context.node.name,
+    fixedLabels: nodeLabelsOf(context),
     submittedSourceId: SOURCE_ID,
   });
 

@@ -147,7 +147,6 @@ function readNodeFacts(parts: AssembledKubelet, input: NodeFactsInput): ReadNode
   const fixed = {
     name: node.name,
     ip: node.ip,
-    labels: nodeLabelsOf(parts.context),
     taints: options.nodeTaints,
     maxPods: parts.admission.maxPods,
     maxImages: options.nodeStatusMaxImages,
@@ -168,7 +167,9 @@ function readNodeFacts(parts: AssembledKubelet, input: NodeFactsInput): ReadNode
     const engine = parts.engine.infoIfKnown;
     return {
       ...fixed,
-      cordonedSince: parts.cordon?.since,
+      labels: parts.settings?.labels ?? nodeLabelsOf(parts.context),
+      annotations: parts.settings?.annotations,
+      cordonedSince: parts.settings?.since,
       pressures: eviction.states(),
       ready: { ...ready },
       images: store?.images,
@@ -197,9 +198,9 @@ export async function startLocalApi(
   view: KubeletView,
   servers: Servers,
 ): Promise<void> {
-  const { kubelet, workloads, feed, cordon, context } = parts;
+  const { kubelet, workloads, feed, settings, context } = parts;
   const node = new NodeView({
-    ...{ kubelet, workloads, feed, cordon, view, servers, clock: context.clock },
+    ...{ kubelet, workloads, feed, settings, view, servers, clock: context.clock },
     firstSeen: openStateFile(context, "first-seen"),
   });
   feed.onChange(() => api.podsChanged());
@@ -242,7 +243,6 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
     },
     readNode: () => servers.node(),
     isReady: () => engine.connectError === undefined && kubelet.runtimeError === undefined && !networks.problem(),
-    onNodeLabels: (labels) => admission.setNodeLabels(labels),
     onChange: (listener) => void kubelet.onChange(listener),
     events: context.recorder,
   });

@@ -66,7 +66,14 @@ export const STATE_FILES = {
   allocations: durable(v.record(text, v.record(text, ResourceRequirementsSchema))),
   completions: durable(v.record(text, completion)),
   conditions: volatile(v.array(v.tuple([text, v.array(PodConditionSchema)]))),
-  cordon: durable(v.object({ cordon: v.exactOptional(v.object({ since: timestamp, assigned: texts })) })),
+  /** Cordon, labels and annotations of the node, as clients have set them. */
+  cordon: durable(
+    v.object({
+      cordon: v.exactOptional(v.object({ since: timestamp, assigned: texts })),
+      labels: v.exactOptional(v.record(text, text)),
+      annotations: v.exactOptional(v.record(text, text)),
+    }),
+  ),
   /** Containers that a shutdown of the node terminated. */
   "cut-off": durable(texts),
   /** Manifests that pods run, while their edit waits. */

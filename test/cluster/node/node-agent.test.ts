@@ -69,7 +69,6 @@ function restarted({ registerNode = false } = {}) {
           status: { ...node.status, config: { active: { configMap: { kubeletConfigKey: "/etc/k.yaml" } } } },
         };
       },
-      onNodeLabels() {},
     },
     recorder: { record: (_, { reason }) => void events.push(reason) },
   });

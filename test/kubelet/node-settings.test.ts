@@ -1,37 +1,70 @@
 import { expect, test } from "bun:test";
-import { NodeCordon, type StoredCordon } from "../../src/kubelet/node-cordon.ts";
+import { NodeSettings, type StoredSettings } from "../../src/kubelet/node-settings.ts";
 import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
-import { RecordingRecorder } from "../support/recording-logger.ts";
+import { RecordingLogger, RecordingRecorder } from "../support/recording-logger.ts";
 import { StoredFile } from "../support/stored-file.ts";
 
-function aCordon() {
+function ofClients() {
   const recorder = new RecordingRecorder();
-  const file = new StoredFile<StoredCordon>();
-  const begin = () =>
-    new NodeCordon({ clock: new FakeClock(), file, recorder, nodeName: "node1", submittedSourceId: "local-api" });
-  return { recorder, begin };
+  const logger = new RecordingLogger();
+  const file = new StoredFile<StoredSettings>();
+  const begin = (fixedLabels = {}) => {
+    const names = { nodeName: "node1", submittedSourceId: "local-api" };
+    return new NodeSettings({ clock: new FakeClock(), file, recorder, logger, fixedLabels, ...names });
+  };
+  return { recorder, logger, begin };
 }
+
+const written = (unschedulable: boolean, metadata = {}) => ({ metadata, spec: { unschedulable } });
 
 const submitted = (uid: string) =>
   ({ pod: aPod({}, { uid }), source: "api", origin: "test", revision: "", sourceId: "local-api" }) as const;
 
 test("a cordon holds what comes later, outlives the process, and ends with uncordon", () => {
-  const { begin, recorder } = aCordon();
+  const { begin, recorder } = ofClients();
   const first = begin();
   expect([first.since, first.holdOf(submitted("later"))]).toEqual([undefined, undefined]);
-  expect([first.set(true, ["earlier"]), first.set(true, ["earlier", "later"])]).toEqual([true, false]);
+  expect([first.set(written(true), ["earlier"]), first.set(written(true), ["earlier", "later"])]).toEqual([
+    true,
+    false,
+  ]);
   const second = begin();
   expect(second.since).toEqual(first.since!);
   expect(second.holdOf(submitted("earlier"))).toBeUndefined();
   expect(second.holdOf(submitted("later"))).toStartWith("0/1 nodes are available: 1 node(s) were unschedulable");
-  second.set(false, []);
+  second.set(written(false), []);
   expect([second.since, begin().since, second.holdOf(submitted("later"))]).toEqual([undefined, undefined, undefined]);
   expect(recorder.events).toEqual([
     "node1 NodeNotSchedulable Node node1 status is now: NodeNotSchedulable",
     "node1 NodeSchedulable Node node1 status is now: NodeSchedulable",
   ]);
+});
+
+test("labels and annotations of clients outlive the process; those of flags come first, and say so", () => {
+  const { begin, logger, recorder } = ofClients();
+  const fixed = { os: "linux" };
+  const first = begin(fixed);
+  const metadata = { labels: { os: "linux", disk: "ssd" }, annotations: { note: "x" } };
+  expect(first.changedLabels({ metadata })).toEqual([]);
+  expect(["os", "disk"].map((key) => first.changedLabels({ metadata: { labels: { [key]: "bsd" } } }))).toEqual([
+    ["os"],
+    ["os"],
+  ]);
+  expect([first.set(written(false, metadata), []), first.set(written(false, metadata), [])]).toEqual([true, false]);
+  const second = begin({ ...fixed, disk: "hdd" });
+  expect([first.labels, second.labels, second.annotations]).toEqual([
+    { disk: "ssd", os: "linux" },
+    { disk: "hdd", os: "linux" },
+    { note: "x" },
+  ]);
+  expect(logger.lines).toEqual([
+    'warn Label "disk" of the node is "hdd" by --node-labels: "ssd" of a client is ignored',
+  ]);
+  second.set(written(true), []);
+  expect([begin(fixed).labels, begin(fixed).annotations, begin(fixed).since]).toEqual([fixed, undefined, second.since]);
+  expect(recorder.events).toHaveLength(1);
 });
 
 test("a held pod is Pending and unscheduled until uncordon; one that runs continues", async () => {
