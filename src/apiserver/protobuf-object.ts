@@ -101,7 +101,7 @@ function toJson(value: bigint | Buffer, type: string, path: string): unknown {
   const message = MESSAGES.get(type);
   if (!message) return bytes.toString(type === "bytes" ? "base64" : "utf8");
   const isTime = type === "Time" || type === "MicroTime";
-  const decoded = decode(bytes, message, path, isTime);
+  const decoded = decode(bytes, message, path, isTime || type === "Unsupported");
   if (type === "Quantity") return decoded.string ?? "0";
   if (isTime) {
     const ms = Math.min(Math.max(Number(decoded.seconds ?? 0) * 1000, -MAX_TIME_MS), MAX_TIME_MS);

@@ -119,6 +119,32 @@ test("a pod as client-go writes it back: with what the server wrote, without zer
   });
 });
 
+test("a node as client-go writes it back, a volume whose type is refused, and a class that is none", () => {
+  const taint = join(field(1, "disk"), field(2, ""), field(3, "NoSchedule"));
+  const unschedulable = Buffer.from([4 << 3, 0]);
+  const metadata = join(field(1, "n"), field(11, join(field(1, "color"), field(2, "blue"))));
+  const node = join(field(1, metadata), field(2, join(field(1, ""), unschedulable, field(5, taint))), field(3, ""));
+  expect(decodeProtobufObject(envelope("Node", node))).toMatchObject({
+    metadata: { name: "n", labels: { color: "blue" } },
+    spec: { taints: [{ key: "disk", effect: "NoSchedule" }] },
+  });
+  const disk = join(field(1, "d"), field(2, field(22, field(1, "disk"))));
+  const git = join(field(1, "g"), field(2, field(5, field(1, "https://x"))));
+  const pod = join(field(1, field(1, "p")), field(2, join(field(1, disk), field(1, git))));
+  expect(decodeProtobufObject(envelope("Pod", pod))).toMatchObject({
+    spec: {
+      volumes: [
+        { name: "d", azureDisk: {} },
+        { name: "g", gitRepo: { repository: "https://x" } },
+      ],
+    },
+  });
+  const claim = join(field(1, field(1, "c")), field(2, field(5, "")));
+  expect(decodeProtobufObject(envelope("PersistentVolumeClaim", claim))).toMatchObject({
+    spec: { storageClassName: "" },
+  });
+});
+
 test.each([
   { when: "no envelope", bytes: Buffer.from("{}"), message: "not a protobuf of Kubernetes" },
   { when: "unknown kind", bytes: envelope("Widget", Buffer.alloc(0)), message: "Widget is not read in protobuf" },
