@@ -1,12 +1,15 @@
+import * as v from "valibot";
 import { hasCondition } from "../../base/api/conditions.ts";
-import type { LabelSelector } from "../../base/api/meta.ts";
+import { type LabelSelector, ObjectMetaSchema } from "../../base/api/meta.ts";
 import { formatSelector } from "../../base/api/selectors.ts";
+import { PodTemplateSpecSchema } from "../../base/api/workload.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { ApiObject } from "../object-store.ts";
 import { formatSince } from "../printers/age.ts";
 import { READ_VERBS } from "../resource-definition.ts";
 import {
+  apiKind,
   count,
   type Fields,
   fixedSpec,
@@ -29,6 +32,7 @@ const readyOf = (key: string) => (object: ApiObject) =>
   `${numberOf(statusOf(object)[key])}/${numberOf(specOf(object).replicas ?? 1)}`;
 
 interface Template {
+  metadata?: { labels?: unknown };
   spec?: { containers?: { name: string; image?: string }[]; nodeSelector?: unknown };
 }
 const podSpecOf = (template: unknown) => (template as Template | undefined)?.spec;
@@ -192,6 +196,17 @@ export const REPLICATION_CONTROLLER = workloadKind({
   shortNames: ["rc"],
   columns: [...REPLICAS, ...WIDE],
   fields: { "status.replicas": (it) => String(numberOf(statusOf(it).replicas)) },
+});
+
+/** Nothing makes pods of it. */
+export const POD_TEMPLATE = apiKind({
+  kind: "PodTemplate",
+  schema: v.object({ metadata: ObjectMetaSchema, template: v.optional(PodTemplateSpecSchema) }),
+  columns: [
+    text("Containers", ({ template }) => podSpecOf(template)?.containers?.map(({ name }) => name)),
+    text("Images", ({ template }) => podSpecOf(template)?.containers?.map(({ image }) => image)),
+    text("Pod Labels", ({ template }) => formatLabels((template as Template | undefined)?.metadata?.labels)),
+  ],
 });
 
 /** A Job that a client sends back: without what {@link showJobSelector} added. */
