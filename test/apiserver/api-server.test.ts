@@ -650,6 +650,23 @@ test.each(WRITTEN_KINDS.flatMap((definition) => [false, true].map((isForeign) =>
   },
 );
 
+test.each([
+  [{ leaseDurationSeconds: 0 }, "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
+  [{ leaseTransitions: -1 }, "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"],
+  [{ leaseDurationSeconds: 1, leaseTransitions: 0 }, undefined],
+])("a Lease with %j: %s", async (spec, message) => {
+  const { post, put } = anApiServer({ alsoServed: "leases" });
+  const path = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+  const lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "a" } };
+  const code = message ? 422 : 201;
+  expect(await post(path, { ...lease, spec })).toMatchObject({
+    status: code,
+    ...(message && { json: { message: expect.stringContaining(message) } }),
+  });
+  await post(path, { ...lease, spec: {} });
+  expect((await put(`${path}/a`, { ...lease, spec })).status).toBe(message ? 422 : 200);
+});
+
 describe("get and list", () => {
   test("selectors, and what is wrong with them", async () => {
     const { post, get, names } = anApiServer();
