@@ -42,7 +42,7 @@ import { listResponse, parseSelection, watchResponse } from "./list-and-watch.ts
 import type { ObjectAccess } from "./object-commands.ts";
 import { parseDeleteOptions } from "./object-deleter.ts";
 import type { ApiObject } from "./object-store.ts";
-import { parseWriteRequest, reportBadFields, type WriteRequest } from "./object-writer.ts";
+import { parseWriteRequest, type WriteRequest } from "./object-writer.ts";
 import { patchObject } from "./patch-object.ts";
 import { Presentation } from "./presentation.ts";
 import { apiVersionOf, READ_VERBS, resourceId, servedVersions, type Target, type Verb } from "./resource-definition.ts";
@@ -232,10 +232,8 @@ export class ApiServer {
   }
 
   /** Options of a write whose body was read. @throws ApiError 400 */
-  #write({ request, warn, repeated, presentation }: Call): WriteRequest {
-    const write = parseWriteRequest(request.query, request.header("User-Agent"), warn);
-    if (repeated.length > 0) reportBadFields(presentation.kind, repeated, write);
-    return write;
+  #write({ request, warn, repeated }: Call): WriteRequest {
+    return { ...parseWriteRequest(request.query, request.header("User-Agent"), warn), repeated };
   }
 
   /** @param change gets the object as the path shows it to the client */

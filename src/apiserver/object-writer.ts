@@ -40,8 +40,10 @@ export interface WriteRequest {
   /** Manager that owns the written fields. */
   manager: string;
   dryRun: boolean;
-  /** Handling of fields that the schema does not know. */
+  /** Handling of fields that the schema does not know, and of those that are {@link repeated}. */
   fieldValidation: "Strict" | "Warn" | "Ignore";
+  /** e.g. `duplicate field "data.a"` */
+  repeated?: readonly string[];
   /** Gets the text of each `Warning` header. */
   warn: (message: string) => void;
 }
@@ -241,7 +243,10 @@ export class ObjectWriter {
       const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`;
       throw conflict(definition, name, why);
     }
-    if (isSame) return live;
+    if (isSame) {
+      reportBadFields(definition, [], request);
+      return live;
+    }
     // A write to the status has labels and annotations too, but no labels of a Deployment. Source: the registry's strategies.
     const { annotations } = input.metadata;
     const { labels } = definition.kind === "Deployment" ? live.metadata : input.metadata;
@@ -260,6 +265,7 @@ export class ObjectWriter {
       resourceVersion: live.metadata.resourceVersion,
     });
     const isRead = isStatus || accept !== undefined;
+    if (isRead) reportBadFields(definition, [], request);
     const decoded = isRead ? settled : decodeObject(definition, settled, request, this.#deps.readOptions);
     if (!accept) refuseInvalid(definition, name, definition.validateUpdate?.(decoded, live) ?? []);
     const time = toApiTime(this.#deps.clock.now());
@@ -464,6 +470,7 @@ function decodeObject(
 ): ApiObject {
   const { name } = object.metadata;
   if (!definition.decode) {
+    reportBadFields(definition, [], request);
     refuseInvalid(definition, name, known);
     return object;
   }
@@ -479,11 +486,13 @@ function decodeObject(
  * Handles fields that the schema does not know or that occur twice as the request wants it.
  * @throws ApiError 400 under `Strict`
  */
-export function reportBadFields(
-  { kind, version }: Pick<ResourceDefinition, "kind" | "version">,
-  findings: readonly string[],
-  { fieldValidation, warn }: Pick<WriteRequest, "fieldValidation" | "warn">,
+function reportBadFields(
+  { kind, version }: ResourceDefinition,
+  unknown: readonly string[],
+  request: WriteRequest,
 ): void {
+  const { fieldValidation, repeated = [], warn } = request;
+  const findings = [...repeated, ...unknown];
   if (findings.length > 0 && fieldValidation === "Strict") {
     throw badRequest(
       `${kind} in version "${version}" cannot be handled as a ${kind}: strict decoding error: ${findings.join(", ")}`,

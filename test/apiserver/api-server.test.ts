@@ -725,6 +725,7 @@ describe("get and list", () => {
     ["Warn", twice, 201, '299 - "duplicate field \\"data.a\\""', undefined],
     ["Ignore", twice, 201, undefined, undefined],
     ["Strict", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: x, a: z}\n", 400, undefined, refusal],
+    ["Strict", `${twice.slice(0, -1)},"c":{}}`, 400, undefined, `${refusal}, unknown field "c"`],
     ["Strict", aMap('{"a":"1","b":"\\":,\\""}'), 201, undefined, undefined],
     ["Strict", aMap('{"a":"\\\\","b":"\\\\\\":" , "a" : "2"}'), 400, undefined, refusal],
     ["Strict", aMap('{"a":"1","d":"\\\\","b":"\\\\\\":" , "c" : "\\":"}'), 201, undefined, undefined],
