@@ -70,7 +70,7 @@ export interface ObjectRules {
    * select it any more; undefined where it must not be written so.
    */
   relabelMade(definition: ResourceDefinition, live: ApiObject, next: ApiObject): ApiObject | undefined;
-  /** Hands the kubelet the conditions, or the ephemeral containers, that a client has written. @returns what was written */
+  /** Hands the kubelet the conditions and the end, or the ephemeral containers, that a client has written. @returns what was written */
   writePod(definition: ResourceDefinition, object: ApiObject, subresource: string): ApiObject;
   /** Makes a write to the node a setting of it. */
   writeNode(object: ApiObject): void;

@@ -253,8 +253,15 @@ export class PodWorker {
     return undefined;
   }
 
-  /** Takes the conditions that clients have set in place of those before. Only for a pod that has a status. */
-  setConditions(foreign: readonly PodCondition[]): void {
+  /**
+   * Takes the conditions that clients have set in place of those before. Only for a pod that has a status.
+   * @param end the pod ends so, unless it has ended
+   */
+  setWritten(foreign: readonly PodCondition[], end?: PodEnd): void {
+    if (end && !this.#currentEnd && !this.isRemoving) {
+      const { phase, reason, message } = end;
+      this.#terminate({ phase, ...(reason && { reason }), ...(message && { message }) });
+    }
     const completion = this.#status.setForeign(foreign);
     if (completion) this.#owner.onCompletion(this, completion);
     this.#owner.onStatus(this);

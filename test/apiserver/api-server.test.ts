@@ -739,17 +739,17 @@ describe("get and list", () => {
     else expect(found.json.data.a).toBe(body === twice ? "2" : "1");
   });
 
-  test("clients set conditions of a pod's status, also of one that a file describes, and nothing else of it", async () => {
+  test("clients set conditions and the end in a pod's status, also of one that a file describes, and nothing else of it", async () => {
     const { post, get, put, patch, foreign, files, call } = anApiServer();
     const { json: made } = await post(PODS, aPod("a"));
     foreign.set("default/a", 'pod "a" comes from /m/a.yaml:1: edit that file');
     const saved = files.get("pods:default/a");
     const gate = { type: "x/up", status: "True" };
-    const status = { phase: "Failed", conditions: [gate, { type: "Ready", status: "True" }] };
+    const status = { phase: "Failed", podIP: "1.2.3.4", conditions: [gate, { type: "Ready", status: "True" }] };
     const { json } = await patch(`${PODS}/a/status`, { status, metadata: { labels: { a: "b" } } });
     // The kubelet overwrites the second one at once.
     const conditions = status.conditions.map((it) => expect.objectContaining(it));
-    expect(json.status).toEqual({ ...made.status, conditions });
+    expect(json.status).toEqual({ ...made.status, phase: "Failed", conditions });
     expect(json.metadata.managedFields.at(-1)).toMatchObject({ operation: "Update", subresource: "status" });
     expect([json.metadata.labels, files.get("pods:default/a")]).toEqual([undefined, saved]);
     const apply = { apiVersion: "v1", kind: "Pod", status: { conditions: [{ type: "x/b", status: "False" }] } };
@@ -778,6 +778,7 @@ describe("get and list", () => {
       { type: "x/up", status: "True", lastProbeTime: "now" },
       "status.conditions[0].lastProbeTime",
     ],
+    ["another type", 5, "status.conditions[0]: Invalid value"],
     ["a long message", { type: "x/up", status: "True", message: "m".repeat(40_000) }, "status.conditions: Too long"],
   ])("a condition of a client with %s is 422", async (_, condition, message) => {
     const { post, patch } = anApiServer();

@@ -385,7 +385,7 @@ test("conditions of clients make a pod with readiness gates Ready, outlive our r
     (world.statusOf("web")?.conditions ?? [])
       .filter(({ type }) => type === "Ready" || type === "x/up")
       .map(({ type, status }) => `${type} ${status}`);
-  const set = (...conditions: PodCondition[]) => world.kubelet.worker("uid-web")!.setConditions(conditions);
+  const set = (...conditions: PodCondition[]) => world.kubelet.worker("uid-web")!.setWritten(conditions);
   await world.started(pod);
   set({ ...gate, status: "False" });
   expect(shown()).toEqual(["Ready False", "x/up False"]);
@@ -411,6 +411,23 @@ test("conditions of clients make a pod with readiness gates Ready, outlive our r
   await world.clock.advance(120_000);
   expect(world.conditions).toEqual([]);
 });
+
+test.each(["Never", "Always"] as const)(
+  "a pod that a client ends is stopped, and has ended also after our restart: %s",
+  async (restartPolicy) => {
+    const pod = named("web", { restartPolicy });
+    const end = { phase: "Failed", reason: "Drained", message: "moved" } as const;
+    await world.started(pod);
+    world.kubelet.worker("uid-web")!.setWritten([], end);
+    await world.clock.advance(60_000);
+    expect(world.statusOf("web")).toMatchObject({ ...end, containerStatuses: [{ state: { terminated: {} } }] });
+    world.kubelet.worker("uid-web")!.setWritten([], { phase: "Succeeded" });
+    world.renew();
+    await world.started(pod);
+    await world.clock.advance(60_000);
+    expect(world.statusOf("web")).toMatchObject({ ...end, containerStatuses: [{ state: { terminated: {} } }] });
+  },
+);
 
 test("a running pod is supervised though an optional ConfigMap is missing once every source was read", async () => {
   const container = aContainer({ envFrom: [{ configMapRef: { name: "words", optional: true } }] });

@@ -1,7 +1,9 @@
 import * as v from "valibot";
 import type { EphemeralContainer, Pod, PodCondition, PodStatus } from "../../base/api/pod.ts";
 import { PodConditionSchema } from "../../base/api/pod-status.ts";
+import { text } from "../../base/api/scalar.ts";
 import { isRecord } from "../../base/text/json.ts";
+import { isFinished } from "../../plan/service-endpoints.ts";
 import { foreignConditions } from "../../plan/status/pod-conditions.ts";
 import { invalid, type StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../object-store.ts";
@@ -30,7 +32,7 @@ export const POD = manifestKind({
     "status.nominatedNodeName": (it) => podStatus(it)?.nominatedNodeName ?? "",
   },
   subresources: ["status", "ephemeralcontainers"],
-  nodeWrites: { status: acceptConditions, ephemeralcontainers: acceptEphemeralContainers },
+  nodeWrites: { status: acceptStatus, ephemeralcontainers: acceptEphemeralContainers },
   fate: "pods",
   decode: (object, options) => readObject(object, options, true),
   validateCreate: (next) => refuseEphemeralContainers(next, undefined),
@@ -39,15 +41,24 @@ export const POD = manifestKind({
   gracefulDeletion: true,
 });
 
-const readStatus = bySchema(v.object({ conditions: v.optional(v.array(PodConditionSchema)) }));
-/** Bytes of all conditions that clients have set, together. */
-const MAX_CONDITIONS_BYTES = 32_768;
+const END = { phase: v.optional(text), reason: v.optional(text), message: v.optional(text) };
+const readStatus = bySchema(v.object({ conditions: v.optional(v.array(PodConditionSchema)), ...END }));
+/** Bytes of what is kept of the status that a client has written. */
+const MAX_STATUS_BYTES = 32_768;
 
-/** The kubelet keeps conditions that it does not compute, and overwrites the rest of a status. Source: its status manager. */
-function acceptConditions({ status }: ApiObject, live: ApiObject): ApiObject {
+/**
+ * The kubelet keeps conditions that it does not compute and the end of a pod, and overwrites the rest of a status. Source: its
+ * status manager and `generateAPIPodStatus`.
+ */
+function acceptStatus({ status }: ApiObject, live: ApiObject): ApiObject {
   const { apiVersion, kind, metadata } = live;
-  const written = isRecord(status) ? (status.conditions ?? []) : [];
-  const { object, causes } = readStatus({ apiVersion, kind, metadata: { name: metadata.name }, conditions: written });
+  const { conditions: written = [], phase, reason, message } = isRecord(status) ? status : {};
+  const isEnd = !isFinished(asPod(live)) && isFinished({ status: { phase } } as Pod);
+  const end = isEnd ? { phase, reason, message } : {};
+  const { object, causes } = readStatus({
+    ...{ apiVersion, kind, metadata: { name: metadata.name }, conditions: written },
+    ...end,
+  });
   const { conditions: read = [] } = object as PodStatus;
   const byType = new Map(read.map((it) => [it.type, it]));
   const conditions = [...byType.values()];
@@ -56,11 +67,11 @@ function acceptConditions({ status }: ApiObject, live: ApiObject): ApiObject {
   const isKnown = ({ type, status: is }: PodCondition) => type !== "" && /^(True|False|Unknown)$/.test(is);
   if (!conditions.every(isKnown))
     add("conditions", "FieldValueInvalid", "Invalid value: each needs a type, and a status True, False or Unknown");
-  if (JSON.stringify(foreignConditions(conditions)).length > MAX_CONDITIONS_BYTES)
-    add("conditions", "FieldValueTooLong", `Too long: may not have more than ${MAX_CONDITIONS_BYTES} bytes`);
+  if (JSON.stringify([foreignConditions(conditions), end]).length > MAX_STATUS_BYTES)
+    add("conditions", "FieldValueTooLong", `Too long: may not have more than ${MAX_STATUS_BYTES} bytes`);
   const all = found.map((cause) => ({ ...cause, field: `status.${cause.field}` }));
   if (all.length > 0) throw invalid("", "Pod", metadata.name, all);
-  return { ...live, status: { ...podStatus(live), conditions } };
+  return { ...live, status: { ...podStatus(live), ...end, conditions } };
 }
 
 /** Ephemeral containers of a pod as the API shows them; empty for every other object. */

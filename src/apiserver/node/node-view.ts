@@ -14,6 +14,8 @@ import { usesClaim } from "../../controllers/claims.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeSettings, WrittenNode } from "../../kubelet/node-settings.ts";
+import type { PodEnd } from "../../plan/pod-plan.ts";
+import { isFinished } from "../../plan/service-endpoints.ts";
 import { foreignConditions } from "../../plan/status/pod-conditions.ts";
 import type { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
@@ -512,8 +514,14 @@ export class NodeObjects implements ObjectRules {
     const isStatus = subresource === "status";
     if (isStatus && !worker?.status) throw conflict(definition, name, "the node has not begun with the pod: try again");
     const written = this.#deps.store.put("pods", object);
-    if (isStatus) worker?.setConditions(foreignConditions(status?.conditions));
-    else kubelet.setEphemeralContainers(uid, spec.ephemeralContainers ?? []);
+    const isMade = this.isMadeByController(definition, object);
+    if (isStatus) {
+      const mayEnd = (isMade || this.#deps.submitted.isOwn(definition, object)) && isFinished({ status } as Pod);
+      worker?.setWritten(foreignConditions(status?.conditions), mayEnd ? (status as PodEnd) : undefined);
+      // Jobs count their pods that have ended; every other controller replaces them.
+      const isOfJob = object.metadata.ownerReferences?.some(({ controller, kind }) => controller && kind === "Job");
+      if (mayEnd && isMade && !isOfJob) this.deleteMade(object, spec.terminationGracePeriodSeconds ?? 30);
+    } else kubelet.setEphemeralContainers(uid, spec.ephemeralContainers ?? []);
     this.#syncPods(definition);
     return written;
   }

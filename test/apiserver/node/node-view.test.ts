@@ -20,14 +20,21 @@ function aMirror(
     found = {},
     isGone = (): boolean => true,
     firstSeen = (): string | undefined => undefined,
+    worker = undefined as object | undefined,
   } = {},
 ) {
   const { store } = anApiServer();
+  const deletions: string[] = [];
   const node = {
     firstSeen,
-    kubelet: { pods: () => pods, worker: () => undefined, isGone, desiredPods: pods.map((pod) => ({ pod, ...found })) },
+    kubelet: { pods: () => pods, worker: () => worker, isGone, desiredPods: pods.map((pod) => ({ pod, ...found })) },
     desired: { configMaps: new Map(), secrets: new Map() },
-    workloads: { hasPod: () => isOfWorkload, reader: { derivedObjects: () => [] }, services: {} },
+    workloads: {
+      hasPod: () => isOfWorkload,
+      deletePod: (uid: string) => void deletions.push(uid),
+      reader: { derivedObjects: () => [] },
+      services: {},
+    },
   } as unknown as NodeView;
   const definition = { group: "", plural: "pods", kind: "Pod", fate: "pods", namespaced: true } as ResourceDefinition;
   const registry = { all: () => [definition] } as never;
@@ -37,7 +44,7 @@ function aMirror(
   objects.node = node;
   objects.sync();
   const refusalOf = (name: string) => objects.refusalOf(definition, store.get("pods", "default", name)!);
-  return { store, sync: () => objects.sync(), refusalOf };
+  return { store, objects, definition, deletions, sync: () => objects.sync(), refusalOf };
 }
 
 test("Endpoints are made once a client asks for them; those of a client are taken over by those of the controller, once", async () => {
@@ -121,6 +128,29 @@ test("labels that a client gives a terminating pod are shown until it is gone", 
     metadata: { labels: { app: "x" }, ...end },
     status: { phase: "Failed" },
   });
+});
+
+test.each([
+  ["a file", false, "", undefined, 0],
+  ["a client", true, "", "Failed", 0],
+  ["a Deployment", false, "ReplicaSet", "Failed", 1],
+  ["a Job", false, "Job", "Failed", 0],
+])("a client ends the pod of %s", (_, isOwn, owner, ended, deleted) => {
+  const written: unknown[] = [];
+  const ownerReferences =
+    owner === "" ? [] : [{ apiVersion: "v1", kind: owner, name: "a", uid: "o", controller: true }];
+  const pod = { ...aStatic, metadata: { ...aStatic.metadata, ownerReferences } };
+  const { objects, definition, store, deletions } = aMirror([pod], {
+    isOwn,
+    isOfWorkload: owner !== "",
+    worker: {
+      status: {},
+      setWritten: (_: unknown, end?: { phase: string }) => void written.push(end?.phase),
+    },
+  });
+  const live = { apiVersion: "v1", kind: "Pod", ...pod } as unknown as ApiObject;
+  objects.writePod(definition, { ...live, status: { phase: "Failed" } }, "status");
+  expect([written, deletions.length, store.list("pods").length]).toEqual([[ended], deleted, 1]);
 });
 
 test("the pod of a workload is no mirror pod", () => {
