@@ -45,11 +45,13 @@ const LEASE_SECONDS = 40;
 export function renewNodeLease(name: string, live: ApiObject | undefined, now: Date): ApiObject | undefined {
   const { renewTime } = (live?.spec ?? {}) as { renewTime?: string };
   if (now.getTime() - Date.parse(renewTime ?? "") < LEASE_SECONDS * 250) return undefined;
-  const uid = objectUid(name, "Lease", LEASE_NAMESPACE, name);
+  const namespace = LEASE_NAMESPACE;
+  const uid = objectUid(name, "Lease", namespace, name);
+  const owner = { apiVersion: "v1", kind: "Node", name, uid: name };
   return {
     apiVersion: "coordination.k8s.io/v1",
     kind: "Lease",
-    metadata: { creationTimestamp: toApiTime(now), ...live?.metadata, name, namespace: LEASE_NAMESPACE, uid },
+    metadata: { creationTimestamp: toApiTime(now), ...live?.metadata, name, namespace, uid, ownerReferences: [owner] },
     spec: {
       holderIdentity: name,
       leaseDurationSeconds: LEASE_SECONDS,

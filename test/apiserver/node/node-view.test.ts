@@ -290,6 +290,7 @@ test("the Lease of the node is renewed for who asks for it, four times in its du
   };
   const first = await lease();
   expect((first.spec as { renewTime: string }).renewTime).toMatch(/\.\d{6}Z$/);
+  expect(first.metadata.ownerReferences).toMatchObject([{ kind: "Node", name: "node1" }]);
   expect(objects.refusalOf(leases, first)).toBe('lease "node1" is made by this node');
   await clock.advance(9_000);
   expect(await lease()).toBe(first);
