@@ -169,7 +169,7 @@ describe("update and patch", () => {
       [{ metadata: { labels: { a: "b c" } } }, "metadata.labels"],
       [{ metadata: { annotations: { "a b": "" } } }, "metadata.annotations"],
       [{ metadata: { annotations: { a: 5 } } }, "metadata.annotations[a]"],
-      [{ spec: { taints: [] } }, "spec.taints"],
+      [{ spec: { taints: [] } }, "spec"],
       [{ spec: { podCIDR: "10.0.0.0/24" } }, "spec"],
     ] as const) {
       const { status, json } = await patch(node, body);

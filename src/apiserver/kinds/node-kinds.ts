@@ -7,7 +7,7 @@ import type { StatusCause } from "../api-error.ts";
 import { type ApiObject, checkObjectName, type ObjectStore } from "../object-store.ts";
 import { NODE_COLUMNS, type NodeObject } from "../printers/node-row.ts";
 import { ALL_VERBS, type Decoded, READ_VERBS } from "../resource-definition.ts";
-import { apiKind, bySchema, forbidden, isOther, manifestKind, printed, text } from "./define-kind.ts";
+import { apiKind, bySchema, forbidden, isOther, manifestKind, printed, specOf, text, without } from "./define-kind.ts";
 
 const NAMESPACE_SCHEMA = v.object({
   metadata: ObjectMetaSchema,
@@ -69,15 +69,10 @@ export const NODE = manifestKind({
 
 const isUnschedulable = (node: ApiObject): boolean => asNode(node).spec.unschedulable === true;
 
-/** Of the spec only `unschedulable` can be written: flags and the machine decide everything else. */
+/** `unschedulable` is all that can be written of the spec: flags and the machine decide the rest. */
 function refuseOtherThanCordon(next: ApiObject, previous: ApiObject): StatusCause[] {
-  const { unschedulable: _next, taints, ...spec } = asNode(next).spec as NodeSpec;
-  const { unschedulable: _previous, taints: taintsBefore, ...specBefore } = asNode(previous).spec as NodeSpec;
-  const rows: [field: string, next: unknown, previous: unknown, why: string][] = [
-    ["spec.taints", taints, taintsBefore, "the taints of this node come from --register-with-taints"],
-    ["spec", spec, specBefore, "only spec.unschedulable can be changed"],
-  ];
-  return rows.filter(([, a, b]) => isOther(a, b)).map(([field, , , why]) => forbidden(field, why));
+  const cordon = new Set(["unschedulable"]);
+  const [after, before] = [next, previous].map((node) => without(specOf(node), cordon));
+  const why = "only spec.unschedulable can be changed: the taints of this node come from --register-with-taints";
+  return isOther(after, before) ? [forbidden("spec", why)] : [];
 }
-
-type NodeSpec = NodeObject["spec"] & Record<string, unknown>;
