@@ -91,32 +91,22 @@ export class ClusterNode {
 
   /** @throws SettingsError when the kubeconfig cannot be used */
   constructor(deps: ClusterNodeDeps) {
-    const { options, clock, logger, userAgent } = deps;
+    const { options, clock, userAgent } = deps;
     this.#deps = deps;
     this.#isBootstrapping = needsBootstrap(options, clock.now());
     this.credentials = openCredentials(deps, this.#isBootstrapping);
-    this.client = new ClusterClient({
-      credentials: this.credentials,
-      clock,
-      rate: { perSecond: options.kubeApiQps, burst: options.kubeApiBurst },
-      userAgent,
-    });
+    const rate = { perSecond: options.kubeApiQps, burst: options.kubeApiBurst };
+    this.client = new ClusterClient({ credentials: this.credentials, clock, rate, userAgent });
     this.accessReviewer = new ClusterAccessReviewer(this.client, deps.nodeName);
     this.#objects = new ObjectCache({ client: this.client, clock, onChange: () => this.#source.changed() });
-    this.claims = new ClaimResolver({
-      client: this.client,
-      clock,
-      nodeName: deps.nodeName,
-      nodeLabels: () => this.nodeLabels,
-      onChange: () => this.#source.changed(),
-    });
+    const onChange = () => this.#source.changed();
+    this.claims = new ClaimResolver({ ...deps, client: this.client, nodeLabels: () => this.nodeLabels, onChange });
     this.tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
     this.services = new ClusterServices(this.client, clock, deps.stored.services);
     this.runtimeClasses = new RuntimeClasses(this.client, clock, deps.stored.runtimeClasses);
     this.#source = new ApiPodSource({
+      ...deps,
       server: this.credentials.server,
-      clock,
-      logger,
       objects: this.#objects,
       claims: this.claims,
       tokens: this.tokens,
@@ -129,25 +119,16 @@ export class ClusterNode {
   start(kubelet: ClusterKubelet): void {
     const { client } = this;
     const { options, nodeName, clock, logger } = this.#deps;
+    const shared = { client, clock, logger, nodeName, kubelet };
     const apiPodOf = ({ metadata }: Pod) => this.#pods?.get(metadata.namespace, metadata.name ?? "");
     const reporter = new StatusReporter({
-      client,
-      clock,
-      logger,
-      kubelet,
+      ...shared,
       apiPodOf: (pod) => {
         const found = apiPodOf(pod);
         return found && (isMirrorPod(found) || found.metadata.uid === pod.metadata.uid) ? found : undefined;
       },
     });
-    const mirrors = new MirrorManager({
-      client,
-      clock,
-      logger,
-      kubelet,
-      nodeName,
-      nodeUid: () => this.#agent?.node?.metadata.uid,
-    });
+    const mirrors = new MirrorManager({ ...shared, nodeUid: () => this.#agent?.node?.metadata.uid });
     this.#reporter = reporter;
     this.#mirrors = mirrors;
     let wasReady = kubelet.isReady();
@@ -159,8 +140,7 @@ export class ClusterNode {
       this.#agent?.statusChanged();
     });
     this.#pods = new Reflector<ApiPod>({
-      client,
-      clock,
+      ...shared,
       path: "/api/v1/pods",
       query: { fieldSelector: `spec.nodeName=${nodeName}` },
       longestUnreachableMs: LONGEST_UNREACHABLE_MS,
@@ -177,11 +157,8 @@ export class ClusterNode {
     const eventClient = this.#clientOf(eventRate);
     this.#events = new EventSink({ client: eventClient, clock, logger, recorded: kubelet.events });
     this.#agent = new NodeAgent({
-      client,
+      ...shared,
       heartbeats: this.#clientOf({ perSecond: 0, burst: 0 }),
-      clock,
-      logger,
-      nodeName,
       settings: options,
       node: kubelet,
       recorder: kubelet.events,
@@ -213,15 +190,11 @@ export class ClusterNode {
   }
 
   #certificates(usage: CertificateUsage, onStored: () => void): CertificateManager {
-    const { options, nodeName, clock, logger, makeSigningRequest } = this.#deps;
     return new CertificateManager({
+      ...this.#deps,
       client: this.client,
-      clock,
-      logger,
-      file: new CertificateFile(options.certDir, usage),
-      nodeName,
+      file: new CertificateFile(this.#deps.options.certDir, usage),
       node: this.#agent!,
-      makeSigningRequest,
       onStored,
     });
   }

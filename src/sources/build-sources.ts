@@ -47,7 +47,7 @@ interface BuildFeedDeps {
  * `--runonce`, what the root directory keeps of earlier runs with it and of sources that are not configured any more.
  */
 export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
-  const { options, manifests, reader, checkpoints, clock, logger } = deps;
+  const { options, manifests, reader, checkpoints, logger } = deps;
   const loadCheckpoint = (location: string) => (options.runOnce ? undefined : checkpoints.load(sourceId(location)));
   const locations = [...new Set([...manifests, ...options.podManifestPaths, ...options.manifestUrls])];
   const build = (location: string): FeedSource => {
@@ -62,24 +62,14 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
     if (location === "-") return new StdinSource(readAs("file"));
     if (isManifestUrl(location)) {
       const { files, proxyFor } = reader;
-      return new UrlSource({
-        url: location,
-        options,
-        read: readAs("http"),
-        lastKnownGood,
-        clock,
-        logger,
-        files,
-        proxyFor,
-      });
+      return new UrlSource({ ...deps, url: location, read: readAs("http"), lastKnownGood, files, proxyFor });
     }
     return new FileSource({
+      ...deps,
       path: location,
       read: readAs("file"),
       checkFrequencyMs: options.fileCheckFrequencyMs,
       lastKnownGood,
-      clock,
-      logger,
       readManifests: reader.readManifests,
     });
   };

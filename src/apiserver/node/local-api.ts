@@ -116,55 +116,29 @@ export class LocalApi implements ObjectAccess {
     this.store = new ObjectStore(new RevisionClock(deps.mark));
     this.readOptions = { nodeName: node.name, allowPrivileged: options.allowPrivileged };
     const { store, registry, readOptions } = this;
+    const shared = { store, registry, clock, logger };
     this.#directory = new ManifestDirectory({ rootDir, registry, readOptions, logger });
-    const submitted = new SubmittedObjects({
-      store,
-      registry,
-      directory: this.#directory,
-      slot: background.slot,
-      nodeName: node.name,
-      clock,
-      logger,
-    });
+    const place = { directory: this.#directory, slot: background.slot, nodeName: node.name };
+    const submitted = new SubmittedObjects({ ...shared, ...place });
     this.submitted = submitted;
     const onGone = (definition: ResourceDefinition, object: ApiObject) => void this.#finish(definition, object);
     const own = toApiService(options, node, toApiTime(clock.now()));
-    const nodeObjects = new NodeObjects({ store, registry, clock, submitted, onGone, own });
+    const nodeObjects = new NodeObjects({ ...shared, submitted, onGone, own });
     this.#nodeObjects = nodeObjects;
-    const { random } = Math;
-    this.writer = new ObjectWriter({
-      store,
-      storage: submitted,
-      readOptions,
-      rules: nodeObjects,
-      clock,
-      newUid: randomUUID,
-      random,
-    });
-    this.deleter = new ObjectDeleter({
-      store,
-      registry,
-      writer: this.writer,
-      storage: submitted,
-      rules: nodeObjects,
-      clock,
-    });
+    const ruled = { ...shared, storage: submitted, rules: nodeObjects, disk: this.#disk };
+    const writer = new ObjectWriter({ ...ruled, readOptions, newUid: randomUUID, random: Math.random });
+    this.writer = writer;
+    this.deleter = new ObjectDeleter({ ...ruled, writer });
     this.commands = new ObjectCommands(this);
     this.#protection = new StorageProtection({
-      store,
-      registry,
-      writer: this.writer,
-      disk: this.#disk,
-      clock,
+      ...ruled,
+      writer,
       isInUse: (definition, object) =>
         nodeObjects.node?.isEveryOwnerKnown !== true || nodeObjects.isInUse(definition, object),
     });
     this.#garbage = new GarbageCollector({
-      store,
-      registry,
+      ...ruled,
       deleter: this.deleter,
-      disk: this.#disk,
-      clock,
       isOwn: (definition, object) => submitted.isOwn(definition, object),
       refresh: () => {
         nodeObjects.sync(true);

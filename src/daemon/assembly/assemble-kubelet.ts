@@ -107,13 +107,11 @@ export async function assembleKubelet(input: AssembleInput) {
   /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
   const feed = buildFeed({
-    options,
+    ...context,
     manifests: input.manifests,
     submitted: cluster?.source ?? localApi?.submitted,
     reader: toManifestReader(context),
     checkpoints,
-    clock,
-    logger,
   });
   // The stages of what is wanted, the last one first: workloads, events, DNS server, values of Secrets, Ingresses, kubelet.
   /** undefined without a local API. */
@@ -125,8 +123,7 @@ export async function assembleKubelet(input: AssembleInput) {
       )
     : undefined;
   const secretValues = new SecretValues({
-    clock: context.clock,
-    logger,
+    ...context,
     credentialsDir: context.environment.CREDENTIALS_DIRECTORY || undefined,
     readBytes: context.background.tasks.readBytes,
     next: ingresses ?? kubelet,
@@ -184,9 +181,7 @@ export async function assembleKubelet(input: AssembleInput) {
 type NodeLabels = () => Readonly<Record<string, string>>;
 
 const toControllerContext = (context: NodeContext, labels: NodeLabels): ControllerContext => ({
-  clock: context.clock,
-  logger: context.logger,
-  recorder: context.recorder,
+  ...context,
   node: {
     name: context.node.name,
     ip: context.node.ip,
@@ -431,14 +426,12 @@ function toManifestReader({ options, environment, node, background }: NodeContex
  * @throws SettingsError when the kubeconfig cannot be used
  */
 async function buildCluster(context: NodeContext, checkpoints: CheckpointStore): Promise<ClusterNode | undefined> {
-  const { options, node, clock, logger } = context;
+  const { options, node } = context;
   if (options.kubeconfig === "" || options.runOnce) return undefined;
   const { ClusterNode } = await import("../../cluster/cluster-node.ts");
   return new ClusterNode({
-    options,
+    ...context,
     nodeName: node.name,
-    clock,
-    logger,
     userAgent: `kubelet-ts/${probeVersion} (linux/${ARCHITECTURE})`,
     proxyFor: (url) => proxyFor(url, context.environment),
     stored: {
@@ -459,20 +452,17 @@ function openCheckpoints({ options, owner, clock, logger, background }: NodeCont
 
 /** The store and the writers of the local API; nothing listens yet. */
 function buildLocalApi(context: NodeContext): LocalApi {
-  const { options, node, clock, logger, background } = context;
+  const { tlsMinVersion, tlsCipherSuites } = context.options;
+  const tlsVersions = toTlsVersions(tlsMinVersion, tlsCipherSuites);
   return new LocalApi({
-    options,
-    tlsVersions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
-    node,
-    clock,
-    logger,
+    ...context,
+    tlsVersions,
     version: versionInfo(),
     mark: openStateFile(context, "resource-version"),
-    background,
   });
 }
 
-/** `spec.unschedulable` of the node. */
+/** Cordon, labels and annotations, as clients have set them. */
 const buildNodeSettings = (context: NodeContext): NodeSettings =>
   new NodeSettings({
     ...context,

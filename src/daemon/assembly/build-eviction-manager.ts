@@ -15,13 +15,11 @@ const DEFAULT_DISK_PERIOD_MS = 60_000;
 /** The eviction manager with the measurements of this node. */
 export function buildEvictionManager(parts: AssembledKubelet, view: KubeletView, stats: NodeStats): EvictionManager {
   const { kubelet, imageGc, context } = parts;
-  const { options, clock, logger, recorder } = context;
+  const { options, clock } = context;
   // Not shared with the statistics: only pods with limits are measured while no resource is short.
   const disk = new DiskUsage(clock, options.volumeStatsAggPeriodMs || DEFAULT_DISK_PERIOD_MS, context.background.slot);
   return new EvictionManager({
-    clock,
-    logger,
-    recorder,
+    ...context,
     kubelet,
     usage: {
       readSignals: () => stats.signals(),

@@ -36,10 +36,9 @@ export function buildImageGc(
   kubelet: Kubelet,
   updates: ImageUpdateManager,
 ): ImageGcManager {
-  const { options, clock, logger } = context;
+  const { options } = context;
   const imageGc = new ImageGcManager({
-    clock,
-    logger,
+    ...context,
     images: engine.images,
     readDisk: () => readCapacity(engine.info().imagesDir, context.background.slot),
     wantedNames: () => new Set([...kubelet.desiredPods.flatMap(imagesOf), ...updates.pinnedRefs()].map(toImageKey)),
@@ -84,16 +83,12 @@ export const imagesWithin = (ms: number, { images }: DockerEngine, clock: Clock)
 
 /** Safe updates of images, for pods that ask for them. */
 export function buildImageUpdates(context: NodeContext, parts: UpdateParts): ImageUpdateManager {
-  const { options, clock, logger, recorder, metrics } = context;
   return new ImageUpdateManager({
-    clock,
-    logger,
-    recorder,
+    ...context,
     random: Math.random,
     file: openStateFile(context, "image-updates"),
-    options,
     sources: new RegistriesAndEngine(context, parts),
-    metrics: metrics.kubelet,
+    metrics: context.metrics.kubelet,
   });
 }
 

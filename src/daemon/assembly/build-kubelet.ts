@@ -38,14 +38,7 @@ export function buildKubelet(
   const { podManager, services, probes, rules, oomEvents, imageUpdates } = parts;
   const oomVerdicts = openStateFile(context, "oom-killed");
   const cache = new PodCache({ runtime, clock, oomVerdicts, images });
-  const watcher = new RuntimeWatcher({
-    clock,
-    logger,
-    runtime,
-    cache,
-    metrics,
-    relistPeriodMs: options.syncFrequencyMs,
-  });
+  const watcher = new RuntimeWatcher({ ...context, runtime, cache, metrics, relistPeriodMs: options.syncFrequencyMs });
   watcher.ooms.add((id) => oomEvents.emit(id));
   const evictions = openStateFile(context, "evictions");
   // --runonce is a request to run these pods: earlier evictions do not count.
@@ -63,9 +56,7 @@ export function buildKubelet(
       evictions,
     }),
     revisions: new RevisionSelector({
-      clock,
-      logger,
-      recorder,
+      ...context,
       rollouts: openStateFile(context, "rollouts"),
       ephemeralContainers: openStateFile(context, "ephemeral-containers"),
       imageUpdates,
@@ -83,16 +74,12 @@ export function buildKubelet(
 
 /** Not durable: no container outlives a power cut, and its probe results need not either. */
 export function buildProbes(context: NodeContext, { containers }: DockerEngine, log: ProbeLog): ProbeManager {
-  const { node, clock, logger, recorder, metrics, loopLag } = context;
+  const { clock, metrics } = context;
   const probes = new ProbeManager({
-    clock,
-    logger,
-    recorder,
+    ...context,
     prober: new HostProber({ exec: containers, clock, version: probeVersion }),
     random: Math.random,
-    node,
     file: openStateFile(context, "probes"),
-    loopLag,
   });
   probes.attempts.add(({ pod, containerName, kind, outcome, durationMs }) => {
     log.add(pod.uid, containerName, kind, outcome, durationMs, clock.now().getTime());

@@ -54,7 +54,7 @@ interface PodServicesInput {
  * and writes below the root directory, tests whether this process may mount, and does not talk to the engine.
  */
 export async function buildPodServices(context: NodeContext, input: PodServicesInput) {
-  const { options, environment, node, allocatable, clock, logger, recorder, metrics, background } = context;
+  const { options, environment, node, clock, logger, recorder, metrics, background } = context;
   const { cluster, serviceManager } = input;
   const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
   const networks = buildNetworks(context);
@@ -66,14 +66,10 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   });
   const credentials = buildImageCredentials(context);
   const engine = new DockerEngine({
+    ...context,
     endpoint: options.dockerEndpoint,
-    environment,
     timeoutMs: options.runtimeRequestTimeoutMs,
     killExecProcesses: background.tasks.killExecProcesses,
-    owner: context.owner,
-    clock,
-    logger,
-    options,
     mayLowerOomScores: readMayLowerOomScores,
     pods: {
       networks,
@@ -93,22 +89,18 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   const onNodeBounded = cluster && (() => recorder.record(nodeTarget(node.name), NODE_BOUNDED));
   const cgroups = new PodCgroupManager(
     {
-      clock,
+      ...context,
       cgroups: metrics.timeCgroups(podCgroups),
       engine: engine.info,
       node: () => node,
       pods: () => input.podManager.pods(),
       ownsQosCgroups: () => qosLock.hold(),
-      options,
-      logger,
     },
     onNodeBounded,
   );
   const images = new ImageManager({
+    ...context,
     images: engine.images,
-    clock,
-    logger,
-    recorder,
     credentials,
     limits: {
       maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
@@ -128,19 +120,15 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
     perform: background.tasks.performLogLinkTask,
   });
   const files = new PodFiles({
-    logger,
-    options,
-    node,
+    ...context,
     files: background.tasks,
     serviceHosts: serviceManager,
     readLogTail: (id, signal) => engine.containers.logTail(id, LOG_TAIL_LINES, signal),
   });
   const services = new PodRuntimeManager(
     {
-      recorder,
-      options,
+      ...context,
       info: node,
-      allocatable,
       engine: engine.info,
       ...(serviceManager && { serviceEnvironmentOf: (pod) => serviceManager.environmentOf(pod) }),
       ...(cluster && {
@@ -199,13 +187,12 @@ async function buildVolumes(
   images: ImageManager,
   { podManager, cluster }: PodServicesInput,
 ): Promise<VolumeManager> {
-  const { options, allocatable, clock, logger, recorder, metrics, background } = context;
+  const { options, logger, recorder, metrics, background } = context;
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.info(`Volumes in memory and subPath are not available: ${mounting.why}`);
   const host: VolumeHost = {
-    allocatable,
-    clock,
+    ...context,
     engine: engine.volumes,
     images,
     ...(mounting.ok && { mounter }),

@@ -51,15 +51,9 @@ import { openStateFile } from "./state-files.ts";
 
 /** Measurements of the node and of the pods in the view. */
 export function buildStats({ context, engine }: AssembledKubelet, view: KubeletView): NodeStats {
-  const { clock, node, options, logger, background } = context;
-  const stats = new NodeStats({
-    clock,
-    nodeName: node.name,
-    view,
-    engine,
-    settings: options,
-    slot: background.slot,
-  });
+  const { node, options, logger, background } = context;
+  const place = { nodeName: node.name, settings: options, slot: background.slot };
+  const stats = new NodeStats({ ...context, ...place, view, engine });
   warnOfMissingCgroups(options, (path) => stats.sampler.measureOnce(path) !== undefined, logger);
   return stats;
 }
