@@ -1,8 +1,6 @@
 import { existsSync } from "node:fs";
-import { writeStderr } from "./base/host/write-all.ts";
+import { writeAll, writeStderr } from "./base/host/write-all.ts";
 import { RELAY_ARGUMENT } from "./base/model/pod-dialer.ts";
-import { COMPLETE_ARGUMENT } from "./cli/arguments.ts";
-import { COMMANDS, flagTakesValue, readCommandLine } from "./cli/command-line.ts";
 import { setRuntimeVariables, takePrivateArguments } from "./daemon/private-arguments.ts";
 import { handleUnexpectedErrors } from "./daemon/unexpected-errors.ts";
 import { CERTIFICATES_ARGUMENT } from "./server/certificates/certificate-process.ts";
@@ -18,11 +16,13 @@ async function main(argv: readonly string[]): Promise<void> {
     await runCertificateProcess();
     return process.exit(0);
   }
+  // A command has a name: flags alone are those of the kubelet, whose process is replaced before it has loaded their table.
+  if (argv.every((word) => word.startsWith("-"))) setRuntimeVariables(argv);
+  const { COMMANDS, flagTakesValue, readCommandLine } = await import("./cli/command-line.ts");
+  const { COMPLETE_ARGUMENT } = await import("./cli/arguments.ts");
   if (first === COMPLETE_ARGUMENT) {
-    const [{ runComplete }, { terminalIo }] = await Promise.all([
-      import("./cli/commands/completion.ts"),
-      import("./cli/sub-command.ts"),
-    ]);
+    const { runComplete } = await import("./cli/commands/completion.ts");
+    const { terminalIo } = await import("./cli/sub-command.ts");
     process.exit(await runComplete(rest, { commands: COMMANDS, takesValue: flagTakesValue }, terminalIo));
   }
   const invocation = readCommandLine(argv, existsSync);
@@ -36,10 +36,7 @@ async function main(argv: readonly string[]): Promise<void> {
       return process.exit(await runSubCommand(invocation.command, invocation.argv));
     }
     case "flags-help": {
-      const [{ renderFlagsHelp }, { writeAll }] = await Promise.all([
-        import("./cli/help.ts"),
-        import("./base/host/write-all.ts"),
-      ]);
+      const { renderFlagsHelp } = await import("./cli/help.ts");
       return writeAll(1, renderFlagsHelp());
     }
     case "kubelet": {

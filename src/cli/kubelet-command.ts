@@ -15,8 +15,6 @@ import { openJournal } from "../daemon/journal.ts";
 import { type Environment, EXIT, type KubeletRun } from "../daemon/kubelet-run.ts";
 import { type AppLogger, createLogger, wantsColor } from "../daemon/logging.ts";
 import { replaceProcess } from "../daemon/private-arguments.ts";
-import { runForever } from "../daemon/run-forever.ts";
-import { runOnce } from "../daemon/run-once.ts";
 import { logUnexpectedErrors } from "../daemon/unexpected-errors.ts";
 import { buildFacts, versionLine } from "../daemon/version.ts";
 import { isLoopback } from "../server/host-header.ts";
@@ -143,7 +141,8 @@ async function runLocked(
       stop: stopOnSignals(logger),
       onServers: (servers) => publish(instanceInfo(options, environment, servers)),
     };
-    if (options.runOnce) return await runOnce(run);
+    if (options.runOnce) return await (await import("../daemon/run-once.ts")).runOnce(run);
+    const { runForever } = await import("../daemon/run-forever.ts");
     return (await runForever(run)) === "restart" ? "restart" : EXIT.done;
   } catch (error) {
     if (error instanceof BrokenPipeError) return BROKEN_PIPE_EXIT;

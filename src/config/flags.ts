@@ -138,9 +138,9 @@ function splitFlags(
 ): { text: string; value: string | undefined }[] {
   const [name = "", value] = word.split(/=(.*)/s, 2);
   const [letter, rest] = [word.slice(0, 2), word.slice(2)];
-  const takes = takesValue(letter);
   const isWhole = rest === "" || letter === "--" || name.length === 2 || takesValue(`-${name}`) !== undefined;
-  if (isWhole || takes === undefined || !(takes || areJoined)) return [{ text: name, value }];
+  const takes = isWhole ? undefined : takesValue(letter);
+  if (takes === undefined || !(takes || areJoined)) return [{ text: name, value }];
   if (takes || value !== undefined) return [{ text: letter, value: rest }];
   return [{ text: letter, value }, ...splitFlags(`-${rest}`, takesValue, areJoined)];
 }
