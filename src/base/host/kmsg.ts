@@ -1,4 +1,4 @@
-import { constants, createReadStream, readSync } from "node:fs";
+import { closeSync, constants, createReadStream, openSync, readSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { openFile } from "../files/open-file.ts";
 import type { Logger } from "../model/logger.ts";
@@ -33,11 +33,12 @@ export function followKernelLog(
   onRecord: (record: KernelRecord) => void,
   logger: Logger,
   path: string = KMSG_PATH,
-  open: (path: string) => Readable = openLog,
+  open: (path: string, seen: number) => Readable = openLog,
 ): (() => void) | undefined {
   let seen: number;
   try {
-    seen = readLastSequence(path);
+    using log = openFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    seen = readSequences(log.descriptor);
   } catch (error) {
     logger.warn("The kernel's log cannot be read: OOM kills are known from the engine and the counters of cgroups", {
       path,
@@ -47,10 +48,10 @@ export function followKernelLog(
   }
   let stream: Readable;
   const follow = () => {
-    stream = open(path);
+    stream = open(path, seen);
     stream.on("data", (chunk) => {
       const record = parseKernelRecord(String(chunk));
-      // The log is always read from its oldest record.
+      // The log may be read from its oldest record.
       if (!record || record.sequence <= seen) return;
       seen = record.sequence;
       onRecord(record);
@@ -65,21 +66,29 @@ export function followKernelLog(
   return () => stream.destroy();
 }
 
-/** A read gives exactly one record, if there is room for it. */
-const openLog = (path: string) => createReadStream(path, { highWaterMark: 8192, encoding: "utf8" });
+/** The log behind the record that was seen: thousands of older ones would be a third of a start. A read gives one record. */
+function openLog(path: string, seen: number): Readable {
+  let fd = openSync(path, "r");
+  // Where that record was overwritten, those behind it are read again.
+  if (readSequences(fd, seen) > seen) {
+    closeSync(fd);
+    fd = openSync(path, "r");
+  }
+  return createReadStream(path, { fd, highWaterMark: 8192, encoding: "utf8" });
+}
 
-/** Sequence number of the newest record, -1 when there is none. @throws when the log cannot be opened, or is none. */
-function readLastSequence(path: string): number {
-  using log = openFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
+/** Reads up to this record or the end. @returns the sequence number of the last one, -1 for none @throws when it is no log */
+function readSequences(descriptor: number, end = Number.POSITIVE_INFINITY): number {
   const buffer = Buffer.alloc(8192);
   let last = -1;
   try {
-    for (;;) {
-      const length = readSync(log.descriptor, buffer, 0, buffer.length, null);
+    while (last < end) {
+      const length = readSync(descriptor, buffer, 0, buffer.length, null);
       // The kernel's log has no end: it says EAGAIN. System containers are often given /dev/null in its place.
       if (length === 0) throw new Error("it is not the kernel's log");
-      last = parseKernelRecord(buffer.toString("utf8", 0, length))?.sequence ?? last;
+      last = Number(/,(\d+),/.exec(buffer.toString("latin1", 0, Math.min(length, 40)))?.[1] ?? last);
     }
+    return last;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EAGAIN" || code === "EPIPE") return last;
