@@ -19,8 +19,8 @@ import { objectUid } from "./workload-records.ts";
 interface IngressManagerDeps {
   context: ControllerContext;
   ports: IngressPorts;
-  /** The server: made while there is an Ingress. */
-  pod: DesiredPod;
+  /** The server's pod, which runs while there is an Ingress. */
+  server: () => DesiredPod;
   kubelet: Pick<ObservedPods, "pods" | "onChange">;
   services: Pick<ServiceManager, "holderOfPort">;
   /** Every source was read, and each pod was observed. */
@@ -165,7 +165,7 @@ export class IngressManager {
   }
 
   #withServer(state: DesiredState, { text, files }: IngressConfig): DesiredState {
-    const pods = [...state.pods, this.#deps.pod];
+    const pods = [...state.pods, this.#deps.server()];
     pods.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
     const all = [[CONFIG_KEY, text] as const, [SCRIPT_KEY, INGRESS_SCRIPT] as const, ...files];
     const data = Object.fromEntries(all.map(([name, value]) => [name, Buffer.from(value).toString("base64")]));
@@ -174,7 +174,7 @@ export class IngressManager {
   }
 
   #server(): Pod | undefined {
-    const { uid } = this.#deps.pod.pod.metadata;
+    const { uid } = this.#deps.server().pod.metadata;
     return this.#deps.kubelet.pods().find(({ metadata }) => metadata.uid === uid);
   }
 
@@ -187,7 +187,7 @@ export class IngressManager {
 
   /** Looks whether nginx took the configuration: an Ingress that it refuses is left out of the next one. */
   #look(): void {
-    const { readOutcome, pod } = this.#deps;
+    const { readOutcome, server } = this.#deps;
     const { recorder } = this.#context;
     const config = this.#config;
     const outcome = readOutcome();
@@ -195,7 +195,7 @@ export class IngressManager {
       this.#outcome = outcome;
       if (outcome.state === "refused") {
         const message = `The configuration is refused, the one before stays: ${outcome.message}`;
-        recorder.record(podRefOf(pod.pod), { type: "Warning", reason: "ConfigurationRefused", message });
+        recorder.record(podRefOf(server().pod), { type: "Warning", reason: "ConfigurationRefused", message });
         const names = findRefused(config, outcome.message);
         for (const ingress of this.#ingresses) {
           const name = podFullName(ingress.object.metadata);
@@ -229,11 +229,12 @@ export class IngressManager {
 
   /** Why no Ingress is reached; undefined while the server runs, or may soon. */
   #findServerProblem(): { reason: string; message: string } | undefined {
-    const { ports, services, pod } = this.#deps;
+    const { ports, services, server } = this.#deps;
     const hasEnded = this.#outcome?.state === "ended";
     const { status } = this.#server() ?? {};
     const problem = (message: string) => ({ reason: "IngressServerNotReady", message });
-    const { image } = pod.pod.spec.containers[0]!;
+    const { pod } = server();
+    const { image } = pod.spec.containers[0]!;
     const waiting = status?.containerStatuses?.[0]?.state?.waiting?.reason;
     if (waiting && IMAGE_REASONS.has(waiting)) {
       const fix = `run "docker pull ${image}", or name another image of nginx with --ingress-image`;
@@ -246,7 +247,7 @@ export class IngressManager {
     });
     if (held.length > 0) return problem(`${held.join(", ")}: free it, or set --ingress-ports`);
     if (!hasEnded) return undefined;
-    return problem(`nginx does not start: see the log of pod "${podFullName(pod.pod.metadata)}"`);
+    return problem(`nginx does not start: see the log of pod "${podFullName(pod.metadata)}"`);
   }
 }
 

@@ -73,7 +73,7 @@ function aManager() {
       record: ({ kind = "Pod", name }, { reason, message }) => void events.push(`${kind} ${name} ${reason} ${message}`),
     }),
     ports: PORTS,
-    pod: SERVER,
+    server: () => SERVER,
     kubelet: {
       pods: () => world.pods,
       onChange(listener) {

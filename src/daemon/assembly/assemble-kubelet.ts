@@ -221,14 +221,11 @@ async function buildServiceManager(
 }
 
 const toDnsPod = ({ options, node }: NodeContext): DesiredPod =>
-  toOwnPod(
-    dnsPodManifest(options.clusterDnsImage, domainOf(options.clusterDomain)),
-    "the DNS server of this node",
-    node.name,
-  );
+  toOwnPod(dnsPodManifest(options.clusterDnsImage, domainOf(options.clusterDomain)), "the DNS server", node.name);
 
 /** A pod that the node runs for itself. */
-function toOwnPod(manifest: object, file: string, nodeName: string): DesiredPod {
+function toOwnPod(manifest: object, what: string, nodeName: string): DesiredPod {
+  const file = `${what} of this node`;
   const [read] = readManifestValue(manifest, { file, nodeName, source: "file" }).pods;
   if (!read) throw new Error(`the manifest of ${file} is not valid`);
   // It is in no file.
@@ -274,14 +271,19 @@ function buildIngressManager(
 ): IngressManager {
   const [http = 0, https = 0] = options.ingressPorts.split(",").map(Number);
   const manifest = ingressPodManifest(options.ingressImage, { http, https });
-  const pod = toOwnPod(manifest, "the Ingresses of this node", context.node.name);
-  const volume = new PodDirectories(options.rootDir, pod.pod.metadata.uid!).volume("empty-dir", INGRESS_VOLUME);
+  let made: DesiredPod | undefined;
+  // Most nodes have no Ingress, and to read a manifest would be a twentieth of their start.
+  const server = () => (made ??= toOwnPod(manifest, "the Ingresses", context.node.name));
   return new IngressManager({
     context,
     ports: { http, https },
-    pod,
+    server,
     ...parts,
-    readOutcome: () => parseOutcome(readBeneath(volume, OUTCOME_FILE)),
+    readOutcome: () => {
+      const { uid = "" } = server().pod.metadata;
+      const volume = new PodDirectories(options.rootDir, uid).volume("empty-dir", INGRESS_VOLUME);
+      return parseOutcome(readBeneath(volume, OUTCOME_FILE));
+    },
     // Without the signal it looks a second later.
     wake: (id) => void engine.containers.signal(id, WAKE_SIGNAL).catch(() => {}),
     next: parts.kubelet,
@@ -444,9 +446,8 @@ async function buildCluster(context: NodeContext, checkpoints: CheckpointStore):
 }
 
 /** As the containers, they have the name under which the root directory was first used. */
-function openCheckpoints({ options, owner, clock, logger, background }: NodeContext): CheckpointStore {
+function openCheckpoints({ options, owner: { nodeName }, clock, logger, background }: NodeContext): CheckpointStore {
   const { replaceFile } = background.tasks;
-  const { nodeName } = owner;
   return new CheckpointStore({ dir: `${options.rootDir}/checkpoints`, nodeName, clock, logger, replaceFile });
 }
 

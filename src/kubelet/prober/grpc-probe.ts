@@ -1,4 +1,4 @@
-import http2 from "node:http2";
+import type { ClientHttp2Session } from "node:http2";
 import type net from "node:net";
 import type { GRPCAction } from "../../base/api/container.ts";
 import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
@@ -32,6 +32,8 @@ export async function probeGrpc(
 ): Promise<ProbeOutcome> {
   const address = joinHostPort(target.podIp, resolvePort(action.port, target.ports));
   const timeout = formatDuration(options.timeoutMs);
+  // Few pods have such a probe.
+  const { connect } = await import("node:http2");
   let socket: net.Socket;
   try {
     socket = await dial(target.podIp, action.port, options.signal);
@@ -45,7 +47,8 @@ export async function probeGrpc(
     return { result: error.isOwnFault ? "unknown" : "failure", output };
   }
   try {
-    const status = await check(socket, address, action.service, options);
+    const session = connect(`http://${address}`, { createConnection: () => socket });
+    const status = await check(session, address, action.service, options);
     if (status === "SERVING") return { result: "success", output: "service healthy" };
     return { result: "failure", output: `service unhealthy (responded with ${quoteGo(status)})` };
   } catch (error) {
@@ -71,13 +74,12 @@ function describe(error: unknown, timeout: string): string {
 
 /** The call itself. Rejects with GrpcStatusError, the signal's reason, or what broke the connection. */
 async function check(
-  socket: net.Socket,
+  session: ClientHttp2Session,
   address: string,
   service: string,
   options: { timeoutMs: number; userAgent: string; signal: AbortSignal },
 ): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const session = http2.connect(`http://${address}`, { createConnection: () => socket });
   session.on("error", reject);
   session.on("goaway", () => reject(new Error("the connection is draining")));
   session.on("close", () => reject(new Error("connection closed before server preface received")));
