@@ -14,17 +14,15 @@ export interface ForwardOptions {
   idleTimeoutMs: number;
 }
 
-interface PortForwardOptions extends ForwardOptions {
-  protocol: ChannelProtocol;
-  ports: readonly number[];
-}
-
 /**
  * `/portForward` over a WebSocket: for the nth port, channel 2n carries its data and 2n+1 what went wrong, each begun by
  * the port's number. One connection for each port; when all have ended, so does the WebSocket. Source: kubelet's
  * `portforward` (websocket.go).
  */
-export async function servePortForward(socket: WebSocketConnection, options: PortForwardOptions): Promise<void> {
+export async function servePortForward(
+  socket: WebSocketConnection,
+  options: ForwardOptions & { protocol: ChannelProtocol; ports: readonly number[] },
+): Promise<void> {
   const { protocol, ports, clock } = options;
   const send = (channel: number, data: Uint8Array) =>
     socket.send(encodeChannel(protocol, channel, data), protocol.isBase64 ? "text" : "binary");

@@ -98,11 +98,6 @@ const SingleSchema = v.looseObject({
   ...PluginSchema.entries,
 });
 
-interface ConfigFile {
-  name: string;
-  text: string;
-}
-
 export interface ChosenConfig {
   /** undefined: no file can be used. */
   config: NetworkConfig | undefined;
@@ -114,7 +109,7 @@ export interface ChosenConfig {
 export const CONFIG_EXTENSIONS = [".conf", ".conflist", ".json"];
 
 /** The first file, by name, that can be used. Source: dockershim's `getDefaultCNINetwork`. */
-export function chooseNetworkConfig(files: readonly ConfigFile[]): ChosenConfig {
+export function chooseNetworkConfig(files: readonly { name: string; text: string }[]): ChosenConfig {
   const problems: string[] = [];
   for (const { name, text } of files.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     try {

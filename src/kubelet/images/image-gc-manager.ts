@@ -38,11 +38,6 @@ const PERIOD_MS = 5 * 60_000;
 /** Long enough for sources to be read and pods to be created. */
 const FIRST_MS = 10_000;
 
-interface Tracked {
-  names: Set<string>;
-  lastUsedMs: number;
-}
-
 /**
  * Removes unused images when the image disk is too full or the images are too old. Only images that our pods used or
  * that the kubelet loaded, and only while all their names were pulled or loaded by it. Images of other users of the
@@ -51,7 +46,7 @@ interface Tracked {
 export class ImageGcManager {
   readonly #deps: ImageGcDeps;
   readonly #changes: ChangeLogger;
-  readonly #tracked = new Map<string, Tracked>();
+  readonly #tracked = new Map<string, { names: Set<string>; lastUsedMs: number }>();
   /** The timer and a node short of disk do not remove side by side. */
   readonly #turns = new Turns();
   #removable: ReadonlySet<string> = new Set();
