@@ -85,7 +85,6 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
           ))}
         </nav>
       </header>
-      <Notices state={state} loginError={visit === 0 ? loginError : undefined} />
       <main tabIndex={-1}>
         {state.connection === "locked" ? (
           <div class="empty">
@@ -110,6 +109,7 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
           <div>This node belongs to a cluster: its pods are changed with kubectl.</div>
         )}
       </footer>
+      <Notices state={state} loginError={visit === 0 ? loginError : undefined} />
     </>
   );
 }
