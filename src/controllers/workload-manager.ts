@@ -459,8 +459,8 @@ class WorkloadPods {
   readonly #pods = new Map<PodUID, { edited: PodRecord["edited"]; made: DesiredPod }>();
   /** Grace periods of pods that clients deleted. */
   readonly #deletions = new Map<PodUID, PodDeletion>();
-  /** UIDs of the last {@link merge}. */
-  #merged = "";
+  /** UIDs of the last {@link merge}; undefined: another one is due. */
+  #merged: string | undefined = "";
 
   constructor(nodeName: string, records: WorkloadRecords, claims: ClaimBinder, observer: PodObserver) {
     this.#nodeName = nodeName;
@@ -472,7 +472,7 @@ class WorkloadPods {
   /** A client deleted this pod. */
   delete(uid: PodUID, deletion: PodDeletion): void {
     this.#deletions.set(uid, deletion);
-    this.#merged = "";
+    this.#merged = undefined;
   }
 
   /**

@@ -223,6 +223,14 @@ test("a pod that a client deletes leaves within the grace period of the client, 
   expect(Object.values(kept.state!.records)[0]!.pods.find((pod) => pod.uid === uid)?.leaving).toBe(true);
 });
 
+test.each(["DaemonSet", "StatefulSet"])("the only pod there is leaves when a client deletes it: %s", (kind) => {
+  const world = aManager();
+  world.set({ ...deployment("web"), kind });
+  const [uid = ""] = world.uids;
+  world.manager.deletePod(uid, {});
+  expect([uid.length, world.published.at(-1)?.pods]).toEqual([32, []]);
+});
+
 test("the end of a Job's pod counts although the pod was deleted", async () => {
   const world = aManager();
   world.phase = "Succeeded";
