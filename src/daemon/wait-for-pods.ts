@@ -48,27 +48,22 @@ export async function waitForPods(input: RunOnceInput): Promise<RunOnceResult[]>
   let wake = () => {};
   const unsubscribe = kubelet.onChange(() => wake());
   try {
-    for (let lastShown = "", late: string | undefined; ; ) {
+    for (let lastShown = ""; ; ) {
       signal.throwIfAborted();
       const changed = new Promise<void>((resolve) => {
         wake = resolve;
       });
       const leftMs = timeoutMs === 0 ? Number.POSITIVE_INFINITY : startedAtMs + timeoutMs - clock.monotonicMs();
-      // Among many pods most changes leave the same one waiting, so that the others need not be judged.
-      if (onProgress || leftMs <= 0 || late === undefined || !isLate(kubelet, late, wait)) {
-        const results = judge(kubelet, wait);
-        const shown = onProgress ? JSON.stringify(results.map(({ verdict }) => verdict)) : "";
-        if (shown !== lastShown) onProgress?.(results);
-        lastShown = shown;
-        // Pods come up in their order, about.
-        late = results.findLast(({ verdict }) => verdict.state === "waiting")?.pod.metadata.uid;
-        if (isDecided(results)) {
-          const settled = wait === "none" ? results : await settle(input);
-          if (settled) return settled;
-          continue;
-        }
-        if (leftMs <= 0) return results.map((result) => toTimedOut(result, wait, timeoutMs));
+      const results = judge(kubelet, wait);
+      const shown = onProgress ? JSON.stringify(results.map(({ verdict }) => verdict)) : "";
+      if (shown !== lastShown) onProgress?.(results);
+      lastShown = shown;
+      if (isDecided(results)) {
+        const settled = wait === "none" ? results : await settle(input);
+        if (settled) return settled;
+        continue;
       }
+      if (leftMs <= 0) return results.map((result) => toTimedOut(result, wait, timeoutMs));
       await changedOrLate(changed, clock, leftMs, signal);
     }
   } finally {
@@ -78,13 +73,6 @@ export async function waitForPods(input: RunOnceInput): Promise<RunOnceResult[]>
 
 /** No pod is waited for any longer. */
 const isDecided = (results: readonly RunOnceResult[]) => results.every(({ verdict }) => verdict.state !== "waiting");
-
-/** Whether this pod is still waited for, by its worker alone; false when that cannot be told. */
-function isLate(kubelet: Kubelet, uid: string, wait: RunOnceWait): boolean {
-  const worker = kubelet.worker(uid);
-  if (!worker?.revision || !worker.status || worker.isRemoving) return false;
-  return judgePod(kubelet, { ...worker.revision.pod, status: worker.status }, wait).state === "waiting";
-}
 
 function judge(kubelet: Kubelet, wait: RunOnceWait): RunOnceResult[] {
   const desired = new Set(kubelet.desiredPods.map(({ pod }) => pod.metadata.uid));
