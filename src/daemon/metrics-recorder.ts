@@ -1,3 +1,4 @@
+import { timed } from "../base/concurrency/timed.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ConfigurationStatus } from "../base/model/configuration.ts";
 import type { ProbeKind, ProbeOutcome } from "../base/model/prober.ts";
@@ -64,22 +65,19 @@ export class MetricsRecorder {
   /** The same cgroups, with every change of them timed. */
   timeCgroups(cgroups: CgroupWriter): CgroupWriter {
     const known = new Set<string>();
-    const timed = async <T>(operation: () => string, work: Promise<T>): Promise<T> => {
-      const startedAtMs = this.#clock.monotonicMs();
-      const result = await work;
-      const seconds = (this.#clock.monotonicMs() - startedAtMs) / 1000;
-      this.kubelet.cgroupManagerDuration.observe(seconds, [operation()]);
-      return result;
-    };
+    const run = <T>(operation: string, work: () => Promise<T>): Promise<T> =>
+      timed(this.#clock, work, (durationMs, failed) => {
+        if (!failed) this.kubelet.cgroupManagerDuration.observe(durationMs / 1000, [operation]);
+      });
     return {
       ensure: async (plan) => {
-        await timed(() => (known.has(plan.path) ? "update" : "create"), cgroups.ensure(plan));
+        await run(known.has(plan.path) ? "update" : "create", () => cgroups.ensure(plan));
         known.add(plan.path);
       },
       remove: async (path) => {
         // Called for every path where it might be.
         if (!known.has(path)) return await cgroups.remove(path);
-        const isGone = await timed(() => "destroy", cgroups.remove(path));
+        const isGone = await run("destroy", () => cgroups.remove(path));
         if (isGone) known.delete(path);
         return isGone;
       },

@@ -1,3 +1,4 @@
+import { timed } from "../base/concurrency/timed.ts";
 import type { LogDirectory } from "../base/host/log-directory.ts";
 import type { AccessReviewer } from "../base/model/cluster-connection.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
@@ -227,15 +228,16 @@ export class Servers {
     return async (request) => {
       const path = metricPath(request.path);
       const labels = [LONG_RUNNING.has(path) ? "true" : "false", request.method, path, server];
-      const startedMs = clock.monotonicMs();
       httpRequests.inc(labels);
       httpInflightRequests.add(1, labels);
-      try {
-        return await route(request);
-      } finally {
-        httpInflightRequests.add(-1, labels);
-        httpRequestsDuration.observe((clock.monotonicMs() - startedMs) / 1000, labels);
-      }
+      return await timed(
+        clock,
+        async () => await route(request),
+        (durationMs) => {
+          httpInflightRequests.add(-1, labels);
+          httpRequestsDuration.observe(durationMs / 1000, labels);
+        },
+      );
     };
   }
 }
