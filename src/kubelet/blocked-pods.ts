@@ -1,4 +1,4 @@
-import type { Pod, PodStatus } from "../base/api/pod.ts";
+import type { PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import { type PodFullName, type PodUID, podRefOf } from "../base/model/identity.ts";
@@ -104,7 +104,7 @@ export class BlockedPods {
   }
 }
 
-/** The rules by which this node takes pods: a revision of each, admission, conflicts. */
+/** The rules by which this node takes pods: a revision of each, and admission. */
 export interface PodRules {
   /** Revision hashes, QoS class and the like of one pod. @throws Error when the pod cannot run on this engine */
   toPodRevision(desired: DesiredPod, state: DesiredState): PodRevision;
@@ -121,8 +121,6 @@ export interface PodRules {
   ): Admission;
   /** Why a pod that does not run yet is not assigned to the node; undefined: it is. */
   holdOf(desired: DesiredPod): string | undefined;
-  /** Whether two pods cannot run at the same time, e.g. by a common host port: the later one waits for the end of the other. */
-  conflict(a: Pod, b: Pod): boolean;
 }
 
 interface AdmissionInput {

@@ -13,6 +13,7 @@ import {
   findStopsBefore,
   isDependencyOn,
 } from "../plan/pod-dependencies.ts";
+import { conflictOverPorts } from "../plan/pod-network.ts";
 import type { PodEnd, WaitingReason } from "../plan/pod-plan.ts";
 import type { PodRules } from "./blocked-pods.ts";
 import type { PodCache } from "./pod-cache.ts";
@@ -163,7 +164,7 @@ export class PodWorkers {
     for (const worker of removing) {
       if (worker.ref.uid === pod.metadata.uid) continue;
       if (names.has(podFullName(worker.ref))) return worker;
-      if (worker.revision && this.#deps.rules.conflict(pod, worker.revision.pod)) return worker;
+      if (worker.revision && conflictOverPorts(pod, worker.revision.pod)) return worker;
     }
     return undefined;
   }

@@ -215,8 +215,9 @@ describe("removal", () => {
 
   test("a pod that wants the host port of one that leaves waits for it", async () => {
     world.engine.stopTakesMs = 5_000;
-    await world.started(named("old", {}, { labels: { port: "80" } }));
-    world.want(named("new", {}, { labels: { port: "80" } }), named("free"));
+    const containers = [aContainer({ ports: [{ containerPort: 80, hostPort: 80, protocol: "TCP" }] })];
+    await world.started(named("old", { containers }));
+    world.want(named("new", { containers }), named("free"));
     await world.clock.advance(1_000);
     expect(world.statusOf("free")?.phase).toBe("Running");
     expect(world.statusOf("new")?.phase).toBe("Pending");

@@ -73,7 +73,7 @@ export const stateOf = (
 export const named = (name: string, spec: Partial<Pod["spec"]> = {}, metadata: Partial<Pod["metadata"]> = {}) =>
   aPod(spec, { name: `${name}-node1`, uid: `uid-${name}`, ...metadata });
 
-/** The loops on a fake engine and a fake clock. Pods whose label `port` is the same cannot run side by side. */
+/** The loops on a fake engine and a fake clock. */
 export class KubeletWorld {
   readonly clock = new FakeClock();
   readonly engine = new FakeEngine(this.clock);
@@ -262,7 +262,6 @@ export class KubeletWorld {
           };
         },
         holdOf: () => this.hold,
-        conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
       },
     });
   }

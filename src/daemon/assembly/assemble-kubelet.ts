@@ -45,7 +45,6 @@ import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest, readManifestValue } from "../../manifest/read-manifest.ts";
 import { type Admission, computeMaxPods, NodeAdmission, type Rejection } from "../../plan/admission.ts";
 import { domainOf } from "../../plan/pod-dns.ts";
-import { conflictOverPorts } from "../../plan/pod-network.ts";
 import { parseRanges } from "../../plan/service-addresses.ts";
 import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
 import { ProbeLog } from "../../server/page/probe-log.ts";
@@ -354,10 +353,6 @@ class PodAdmission implements PodRules {
 
   holdOf(desired: DesiredPod): string | undefined {
     return this.#settings?.holdOf(desired);
-  }
-
-  conflict(a: Pod, b: Pod): boolean {
-    return conflictOverPorts(a, b);
   }
 
   admit(
