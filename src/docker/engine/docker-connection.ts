@@ -252,37 +252,49 @@ async function negotiate(transport: DockerTransport, options: CallOptions): Prom
 
 const HEADER_BYTES = 8;
 
+/** Docker's own frames of a command have at most so many. */
+const MAX_PAYLOAD_BYTES = 32 * 1024;
+
 /**
- * Takes Docker's multiplexed stream apart: frames of `[stream, 0, 0, 0, length]` and payload, yielded as it arrives.
+ * Takes Docker's multiplexed stream apart: frames of `[stream, 0, 0, 0, length]` and payload. A frame of a log is a line: those
+ * of one stream that arrive together become one piece, by moving them together in their chunk.
  * @throws Error where no header is: the container has a TTY
  */
 export async function* demultiplex(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<OutputChunk> {
-  const header = new Uint8Array(HEADER_BYTES);
+  let header = 0;
   let headerFill = 0;
   let payloadLeft = 0;
   let stream: OutputChunk["stream"] = "stdout";
   for await (const chunk of chunks) {
-    let at = 0;
-    while (at < chunk.length) {
+    // The piece that is being joined.
+    let [from, to] = [0, 0];
+    for (let at = 0; at < chunk.length; ) {
       if (payloadLeft > 0) {
         const end = Math.min(chunk.length, at + payloadLeft);
         payloadLeft -= end - at;
-        yield { stream, data: chunk.subarray(at, end) };
+        if (from === to) [from, to] = [at, end];
+        else while (at < end) chunk[to++] = chunk[at++]!;
         at = end;
         continue;
       }
-      const take = Math.min(HEADER_BYTES - headerFill, chunk.length - at);
-      header.set(chunk.subarray(at, at + take), headerFill);
-      headerFill += take;
-      at += take;
-      if (headerFill < HEADER_BYTES) break;
-      headerFill = 0;
-      const [kind = 0, pad1, pad2, pad3] = header;
-      if (kind > 3 || pad1 !== 0 || pad2 !== 0 || pad3 !== 0) throw new Error("not a multiplexed stream");
-      // 3 is the engine's own error text; it belongs to what the reader should see as stderr.
-      stream = kind >= 2 ? "stderr" : "stdout";
-      payloadLeft = new DataView(header.buffer).getUint32(4);
+      header = ((header << 8) | chunk[at++]!) >>> 0;
+      headerFill++;
+      if (headerFill === 4) {
+        if ((header & 0xfcff_ffff) !== 0) throw new Error("not a multiplexed stream");
+        // 3 is the engine's own error text; it belongs to what the reader should see as stderr.
+        const next = header >>> 24 >= 2 ? "stderr" : "stdout";
+        if (next !== stream && from < to) yield { stream, data: chunk.subarray(from, to) };
+        if (next !== stream) from = to;
+        stream = next;
+      } else if (headerFill === HEADER_BYTES) {
+        headerFill = 0;
+        payloadLeft = header;
+        if (to - from + payloadLeft <= MAX_PAYLOAD_BYTES) continue;
+        if (from < to) yield { stream, data: chunk.subarray(from, to) };
+        from = to;
+      }
     }
+    if (from < to) yield { stream, data: chunk.subarray(from, to) };
   }
 }
 

@@ -1,6 +1,7 @@
 import http from "node:http";
 import https from "node:https";
 import type { Duplex } from "node:stream";
+import { TurnPace } from "../../base/concurrency/turn-pace.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import { readBoundedStream, StreamTooLongError, writeTo } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
@@ -54,6 +55,9 @@ const MAX_ERROR_BYTES = 64 * 1024;
 /** Calls at a time whose connections are kept for later calls: Bun keeps an idle one for minutes, and as many as there were. */
 const MAX_POOLED = 32;
 
+/** Streams that are opened in one turn of the event loop. */
+const OPENED_PER_TURN = 8;
+
 /** Deadline of a call that sets none. */
 const DEFAULT_TIMEOUT_MS = 120_000;
 
@@ -67,6 +71,7 @@ export class DockerTransport {
   readonly endpoint: DockerEndpoint;
   readonly #schedule: Schedule;
   readonly #timeoutMs: number;
+  readonly #opening = new TurnPace(OPENED_PER_TURN);
   /** Calls in work that are read whole. */
   #sending = 0;
   #tls: { ca: string; cert: string; key: string; rejectUnauthorized: boolean } | undefined;
@@ -109,6 +114,7 @@ export class DockerTransport {
     const deadline = this.#deadline(request);
     return this.#explained(request, deadline, async (operation) => {
       try {
+        await this.#opening.enter(1);
         const { body, headers } = await this.#fetch(request, operation, deadline.signal, false);
         deadline.stopTimer();
         const explained = <T>(work: () => Promise<T>) => this.#explained(request, deadline, work);

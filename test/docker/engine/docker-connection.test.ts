@@ -30,6 +30,15 @@ test.each([1, 2, 3, 7, 8, 9, 1000])("frames are found however they are cut (%d b
   expect(await collect(demultiplex(pieces(LOG, size)))).toEqual({ stdout: "one\ntwo", stderr: "bad\nengine\n" });
 });
 
+test("frames of one stream that arrive together are one piece of at most 32 KiB", async () => {
+  const log = Buffer.concat([...Array.from({ length: 100 }, () => frame(1, "a line\n")), frame(2, "x".repeat(32_768))]);
+  const sizes = (await Array.fromAsync(demultiplex(pieces(log, 1e6)))).map(({ stream, data }) => [stream, data.length]);
+  expect(sizes).toEqual([
+    ["stdout", 700],
+    ["stderr", 32_768],
+  ]);
+});
+
 test("what is not a frame is an error, not output", async () => {
   await expect(collect(demultiplex(pieces(bytes("plain terminal text"), 100)))).rejects.toThrow(
     "not a multiplexed stream",
