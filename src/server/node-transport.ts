@@ -378,7 +378,7 @@ function* partsOf(chunk: Uint8Array | string): Generator<Uint8Array | string> {
 }
 
 /** Length of the parts that all streams write in one turn of the loop: bytes on their way to the kernel take memory. */
-const TURN_LENGTH = 512 * 1024;
+const TURN_LENGTH = 256 * 1024;
 /** Added to each part: a short one, such as a line of a log, takes time rather than memory. */
 const PART_COST = 512;
 
