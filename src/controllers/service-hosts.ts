@@ -3,7 +3,7 @@ import type { Service } from "../base/api/service.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { namespaceOf, type PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
-import { memoized } from "../base/model/memoized.ts";
+import { isSameList, MadeOfEach, memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeDnsRecords, type DnsRecords, type ServiceTarget } from "../plan/dns-records.ts";
 import { domainOf } from "../plan/pod-dns.ts";
@@ -20,6 +20,7 @@ type RewriteHosts = (pod: Pod, podIps: readonly string[]) => void;
 export class ServiceHosts {
   readonly #clusterDomain: string;
   readonly #externalNames: ExternalNames;
+  readonly #made = new MadeOfEach<Service, ServiceTarget>(serviceName);
   #targets: readonly ServiceTarget[] | undefined;
   #pods: readonly Pod[] = [];
   #namesIn: (namespace: string) => readonly HostAlias[] = () => [];
@@ -71,25 +72,29 @@ export class ServiceHosts {
     behind = new ServicePods(pods),
   ): void {
     const external = this.#externalNames;
-    const resolved = services.map((service) => ({
-      service,
-      to: resolveExternal(service, services, this.#clusterDomain),
-    }));
-    external.setNames(new Set(resolved.flatMap(({ to }) => ("name" in to && to.name !== "" ? [to.name] : []))));
+    const aliases = services.filter(({ spec }) => spec.type === "ExternalName");
+    const leads = new Map(aliases.map((it) => [it, resolveExternal(it, services, this.#clusterDomain)]));
+    external.setNames(new Set([...leads.values()].flatMap((to) => (typeof to === "string" && to !== "" ? to : []))));
     if (services.length === 0 && this.#written.size === 0) return;
     // Pods that have the names already keep them.
     if (external.isPending) return;
-    const targets = resolved.map(({ service, to }): ServiceTarget => {
-      const alias = service.spec.type === "ExternalName" ? externalNameOf(service) : undefined;
-      if ("name" in to) return { service, backends: [], fixed: external.addressesOf(to.name), alias: to.name && alias };
-      const fixed = clusterIps[serviceName(to.service)]?.split(",") ?? [];
-      const backends = behind.behind(to.service);
+    const inputsOf = (service: Service) => {
+      const to = leads.get(service) ?? service;
+      if (typeof to === "string") return [service, to, external.addressesOf(to)];
+      return [service, clusterIps[serviceName(to)], behind.behind(to)];
+    };
+    const targets = this.#made.update(services, inputsOf, (service): ServiceTarget => {
+      const alias = leads.has(service) ? externalNameOf(service) : undefined;
+      const to = leads.get(service) ?? service;
+      if (typeof to === "string") return { service, backends: [], fixed: external.addressesOf(to), alias: to && alias };
+      const fixed = clusterIps[serviceName(to)]?.split(",") ?? [];
+      const backends = behind.behind(to);
       // Behind an address only what has a name of its own has a record.
       const named = fixed.length === 0 ? backends : backends.filter((it) => hostNameIn(service, it) !== undefined);
       return { service, backends: named, fixed, alias };
     });
     this.#pods = pods;
-    if (!Bun.deepEquals(targets, this.#targets)) {
+    if (!this.#targets || !isSameList(targets, this.#targets)) {
       this.#targets = targets;
       const byNamespace = new Map<string, readonly HostAlias[]>();
       this.#namesIn = (namespace) =>
@@ -116,21 +121,17 @@ const textOf = memoized((aliases: readonly HostAlias[]) => JSON.stringify(aliase
 const MAX_ALIASES = 8;
 
 /** The Service or the name outside that a Service leads to: itself, unless it has an external name. */
-function resolveExternal(
-  service: Service,
-  services: readonly Service[],
-  clusterDomain: string,
-): { service: Service } | { name: string } {
+function resolveExternal(service: Service, services: readonly Service[], clusterDomain: string): Service | string {
   let current = service;
   for (let aliases = 0; aliases < MAX_ALIASES; aliases++) {
-    if (current.spec.type !== "ExternalName") return { service: current };
+    if (current.spec.type !== "ExternalName") return current;
     const name = externalNameOf(current);
     const next = services.find((one) => `${one.metadata.name}.${namespaceOf(one)}.svc.${clusterDomain}` === name);
-    if (!next) return { name };
+    if (!next) return name;
     current = next;
   }
   // They lead to each other.
-  return { name: "" };
+  return "";
 }
 
 const externalNameOf = ({ spec }: Service) => (spec.externalName ?? "").toLowerCase().replace(/\.$/, "");

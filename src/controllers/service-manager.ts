@@ -3,7 +3,7 @@ import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { WorkloadObject } from "../base/model/desired-object.ts";
-import { isSameList, memoized } from "../base/model/memoized.ts";
+import { isSameList, MadeOfEach, memoized } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { canonicalIp, familyOf, type IpFamily, type IpRange, rangeOfAddress } from "../base/text/ip-range.ts";
 import type { DnsRecords } from "../plan/dns-records.ts";
@@ -28,6 +28,7 @@ import {
   type ServiceProblem,
   serviceName,
   toPortKey,
+  wantedIps,
 } from "../plan/service-addresses.ts";
 import { endpointsOf, isFinished, type ServiceBackend, ServicePods } from "../plan/service-endpoints.ts";
 import { computeServiceEnvironment } from "../plan/service-environment.ts";
@@ -88,8 +89,8 @@ export class ServiceManager {
   #problems: ReadonlyMap<string, ServiceProblem> = new Map();
   /** The last that the proxy got. */
   #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
-  readonly #ruled = new MadeOfServices<RuledService[]>();
-  readonly #endpoints = new MadeOfServices<WorkloadObject[]>();
+  readonly #ruled = new MadeOfEach<Service, RuledService[]>(serviceName);
+  readonly #endpoints = new MadeOfEach<Service, WorkloadObject[]>(serviceName);
   #services: readonly Service[] = [];
   /** Requests of the Services at the last allocation; undefined: holders of ports and networks may have changed since. */
   #allocatedFor: readonly string[] | undefined;
@@ -217,7 +218,8 @@ export class ServiceManager {
     const { proxy, hosts } = this.#deps;
     const services = this.#withOwn(submitted);
     this.#services = services;
-    if (pods !== this.#pods || !isSameList(endpoints, this.#written)) this.#behind = new ServicePods(pods, endpoints);
+    if (pods !== this.#pods || !isSameList(endpoints, this.#written))
+      this.#behind = new ServicePods(pods, endpoints, this.#behind);
     this.#pods = pods;
     this.#written = endpoints;
     if (!proxy) return hosts.update(services, pods, {}, this.#behind);
@@ -276,7 +278,9 @@ export class ServiceManager {
     if (!proxy) return { spec: { ...service.spec, ...this.specOf(service) }, problems: [] };
     const known = { ...this.#addresses, range: this.#rangeFor([service], proxy) };
     const holderOf = this.#holderIn(this.#pods, proxy);
-    const taken = numbersOf(this.#withOwn(others), known, this.#deps.nodePortRange);
+    const isKept = wantedIps(service).join() === known.clusterIps[serviceName(service)] && !isPublished(service);
+    // No other Service has its address, and it asks for no port.
+    const taken = numbersOf(isKept ? [] : this.#withOwn(others), known, this.#deps.nodePortRange);
     return assignService(service, taken, holderOf, this.#context.node.rootHash);
   }
 
@@ -417,38 +421,6 @@ const askedBy = memoized((service: Service): string => {
 });
 
 const isPublished = ({ spec: { type } }: Service) => type === "NodePort" || type === "LoadBalancer";
-
-/** Parts that are made of each Service. One is the same object while it has the same content: who gets it need not compare it. */
-class MadeOfServices<T> {
-  #known = new Map<string, { inputs: readonly unknown[]; made: T }>();
-
-  /**
-   * @param inputsOf all on which what is made depends: while they, or the items of the lists among them, are the same ones,
-   *   nothing is made again
-   * @returns one for each of these Services; others are forgotten
-   */
-  update(
-    services: readonly Service[],
-    inputsOf: (service: Service) => readonly unknown[],
-    make: (service: Service) => T,
-  ): T[] {
-    const before = this.#known;
-    this.#known = new Map();
-    return services.map((service) => {
-      const name = serviceName(service);
-      const inputs = inputsOf(service);
-      const known = before.get(name);
-      const isSame = known?.inputs.every((before, index) => {
-        const now = inputs[index];
-        return before === now || (Array.isArray(before) && Array.isArray(now) && isSameList(before, now));
-      });
-      let made = known && isSame ? known.made : make(service);
-      if (known && made !== known.made && Bun.deepEquals(made, known.made)) made = known.made;
-      this.#known.set(name, { inputs, made });
-      return made;
-    });
-  }
-}
 
 /** Ranges that a Service names for its clients; undefined: it names none. The text goes into a rule: only ranges pass. */
 function clientRanges(

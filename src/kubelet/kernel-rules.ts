@@ -8,6 +8,7 @@ import { type RunProgramOptions, runProgram } from "../base/host/run-program.ts"
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
+import { isSameList } from "../base/model/memoized.ts";
 import type { SandboxSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { familyOf, type IpFamily, type IpRange, isInRange, rangeOfAddress } from "../base/text/ip-range.ts";
@@ -20,6 +21,7 @@ import {
   parseSavedRules,
   type RuledPort,
   type RuledService,
+  type RuleFacts,
   type RuleTables,
   type SavedRules,
   TABLES,
@@ -68,10 +70,12 @@ export class KernelRules {
   readonly #log: ChangeLogger;
   #wanted: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
   /** Content of the kernel, as far as known, and what it was computed from; undefined: it must be read. */
-  #kernel: { saved: SavedRules; tables: RuleTables | undefined; inputs?: unknown } | undefined;
+  #kernel:
+    | { saved: SavedRules; tables?: RuleTables | undefined; services?: readonly RuledService[]; facts?: RuleFacts }
+    | undefined;
   /** Whether the kernel counts the changes to its rules: iptables stands on nftables. */
   #hasGenerations = false;
-  /** The kernel's count of changes when {@link #kernel} was last seen to be true; undefined: it must be read. */
+  /** The kernel's count of changes while {@link #kernel} is true, our own writes included; undefined: it must be read. */
   #generation: number | undefined;
   /** The rules that were read last, and the hash of their text: of most texts nothing has changed. */
   #parsed: { hash: number | bigint; saved: SavedRules } | undefined;
@@ -236,16 +240,17 @@ export class KernelRules {
       this.#loopbackBridges.clear();
       return;
     }
-    const known = this.#kernel?.tables;
+    const before = this.#kernel;
+    const known = before?.tables;
     const ports = publishedPorts(this.#wanted.services);
     // Another kubelet-ts may have taken a port since the kernel was read.
     const isOpening = [...ports].some((port) => !this.#published.has(port));
-    const saved = (known && !isOpening && this.#kernel?.saved) || (await this.#read());
+    const saved = (known && !isOpening && before?.saved) || (await this.#read());
     this.#published = ports;
     const isHeld = (protocol: string, port: number) => this.holderOf(protocol, port) !== undefined;
-    const services = withoutPorts(this.#wanted.services, isHeld);
+    const services = ports.size === 0 ? this.#wanted.services : withoutPorts(this.#wanted.services, isHeld);
     const bridges = host.bridges(family);
-    const isPublished = services.some(({ ports }) => ports.some(({ published }) => published.length > 0));
+    const isPublished = publishedPorts(services).size > 0;
     const closed = isPublished && family === "IPv4" ? bridges.filter(({ name }) => !host.routesLoopback(name)) : [];
     const opened = closed.filter(({ range }) => [...endpointIps(services)].some((ip) => isInRange(ip, range)));
     for (const { name } of opened) this.#loopbackBridges.add(name);
@@ -258,8 +263,8 @@ export class KernelRules {
       loopbackBridges: isPublished ? [...this.#loopbackBridges] : [],
       unfilteredBridges: bridges.filter(({ isFiltered }) => !isFiltered).map((bridge) => bridge.range),
     };
-    const inputs = { services, facts };
-    const isSame = known !== undefined && Bun.deepEquals(inputs, this.#kernel?.inputs);
+    const hasSameFacts = Bun.deepEquals(facts, before?.facts);
+    const isSame = known !== undefined && hasSameFacts && isSameList(services, before?.services ?? []);
     const tables = isSame ? known : computeServiceRules(services, facts);
     const chainsIn = (table: (typeof TABLES)[number]) =>
       known?.[table] ?? [new Map([...saved.own[table].keys()].map((chain) => [chain, undefined]))];
@@ -269,21 +274,30 @@ export class KernelRules {
       jumps: saved.jumps,
     };
     const text = isSame ? "" : toRestoreText(tables, kernel);
-    if (text !== "") await this.#restoreAlone(text);
-    this.#kernel = { saved, tables, inputs };
+    const generation = this.#generation;
+    this.#generation = undefined;
+    if (text !== "") await this.#restore(text);
+    // Each table is one change. With those of another program there are more, which the next check sees.
+    if (generation !== undefined) this.#generation = generation + text.split("\nCOMMIT\n").length - 1;
+    this.#kernel = { saved, tables, services, facts };
     for (const { name } of opened) host.setLoopbackRouting(name, true);
     if (!isPublished) {
       for (const name of this.#loopbackBridges) host.setLoopbackRouting(name, false);
       this.#loopbackBridges.clear();
     }
-    if (bridges.some((bridge) => bridge.isFiltered)) this.#reflect(services);
+    // Each table is one change. The next check sees those of another program, by which there are more.
+    const reached = new Set(hasSameFacts && !isSame ? before?.services : []);
+    const isFiltered = bridges.some((bridge) => bridge.isFiltered);
+    if (isFiltered) this.#reflect(services.filter((service) => !reached.has(service)));
   }
 
   /** A client of UDP that keeps its port would stay with the endpoint that it had, or with none. */
   async #endUdpFlows(): Promise<void> {
     const { host, nodePortAddresses, family } = this.#deps;
     const before = this.#udpTargets;
-    const next = udpTargets(this.#wanted.services, () => host.addresses(family, nodePortAddresses));
+    const services = this.#wanted.services.filter(({ ports }) => ports.some(({ protocol }) => protocol === "UDP"));
+    if (services.length + before.size === 0) return;
+    const next = udpTargets(services, () => host.addresses(family, nodePortAddresses));
     if (Bun.deepEquals(before, next)) return;
     try {
       await host.removeUdpFlows(family, ({ to, server }) => {
@@ -305,7 +319,7 @@ export class KernelRules {
   #reflect(services: readonly RuledService[]): void {
     const all = [...this.#deps.sandboxes()];
     const others = all.filter(({ id, pid, hostNetwork }) => !hostNetwork && pid !== 0 && !this.#reflected.has(id));
-    const ips = others.length === 0 ? new Set() : endpointIps(services);
+    const ips = endpointIps(others.length === 0 ? [] : services);
     for (const { id, pid, ips: own } of others) {
       if (!own.some((ip) => ips.has(ip))) continue;
       this.#deps.host.reflect(pid);
@@ -317,7 +331,7 @@ export class KernelRules {
     this.#generation = undefined;
     const saved = await this.#save();
     for (const bridge of saved.loopbackBridges) this.#loopbackBridges.add(bridge);
-    this.#kernel = { saved, tables: undefined };
+    this.#kernel = { saved };
     return saved;
   }
 
@@ -346,16 +360,6 @@ export class KernelRules {
     // Facts of the machine may have changed, too.
     this.apply(this.#wanted.services, this.#wanted.range);
     this.#onChange();
-  }
-
-  /** Knowledge of the kernel stays true when it counts no other changes than these: one for each table. */
-  async #restoreAlone(text: string): Promise<void> {
-    const before = this.#generation;
-    this.#generation = undefined;
-    await this.#restore(text);
-    if (before === undefined) return;
-    const after = before + text.split("\nCOMMIT\n").length - 1;
-    if ((await this.#deps.host.ruleGeneration()) === after) this.#generation = after;
   }
 
   /** @throws Error with what iptables-restore said */
@@ -444,12 +448,12 @@ const endpointIps = (services: readonly RuledService[]): ReadonlySet<string> => 
   return ips;
 };
 
-const publishedPorts = (services: readonly RuledService[]): ReadonlySet<string> =>
-  new Set(
-    services.flatMap(({ ports }) =>
-      ports.flatMap(({ protocol, published }) => published.map(({ port }) => `${protocol}/${port}`)),
-    ),
-  );
+function publishedPorts(services: readonly RuledService[]): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const { ports } of services)
+    for (const { protocol, published } of ports) for (const { port } of published) found.add(`${protocol}/${port}`);
+  return found;
+}
 
 /** Services without the ports of the machine that are held. */
 const withoutPorts = (

@@ -4,7 +4,7 @@ import type { Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import type { TypedObject } from "../base/model/desired-object.ts";
 import { namespaceOf, podFullName } from "../base/model/identity.ts";
-import { memoized } from "../base/model/memoized.ts";
+import { isSameList, memoized } from "../base/model/memoized.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import { canonicalIp, familyOf, type IpFamily } from "../base/text/ip-range.ts";
 
@@ -59,23 +59,29 @@ const writtenIn = memoized((object: Endpoints | EndpointSlice): WrittenEndpoint[
   );
 });
 
+interface Found {
+  selected: readonly Pod[];
+  behind: readonly ServiceBackend[];
+}
+
+/** The selector of a Service: the key of its first label, "" without one, and the other labels. */
+const selectorOf = memoized((service: Service) => {
+  const [first, ...others] = Object.entries(service.spec.selector ?? {});
+  return { first: first ? toKey(namespaceOf(service), ...first) : "", others };
+});
+
 /** Pods by their labels, to find those behind many Services, and the endpoints that clients and manifests write. */
 export class ServicePods {
+  readonly #written: readonly (Endpoints | EndpointSlice)[];
   readonly #byLabel = new Map<string, Pod[]>();
   readonly #endpoints = new Map<string, Endpoints>();
   readonly #slices: ReadonlyMap<string, readonly EndpointSlice[]>;
-  /**
-   * Pods that a Service selects, in the order of the pods; one that terminates only with publishNotReadyAddresses. Source: the
-   * endpoints controller's `ShouldPodBeInEndpoints`.
-   */
-  readonly selectedBy = memoized((service: Service): readonly Pod[] => this.#findSelected(service));
-  /**
-   * Pods that are Ready, or all of them with publishNotReadyAddresses, and written addresses: clients are sent to these.
-   * Source: kube-proxy reads every slice with the label; Endpoints of a Service without a selector are mirrored into one.
-   */
-  readonly behind = memoized((service: Service): readonly ServiceBackend[] => this.#findBehind(service));
+  /** Results by the first label of the selector. */
+  readonly #found = new Map<string, WeakMap<Service, Found>>();
 
-  constructor(pods: readonly Pod[], written: readonly (Endpoints | EndpointSlice)[] = []) {
+  /** @param before its results stay for Services whose pods are the same */
+  constructor(pods: readonly Pod[], written: readonly (Endpoints | EndpointSlice)[] = [], before?: ServicePods) {
+    this.#written = written;
     const slices = written.filter((it) => "addressType" in it);
     for (const it of written) if (!("addressType" in it)) this.#endpoints.set(podFullName(it.metadata), it);
     this.#slices = Map.groupBy(slices, ({ metadata: { namespace, labels } }) =>
@@ -88,32 +94,51 @@ export class ServicePods {
         this.#byLabel.getOrInsert(key, []).push(pod);
       }
     }
+    if (!before || !isSameList(written, before.#written)) return;
+    for (const [key, pods] of [["", []] as const, ...this.#byLabel]) {
+      const found = before.#found.get(key);
+      if (found && isSameList(pods, before.#byLabel.get(key) ?? [])) this.#found.set(key, found);
+    }
   }
 
-  #findSelected(service: Service): Pod[] {
-    const { selector = {}, publishNotReadyAddresses } = service.spec;
-    const [first, ...others] = Object.entries(selector);
-    if (!first) return [];
-    return (this.#byLabel.get(toKey(namespaceOf(service), ...first)) ?? []).filter(
+  /**
+   * Pods that a Service selects, in the order of the pods; one that terminates only with publishNotReadyAddresses. Source: the
+   * endpoints controller's `ShouldPodBeInEndpoints`.
+   */
+  selectedBy(service: Service): readonly Pod[] {
+    return this.#find(service).selected;
+  }
+
+  /**
+   * Pods that are Ready, or all of them with publishNotReadyAddresses, and written addresses: clients are sent to these.
+   * Source: kube-proxy reads every slice with the label; Endpoints of a Service without a selector are mirrored into one.
+   */
+  behind(service: Service): readonly ServiceBackend[] {
+    return this.#find(service).behind;
+  }
+
+  #find(service: Service): Found {
+    const known = this.#found.getOrInsertComputed(selectorOf(service).first, () => new WeakMap());
+    return known.getOrInsertComputed(service, () => this.#compute(service));
+  }
+
+  #compute(service: Service): Found {
+    const { first, others } = selectorOf(service);
+    const { publishNotReadyAddresses } = service.spec;
+    const selected = (this.#byLabel.get(first) ?? []).filter(
       ({ metadata: { labels, deletionTimestamp } }) =>
         (publishNotReadyAddresses || deletionTimestamp === undefined) &&
         others.every(([name, value]) => labels?.[name] === value),
     );
+    const pods = selected.filter((pod) => publishNotReadyAddresses || hasCondition(pod.status, "Ready"));
+    const endpoints = this.endpointsOf(service);
+    const slices = this.#slices.get(podFullName(service.metadata)) ?? [];
+    return { selected, behind: [...pods, ...(endpoints ? writtenIn(endpoints) : []), ...slices.flatMap(writtenIn)] };
   }
 
   /** The Endpoints of its name that a client or manifest wrote: of a Service with a selector they have no effect. */
   endpointsOf(service: Service): Endpoints | undefined {
     return hasSelector(service) ? undefined : this.#endpoints.get(podFullName(service.metadata));
-  }
-
-  #findBehind(service: Service): ServiceBackend[] {
-    const { publishNotReadyAddresses } = service.spec;
-    const pods = this.selectedBy(service).filter(
-      (pod) => publishNotReadyAddresses || hasCondition(pod.status, "Ready"),
-    );
-    const endpoints = this.endpointsOf(service);
-    const slices = this.#slices.get(podFullName(service.metadata)) ?? [];
-    return [...pods, ...(endpoints ? writtenIn(endpoints) : []), ...slices.flatMap(writtenIn)];
   }
 }
 

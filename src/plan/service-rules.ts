@@ -120,10 +120,13 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
   const chains = chainsOf(facts.prefix);
   const bridges = facts.unfilteredBridges.map(({ text }) => text).join();
   const all = services.map((service) => rulesOfService(service, facts.prefix, bridges));
-  const addresses = all.flatMap((one) => one.addresses);
-  const external = all.flatMap((one) => one.external);
-  const published = all.flatMap((one) => one.published);
-  const refused = all.flatMap((one) => one.refused);
+  const [addresses, external, published, refused] = [[], [], [], []] as [string[], string[], string[], string[]];
+  for (const one of all) {
+    addresses.push(...one.addresses);
+    external.push(...one.external);
+    published.push(...one.published);
+    refused.push(...one.refused);
+  }
   const nat = new Map<string, readonly string[]>();
   const family = familyOfRange(facts.range);
   const isLocal = "-m addrtype --dst-type LOCAL";

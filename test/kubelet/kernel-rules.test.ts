@@ -162,7 +162,7 @@ function aKernel(iptables = new FakeIptables(), prefix = "KTS-1a2b3c", family: I
     rules.apply(services, "10.96.0.0/16");
     await rules.settled();
   };
-  return { clock, logger, host, iptables, rules, apply };
+  return { clock, logger, host, iptables, rules, apply, sandboxes };
 }
 
 const web = (endpoints = ["172.17.0.2"], published: number[] = []): RuledService => ({
@@ -435,13 +435,16 @@ test("a setting of the loopback that another program made stays", async () => {
 });
 
 test("where bridged packets pass the rules, the ports of endpoints reflect them, each set once", async () => {
-  const { apply, host } = aKernel();
+  const { apply, host, sandboxes, clock } = aKernel();
   await apply(web());
   expect(host.reflected).toEqual([]);
   host.isFiltered = true;
   await apply(web(["172.17.0.2"], [30080]));
   await apply(web(["172.17.0.2", "172.17.0.3"]));
   expect(host.reflected).toEqual([200, 300]);
+  sandboxes[1] = { ...sandboxes[1]!, id: "again", pid: 400 };
+  await clock.advance(5_000);
+  expect(host.reflected).toEqual([200, 300, 400]);
 });
 
 describe("clients of UDP that keep their port", () => {

@@ -66,6 +66,21 @@ test.each([
   expect(names(new ServicePods(pods).behind(service(spec)))).toEqual(want);
 });
 
+test("what is behind a Service is found again where its pods, or what is written, have changed", () => {
+  const [web, shop] = [pod({ name: "a" }), pod({ name: "b", labels: { app: "shop" } })];
+  const [first, other, none] = ["web", "shop", "none"].map((app) => service({ selector: { app } }));
+  const written = [{ metadata: { name: "web" }, subsets: [] }] as Endpoints[];
+  const before = new ServicePods([web, shop], written);
+  const seen = [first, other, none].map((each) => before.behind(each!));
+  const left = pod({ name: "a", ready: false });
+  const after = new ServicePods([left, shop, pod({ name: "c", labels: { app: "none" } })], written, before);
+  expect([first, other, none].map((each) => names(after.behind(each!)))).toEqual([[], ["b"], ["c"]]);
+  expect(after.behind(other!)).toBe(seen[1]!);
+  expect(names(before.behind(first!))).toEqual(["a"]);
+  expect(new ServicePods([left, shop], [], after).behind(other!)).not.toBe(seen[1]!);
+  expect(new ServicePods([shop], written, after).behind(first!)).toEqual([]);
+});
+
 test.each([
   ["the port itself", { port: 80 }, [80, 80]],
   ["0 is the default", { port: 80, targetPort: 0 }, [80, 80]],
