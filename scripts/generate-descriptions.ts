@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { SERVED_KINDS } from "../src/apiserver/kinds/served-kinds.ts";
 import { definitionName, openApiDefinitions } from "../src/apiserver/openapi/definitions.ts";
 import known from "../src/apiserver/openapi/descriptions.json" with { type: "json" };
-import { servedVersions } from "../src/apiserver/resource-definition.ts";
+import { type ResourceDefinition, servedVersions } from "../src/apiserver/resource-definition.ts";
 
 interface Definition {
   $ref?: string;
@@ -60,7 +60,8 @@ function observe(name: string): void {
   );
   for (const [, ref = ""] of JSON.stringify(observed[name]).matchAll(/"\$ref":"([^"]+)"/g)) observe(ref);
 }
-const BARE = new Set(kinds.filter(({ schema, decode }) => !schema && !decode).map(definitionName));
+const isBare = ({ schema, decode, fate }: ResourceDefinition) => !schema && (!decode || fate === "node");
+const BARE = new Set(kinds.filter(isBare).map(definitionName));
 for (const name of BARE) observe(name);
 for (const kind of kinds) observe(`${definitionName(kind)}Status`);
 

@@ -619,6 +619,7 @@ const OBJECTS: Readonly<Record<string, object>> = {
   EndpointSlice: { addressType: "IPv4", endpoints: [{ addresses: ["10.0.0.1"] }], ports: [{ port: 80 }] },
   Event: { involvedObject: { kind: "Pod", name: "web" }, reason: "Scaled" },
   PodTemplate: { template: TEMPLATE },
+  StorageClass: { provisioner: "example.com/x", parameters: { a: "b" } },
   Lease: { spec: { holderIdentity: "a", renewTime: "2026-11-27T18:00:00.123456Z" } },
   PersistentVolumeClaim: { spec: STORAGE, status: { volume: { name: "web", isDockerVolume: true } } },
   PersistentVolume: {

@@ -7,7 +7,7 @@ import { LEASE } from "./lease-kind.ts";
 import { NAMESPACE, NODE } from "./node-kinds.ts";
 import { POD } from "./pod-kind.ts";
 import { ENDPOINT_SLICE, ENDPOINTS, SERVICE } from "./service-kind.ts";
-import { PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM } from "./volume-kinds.ts";
+import { PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS } from "./volume-kinds.ts";
 import {
   CONTROLLER_REVISION,
   CRON_JOB,
@@ -47,6 +47,7 @@ const KINDS = {
   EndpointSlice: ENDPOINT_SLICE,
   PersistentVolumeClaim: PERSISTENT_VOLUME_CLAIM,
   PersistentVolume: PERSISTENT_VOLUME,
+  StorageClass: STORAGE_CLASS,
   Lease: LEASE,
 } satisfies Record<ManifestKind, ResourceDefinition> & Record<string, ResourceDefinition>;
 

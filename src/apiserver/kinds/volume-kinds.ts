@@ -1,6 +1,10 @@
+import * as v from "valibot";
+import { ObjectMetaSchema } from "../../base/api/meta.ts";
+import { flagPointer, raw, text as string, textList, textMap } from "../../base/api/scalar.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import type { ApiObject } from "../object-store.ts";
 import {
+  apiKind,
   type Fields,
   fixed,
   forbidden,
@@ -127,4 +131,32 @@ export const PERSISTENT_VOLUME = manifestKind({
   ],
   complete: showClaimOfVolume,
   protection: "kubernetes.io/pv-protection",
+});
+
+const FIXED_OF_CLASS = ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] as const;
+
+/** No class makes volumes here: clients and suites look whether there is a default one. */
+export const STORAGE_CLASS = apiKind({
+  group: "storage.k8s.io",
+  kind: "StorageClass",
+  plural: "storageclasses",
+  shortNames: ["sc"],
+  namespaced: false,
+  schema: v.object({
+    metadata: ObjectMetaSchema,
+    provisioner: string,
+    parameters: v.optional(textMap),
+    reclaimPolicy: v.optional(string, "Delete"),
+    mountOptions: v.optional(textList),
+    allowVolumeExpansion: v.optional(flagPointer),
+    volumeBindingMode: v.optional(string, "Immediate"),
+    allowedTopologies: v.optional(v.array(raw)),
+  }),
+  validateUpdate: (next, previous) => FIXED_OF_CLASS.filter((it) => isOther(next[it], previous[it])).map(fixed),
+  columns: [
+    text("Provisioner", ({ provisioner }) => provisioner),
+    text("ReclaimPolicy", ({ reclaimPolicy }) => reclaimPolicy),
+    text("VolumeBindingMode", ({ volumeBindingMode }) => volumeBindingMode),
+    text("AllowVolumeExpansion", ({ allowVolumeExpansion }) => allowVolumeExpansion ?? false),
+  ],
 });

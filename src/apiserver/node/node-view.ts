@@ -37,7 +37,14 @@ import {
 } from "../resource-definition.ts";
 import { SOURCE_ID, type SubmittedObjects } from "../storage/submitted-objects.ts";
 import { NodeEvents } from "./node-events.ts";
-import { LEASE_NAMESPACE, LEASES, renewNodeLease } from "./own-objects.ts";
+import {
+  DEFAULT_CLASS,
+  LEASE_NAMESPACE,
+  LEASES,
+  renewNodeLease,
+  STORAGE_CLASSES,
+  toDefaultClass,
+} from "./own-objects.ts";
 
 interface NodeViewParts {
   kubelet: Kubelet;
@@ -187,6 +194,7 @@ export class NodeObjects implements ObjectRules {
       this.sync(areEndpoints);
     }
     if (plural === "nodes") await this.#syncNode();
+    if (plural === "storageclasses") this.#ensureClass(this.node.view.nodeName());
     if (plural === "leases") this.#renewLease(this.node.view.nodeName());
     if (plural === "events") this.#events.sync(this.node.view);
   }
@@ -428,6 +436,12 @@ export class NodeObjects implements ObjectRules {
     const next = { ...shown, apiVersion: "v1", kind: "Node", metadata: { ...shown.metadata, uid } };
     if (live && JSON.stringify(withoutHeartbeat(live)) === JSON.stringify(withoutHeartbeat(next))) return;
     store.put("nodes", next);
+  }
+
+  #ensureClass(nodeName: string): void {
+    const { store, clock } = this.#deps;
+    if (store.get(STORAGE_CLASSES, undefined, DEFAULT_CLASS)) return;
+    this.#put(STORAGE_CLASSES, toDefaultClass(nodeName, toApiTime(clock.now())), this);
   }
 
   /** The Lease of the node is renewed at a request: no write is due while none comes. */

@@ -59,3 +59,21 @@ export function renewNodeLease(name: string, live: ApiObject | undefined, now: D
     },
   };
 }
+
+export const STORAGE_CLASSES = "storageclasses.storage.k8s.io";
+export const DEFAULT_CLASS = "standard";
+
+/** The class that claims have in effect: a Docker volume, whose data outlives the claim. */
+export const toDefaultClass = (nodeName: string, creationTimestamp: string): ApiObject => ({
+  apiVersion: "storage.k8s.io/v1",
+  kind: "StorageClass",
+  metadata: {
+    name: DEFAULT_CLASS,
+    uid: objectUid(nodeName, "StorageClass", "", DEFAULT_CLASS),
+    creationTimestamp,
+    annotations: { "storageclass.kubernetes.io/is-default-class": "true" },
+  },
+  provisioner: "kubelet-ts.io/docker-volume",
+  reclaimPolicy: "Retain",
+  volumeBindingMode: "Immediate",
+});

@@ -50,6 +50,13 @@ test.each([
   expect(causes.map(({ field }) => field)).toEqual([...want]);
 });
 
+test("of a StorageClass only topologies, mount options and expansion can be changed", () => {
+  const sc = (more: object) => ({ ...object("StorageClass", {}), provisioner: "x", reclaimPolicy: "Delete", ...more });
+  const fields = refuse(sc({ provisioner: "y", reclaimPolicy: "Retain", parameters: { a: "b" } }), sc({}));
+  expect(fields.map(({ field }) => field)).toEqual(["parameters", "provisioner", "reclaimPolicy"]);
+  expect(refuse(sc({ allowVolumeExpansion: true }), sc({}))).toEqual([]);
+});
+
 test("the type of a Secret is fixed; the default one need not be written", () => {
   const secret = (type?: string) => ({ ...object("Secret", {}), ...(type && { type }) });
   expect(refuse(secret("kubernetes.io/tls"), secret())).toMatchObject([{ field: "type" }]);

@@ -264,8 +264,8 @@ const apiServiceAt = (address: string) =>
   );
 
 /** A node without pods and manifests, with the objects of its API. */
-function anEmptyNode() {
-  const { store, registry } = anApiServer({ alsoServed: "leases" });
+function anEmptyNode(alsoServed = "leases") {
+  const { store, registry } = anApiServer({ alsoServed });
   const clock = new FakeClock();
   const submitted = { isOwn: () => false, release: () => {}, flush: () => {} };
   const own = apiServiceAt("127.0.0.1");
@@ -296,6 +296,19 @@ test("the Lease of the node is renewed for who asks for it, four times in its du
   expect(await lease()).toBe(first);
   await clock.advance(1_000);
   expect((await lease()).spec).not.toEqual(first.spec);
+});
+
+test("a default StorageClass is there for who asks, and is the node's", async () => {
+  const { store, registry, objects } = anEmptyNode("storageclasses");
+  const classes = registry.get("storageclasses.storage.k8s.io")!;
+  await objects.refresh(classes);
+  await objects.refresh(classes);
+  const [shown, ...others] = store.list("storageclasses.storage.k8s.io");
+  expect([others, shown!.metadata.annotations]).toEqual([
+    [],
+    { "storageclass.kubernetes.io/is-default-class": "true" },
+  ]);
+  expect(objects.refusalOf(classes, shown!)).toBe('storageclass "standard" is made by this node');
 });
 
 test("the Service of the API is shown, and made again when a client deletes it", async () => {
