@@ -101,6 +101,8 @@ function toService(
   };
   // The engine adds label=disable to such containers.
   const isDisabled = Privileged || PidMode === "host" || IpcMode === "host";
+  // So the client asks for `systempaths=unconfined`; the engine does it for privileged containers.
+  const isUnmasked = !Privileged && Bun.deepEquals(HostConfig.MaskedPaths, []);
   return {
     image: imageOf(container, image, currentImageId, notes),
     ...commandOf(container, image),
@@ -119,7 +121,10 @@ function toService(
     cap_drop: HostConfig.CapDrop,
     privileged: Privileged,
     read_only: HostConfig.ReadonlyRootfs,
-    security_opt: SecurityOpt.filter((option) => !isDisabled || option !== "label=disable"),
+    security_opt: [
+      ...SecurityOpt.filter((option) => !isDisabled || option !== "label=disable"),
+      ...(isUnmasked ? ["systempaths=unconfined"] : []),
+    ],
     volumes: Mounts.map((mount) => volumeOf(mount, container, notes)),
     tmpfs: Object.entries(HostConfig.Tmpfs).map(([target, options]) => `${target}:${options}`),
     shm_size: [0, DEFAULT_SHM_BYTES].includes(ShmSize) || IpcMode === "host" ? null : ShmSize,

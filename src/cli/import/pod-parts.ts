@@ -329,6 +329,7 @@ function securityOptionsOf({ service, notes }: Member): object {
       result.appArmorProfile =
         value === "unconfined" ? { type: "Unconfined" } : { type: "Localhost", localhostProfile: value };
     } else if (name === "seccomp" && value === "unconfined") result.seccompProfile = { type: "Unconfined" };
+    else if (name === "systempaths" && value === "unconfined") result.procMount = "Unmasked";
     else if (name === "seccomp" && value === "builtin") result.seccompProfile = { type: "RuntimeDefault" };
     // The type of processes that SELinux leaves alone.
     else if (name === "label" && value === "disable") labels.type = "spc_t";

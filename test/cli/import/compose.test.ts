@@ -163,6 +163,7 @@ volumes: [/v, "v:/v/", {type: tmpfs, target: /v}], tmpfs: [/v] => containers: [{
 pull_policy: always => containers: [{imagePullPolicy: Always}]
 healthcheck: {test: [CMD, a], start_period: 5m} => containers: [{readinessProbe: {exec: {command: [a]}, periodSeconds: 30, timeoutSeconds: 30, failureThreshold: 3}}]
 healthcheck: {test: [CMD, a], start_period: 5m, start_interval: 2s} => containers: [{startupProbe: {exec: {command: [a]}, periodSeconds: 2, timeoutSeconds: 30, failureThreshold: 2147483647}, readinessProbe: {periodSeconds: 30}}]
+security_opt: ["systempaths=unconfined"] => containers: [{securityContext: {procMount: Unmasked}}]
 security_opt: ["label:disable"] => containers: [{securityContext: {seLinuxOptions: {type: spc_t}}}]
 entrypoint: [a], user: "1", ports: ["80:80"], healthcheck: {test: b}, environment: {A: b}, pre_start: [{command: c, user: root, image: d, environment: [E=f]}, {command: [g]}] => initContainers: [{name: web-pre-start-1, image: d, command: [a], args: [c], env: [{name: A, value: b}, {name: E, value: f}], securityContext: {runAsUser: 0}}, {name: web-pre-start-2, image: "nginx:1.22", args: [g]}]
 volumes: ["v:/v", /w], pre_start: [{command: c, volumes: ["u:/v"]}] => initContainers: [{volumeMounts: [{name: v-2, mountPath: /v}, {name: w, mountPath: /w}]}], containers: [{volumeMounts: [{name: v}, {name: w}]}]

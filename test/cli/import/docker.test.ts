@@ -215,6 +215,7 @@ describe("a container of docker run", () => {
     const { main, spec, notes } = podOf({
       host: {
         CapAdd: ["CAP_NET_ADMIN"],
+        MaskedPaths: [],
         CapDrop: ["ALL"],
         ReadonlyRootfs: true,
         GroupAdd: ["5", "audio"],
@@ -226,6 +227,7 @@ describe("a container of docker run", () => {
       capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] },
       readOnlyRootFilesystem: true,
       allowPrivilegeEscalation: false,
+      procMount: "Unmasked",
       appArmorProfile: { type: "Unconfined" },
       seLinuxOptions: { type: "spc_t" },
     });
