@@ -40,7 +40,6 @@ interface NodeAgentDeps {
 export interface ReportedNode {
   /** The node as it is now, as `v1.Node`. */
   readNode(): Promise<object>;
-  /** Labels of the Node of the API: nodeSelectors are compared with them. */
 }
 
 const RETRY = { first: 200, longest: 7_000 };
