@@ -51,13 +51,6 @@ interface Fed extends StoredObject {
 /** After an event the directory must not change for this time before it is read. */
 const DEBOUNCE_MS = 20;
 
-/** Work of a shorter duration is done at once. */
-const QUICK_MS = 5;
-const LONGEST_PAUSE_MS = 2_000;
-
-/** Pause of ten times the duration of the last run: while thousands of objects are written, work takes a tenth of the time. */
-const pauseAfterMs = (durationMs: number): number => Math.max(DEBOUNCE_MS, Math.min(10 * durationMs, LONGEST_PAUSE_MS));
-
 /**
  * The objects clients submitted, as a source of pods, ConfigMaps and Secrets. The store is authoritative; the directory is
  * read at the start, again after another process has written to it, and once a minute.
@@ -81,10 +74,6 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   #isEmitPlanned = false;
   /** Objects that are in the store as their files have them. */
   readonly #settled = new WeakSet<ApiObject>();
-  /** Duration of the last read of the directory and of the last set. */
-  #readMs = 0;
-  #emitMs = 0;
-  #emittedAtMs = Number.NEGATIVE_INFINITY;
   #isComplete = false;
   #reads = 0;
   #isStopped = false;
@@ -252,7 +241,6 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   #readDirectory(): void {
     if (this.#isStopped) return;
-    const beganAtMs = this.#deps.clock.monotonicMs();
     this.#cancelRead = undefined;
     this.#reads++;
     this.#arm();
@@ -274,7 +262,6 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       const isFound = found.has(keyIn(definition, object));
       if (!isFound && this.#isGone(definition, object, uncertain)) this.onFileRemoved(definition, object);
     }
-    this.#readMs = this.#deps.clock.monotonicMs() - beganAtMs;
   }
 
   /** A file that cannot be read is not a removed file, nor is any while a directory cannot be listed. */
@@ -325,24 +312,17 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   #planRead(): void {
     this.#cancelRead?.();
-    this.#cancelRead = this.#deps.clock.schedule(pauseAfterMs(this.#readMs), () => this.#readDirectory());
+    this.#cancelRead = this.#deps.clock.schedule(DEBOUNCE_MS, () => this.#readDirectory());
   }
 
-  /** Several changes of one moment are one set. One that comes alone is handed on at once. */
+  /** Several changes of one moment are one set. */
   #planEmit(): void {
     if (this.#isEmitPlanned) return;
     this.#isEmitPlanned = true;
-    const { clock } = this.#deps;
-    const emit = () => {
+    queueMicrotask(() => {
       this.#isEmitPlanned = false;
-      if (this.#isStopped) return;
-      const beganAtMs = clock.monotonicMs();
-      this.#emit?.(this.#assemble());
-      this.#emittedAtMs = clock.monotonicMs();
-      this.#emitMs = this.#emittedAtMs - beganAtMs;
-    };
-    if (this.#emitMs < QUICK_MS) queueMicrotask(emit);
-    else clock.schedule(Math.max(0, this.#emittedAtMs + pauseAfterMs(this.#emitMs) - clock.monotonicMs()), emit);
+      if (!this.#isStopped) this.flush();
+    });
   }
 }
 
