@@ -1,5 +1,4 @@
 import type { Pod } from "../base/api/pod.ts";
-import { nextTurn } from "../base/concurrency/turn-pace.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { toApiTime } from "../base/text/api-time.ts";
 import { isRecord } from "../base/text/json.ts";
@@ -170,14 +169,14 @@ export class ObjectWriter {
   }
 
   /**
-   * Server-side apply; creates the object when there is none. Takes two turns: an object may be wide.
+   * Server-side apply; creates the object when there is none.
    * @returns the object, and what it was made of: undefined when it was created
    */
-  async apply(
+  apply(
     target: Target,
     body: unknown,
     request: WriteRequest & { force: boolean },
-  ): Promise<{ object: ApiObject; before: ApiObject | undefined }> {
+  ): { object: ApiObject; before: ApiObject | undefined } {
     const { definition, namespace, name, subresource = "" } = target;
     const wanted = this.#readBody(target, body);
     if (wanted.metadata.managedFields) throw badRequest("metadata.managedFields must be nil");
@@ -188,14 +187,9 @@ export class ObjectWriter {
       ...(subresource !== "" && { subresource }),
     };
     const options = { force: request.force, time: toApiTime(this.#deps.clock.now()) };
-    const find = () => this.#deps.store.get(resourceId(definition), namespace, name);
     const empty: ApiObject = { apiVersion: wanted.apiVersion, kind: wanted.kind, metadata: { name } };
-    const seen = find();
-    let result = applyConfiguration(seen ?? empty, wanted, manager, options);
-    await nextTurn();
-    const live = find();
-    // Another write came in between.
-    if (live !== seen) result = applyConfiguration(live ?? empty, wanted, manager, options);
+    const live = this.#deps.store.get(resourceId(definition), namespace, name);
+    const result = applyConfiguration(live ?? empty, wanted, manager, options);
     if ("conflicts" in result) {
       throw new ApiError(409, "Conflict", conflictMessage(result.conflicts), { causes: result.conflicts });
     }
