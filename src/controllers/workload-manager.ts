@@ -67,8 +67,6 @@ export class WorkloadManager {
   #replicaSets: readonly DesiredWorkload[] = [];
   /** Pods of the API that are in the prepared state: only they are claimed. */
   #podsOfApi: readonly DesiredPod[] = [];
-  /** The workloads have not been compared with them yet. */
-  #arePodsNew = false;
   #warned = new Set<string>();
   #isComplete = false;
   /** Pods of the newest state of the sources; undefined until they are published. */
@@ -122,7 +120,6 @@ export class WorkloadManager {
     const { warnings, pods, workloads } = this.#prepared;
     this.#replicaSets = workloads.filter(({ kind }) => kind === "ReplicaSet");
     this.#podsOfApi = pods.filter(({ source }) => source === "api");
-    this.#arePodsNew = this.#podsOfApi.length > 0;
     for (const warning of warnings) if (!this.#warned.has(warning)) logger.warn(warning);
     this.#warned = new Set(warnings);
     const known = new Set(workloads.map(({ object }) => object.metadata.uid));
@@ -183,7 +180,6 @@ export class WorkloadManager {
     const { record } = entry;
     const mark = (pod: PodRecord): PodRecord => ({ ...pod, ...(pod.ended ? { isDeleted: true } : { leaving: true }) });
     entry.record = { ...record, pods: record.pods.map((pod) => (pod.uid === uid ? mark(pod) : pod)) };
-    entry.wakeAtMs = Number.NEGATIVE_INFINITY;
     this.#pods.delete(uid, deletion);
     this.#records.save();
     this.#sync(false);
@@ -218,7 +214,6 @@ export class WorkloadManager {
         const message = `Active job went missing: ${job.name}`;
         const missing: WorkloadEvent = { type: "Warning", reason: "MissingJob", message };
         if (!job.isSeen) this.#record(entry.desired, entry.record, missing);
-        entry.wakeAtMs = Number.NEGATIVE_INFINITY;
         this.#records.save();
       };
     }
@@ -272,7 +267,6 @@ export class WorkloadManager {
       if (this.#syncWorkload(desired, statuses)) isChanged = true;
       if (desired.kind === "CronJob" && this.#syncChildJobs(desired, statuses)) isChanged = true;
     }
-    this.#arePodsNew = false;
     this.#handOverReplicaSets();
     // Jobs that their CronJob no longer has, and what was handed over.
     const mayDrop = this.#prepared.workloads.some(({ kind }) => kind === "CronJob" || kind === "ReplicaSet");
@@ -294,16 +288,7 @@ export class WorkloadManager {
   /** @returns whether its record has changed */
   #syncWorkload(desired: DesiredWorkload, statuses: Statuses): boolean {
     const key = objectKey(desired.kind, desired.object.metadata);
-    const entry = this.#records.entry(key);
-    const isDue = !entry || this.#isDue(entry, desired, statuses) || this.#hasClaims(desired, entry.record);
-    return isDue && this.#reconcile(key, desired, entry, statuses);
-  }
-
-  #hasClaims(desired: DesiredWorkload, record: WorkloadRecord): boolean {
-    if (!this.#arePodsNew && this.#replicaSets.length === 0) return false;
-    const world = this.#world(this.#observer.reader());
-    if (this.#adopt(desired, record, world)) return true;
-    return this.#arePodsNew && claimPods(desired, record, this.#podsOfApi, world) !== record;
+    return this.#reconcile(key, desired, this.#records.entry(key), statuses);
   }
 
   #world(pod: ControllerWorld["pod"]): ControllerWorld {
@@ -355,15 +340,6 @@ export class WorkloadManager {
     return isChanged;
   }
 
-  #isDue(entry: Entry, desired: DesiredWorkload, statuses: Statuses): boolean {
-    if (entry.desired.revision !== desired.revision) return true;
-    if (entry.desired !== desired) entry.desired = desired;
-    if (this.#leftMs(entry) <= 0) return true;
-    return entry.record.pods.some(({ uid, leaving }) =>
-      leaving ? this.#observer.isGone(uid) : statuses.get(uid) !== entry.seen.get(uid),
-    );
-  }
-
   /** @returns whether the record is another one now */
   #reconcile(key: ObjectKey, desired: DesiredWorkload, entry: Entry | undefined, statuses: Statuses): boolean {
     const world = this.#world(this.#observer.reader(statuses));
@@ -379,7 +355,6 @@ export class WorkloadManager {
     this.#records.set(key, {
       desired,
       record,
-      seen: new Map(record.pods.map(({ uid }) => [uid, statuses.get(uid)])),
       state: outcome.state,
       wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
       wall:

@@ -3,10 +3,8 @@ import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
 import type { CronJob } from "../base/api/job.ts";
 import type { OwnerReference } from "../base/api/meta.ts";
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
-import type { PodStatus } from "../base/api/pod.ts";
 import type { PersistentVolumeClaim, PodTemplateSpec } from "../base/api/workload.ts";
 import type { ObjectKey } from "../base/model/desired-object.ts";
-import type { PodUID } from "../base/model/identity.ts";
 import { memoized } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
@@ -302,8 +300,6 @@ export interface WorkloadState {
 export interface Entry {
   desired: PreparedWorkload;
   record: WorkloadRecord;
-  /** Statuses the last decision was made from. */
-  seen: Map<PodUID, PodStatus | undefined>;
   state: ControllerState | undefined;
   /** Monotonic; the decision holds no longer than that. */
   wakeAtMs: number;
