@@ -1,4 +1,4 @@
-import { isLasting, makePod, toList, toManifest, type WantedPod } from "./desired.ts";
+import { hasValues, isLasting, makePod, toList, toManifest, type WantedPod } from "./desired.ts";
 import type { EngineModel, ModelContainer, Transition } from "./engine-model.ts";
 import { changed, fileOf, LABEL, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
@@ -36,6 +36,8 @@ export class Scene {
   /** When people last changed what they want. */
   changedMs = 0;
   #apps = 0;
+  /** Containers of pods before their last edit, by app. */
+  readonly #before = new Map<string, WantedPod["containers"]>();
   /** Faults that last now. */
   #faults = 0;
   #isStopping = false;
@@ -57,10 +59,11 @@ export class Scene {
     );
     const dependsOn = !made.job && others.length > 0 && random.chance(0.5) ? random.pick(others).app : undefined;
     const pod = { ...made, dependsOn };
+    const put = (one: WantedPod) => this.put(this.#withKind(one), random);
     const isSubmitted = this.world.hasApi && this.#apps % 3 === 2 && !pod.job && pod.containers.every(isLasting);
-    if (isSubmitted) this.put({ ...pod, source: "api", replicas: pod.replicas ?? 1 }, random);
-    else if (this.world.hasUrl && this.#apps % 2 === 1 && !pod.job) this.put({ ...pod, source: "url" }, random);
-    else this.put(this.world.firewall.isInstalled ? this.#withPort(pod) : pod, random);
+    if (isSubmitted) put({ ...pod, source: "api", replicas: pod.replicas ?? 1 });
+    else if (this.world.hasUrl && this.#apps % 2 === 1 && !pod.job) put({ ...pod, source: "url" });
+    else put(this.world.firewall.isInstalled ? this.#withPort(pod) : pod);
   }
 
   /** A Job of its own whose indexes are done within a minute. */
@@ -104,14 +107,16 @@ export class Scene {
     disk.sync();
   }
 
-  removePod({ app, source }: WantedPod, random: SeededRandom): void {
+  removePod(removed: WantedPod, random: SeededRandom): void {
+    const { app, source } = removed;
     for (const pod of this.wanted.values())
       if (pod.dependsOn === app) this.put({ ...pod, dependsOn: undefined }, random);
     this.wanted.delete(app);
     this.changedMs = this.world.time.nowMs;
     this.broken.delete(app);
     if (source === "url") return this.#serve();
-    if (source === "api") return this.rules.api.remove(app, random.pick(["Background", "Foreground"] as const));
+    this.rules.expectRemoval(app);
+    if (source === "api") return this.rules.api.remove(removed, random.pick(["Background", "Foreground"] as const));
     this.world.note(`a person removes ${fileOf(app)}`);
     this.world.disk.remove(fileOf(app));
   }
@@ -134,10 +139,41 @@ export class Scene {
     return { ...pod, replicas, nodePort: replicas === undefined ? undefined : FIRST_NODE_PORT + this.#apps };
   }
 
+  /** Some of what has replicas is no Deployment. A pod of a StatefulSet waits for no other: only edits of containers replace it. */
+  #withKind(pod: WantedPod): WantedPod {
+    const { replicas } = pod;
+    const at = replicas === undefined ? 0 : (this.#apps + Math.floor(this.#apps / 3) + this.world.seed) % 5;
+    if (at > 2 || replicas === undefined) return pod;
+    if (at === 0) return { ...pod, kind: "DaemonSet", replicas: 1 };
+    return { ...pod, kind: "StatefulSet", replicas: Math.max(replicas, at), dependsOn: undefined };
+  }
+
+  /** Workloads whose replicas people change. */
+  get scalable(): WantedPod[] {
+    return [...this.wanted.values()].filter(({ replicas, kind }) => replicas !== undefined && kind !== "DaemonSet");
+  }
+
+  /** With a partition there is a pod at least: without pods a StatefulSet forgets what it had before. */
+  scaled(pod: WantedPod, random: SeededRandom): WantedPod {
+    return { ...pod, replicas: random.whole(pod.partition ? 1 : 0, 4) };
+  }
+
+  /** Edits a StatefulSet whose first pods keep what they have, until later. */
+  rollOutFrom(pod: WantedPod, ordinal: number, random: SeededRandom): void {
+    const versions = Object.fromEntries(pod.containers.map(({ name, version }) => [name, version]));
+    this.put({ ...pod, partition: { ordinal, versions }, containers: pod.containers.map(changed) }, random);
+    this.world.time.after(random.between(600_000, 2 * 86_400_000), () => {
+      const now = this.wanted.get(pod.app);
+      if (now?.partition) this.put({ ...now, partition: undefined }, random);
+    });
+  }
+
   /** Writes a file as some editor does. */
   put(pod: WantedPod, random: SeededRandom): void {
     const { disk, time } = this.world;
     const next = { ...pod, changedMs: time.nowMs };
+    const containers = this.wanted.get(pod.app)?.containers;
+    if (containers && containers !== pod.containers) this.#before.set(pod.app, containers);
     if (this.wanted.get(pod.app)?.replicas !== pod.replicas) this.rules.scaledMs.set(pod.app, time.nowMs);
     this.wanted.set(pod.app, next);
     this.changedMs = time.nowMs;
@@ -148,6 +184,7 @@ export class Scene {
     }
     if (pod.source === "api") {
       this.world.note(`a client applies ${pod.app}: ${describe(next)}`);
+      this.rules.expectEdit(next);
       return this.rules.api.apply(next);
     }
     const path = fileOf(pod.app);
@@ -157,6 +194,7 @@ export class Scene {
     // People cannot write while the directory is away; who moves it back brings everything up to date.
     if (!this.canWrite) return;
     this.world.note(`a person writes ${path}: ${describe(next)}`);
+    this.rules.expectEdit(next);
     if (style < 0.4) return disk.replace(path, text);
     if (style < 0.8) return disk.write(path, text);
     // In two pieces, as over a slow line.
@@ -167,6 +205,13 @@ export class Scene {
       time.stir();
       disk.write(path, toManifest(now));
     });
+  }
+
+  /** Containers before the last edit, of a pod that people may give them back: none ends, and no pod keeps what it had. */
+  before({ app, job, kind, containers }: WantedPod): WantedPod["containers"] | undefined {
+    const before = this.#before.get(app);
+    const isLastingPod = !job && kind !== "StatefulSet" && containers.every(isLasting) && before?.every(isLasting);
+    return isLastingPod ? before : undefined;
   }
 
   /** The directory of manifests is where it belongs. */
@@ -419,6 +464,14 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     edit();
     scene.world.time.after(random.between(1, 20_000), edit);
   }),
+  "take an edit back": deed(4, (scene, random) => {
+    const pods = [...scene.wanted.values()].filter((pod) => scene.before(pod) !== undefined);
+    if (pods.length === 0) return;
+    const pod = random.pick(pods);
+    const newest = new Map(pod.containers.map(({ name, version, newest: last }) => [name, last ?? version]));
+    const containers = (scene.before(pod) ?? []).map((one) => ({ ...one, newest: newest.get(one.name) }));
+    scene.put({ ...pod, containers }, random);
+  }),
   "edit an annotation": deed(4, (scene, random) => {
     const pod = scene.pickPod(random);
     if (!pod) return;
@@ -431,26 +484,33 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     const pods = [...scene.wanted.values()].filter(({ config }) => config !== undefined);
     if (pods.length === 0) return;
     const pod = random.pick(pods);
-    scene.put({ ...pod, config: (pod.config ?? 0) + 1 }, random);
+    scene.put({ ...pod, config: (pod.config ?? 0) + 1, configMs: scene.world.time.nowMs }, random);
+    if (hasValues(pod)) return scene.rules.noteTouch(pod.app);
     const now = scene.wanted.get(pod.app);
     if (now) scene.wanted.set(pod.app, { ...now, changedMs: pod.changedMs });
   }),
   "scale a deployment": deed(4, (scene, random) => {
-    const pod = [...scene.wanted.values()].find(({ replicas }) => replicas !== undefined);
-    if (pod) scene.put({ ...pod, replicas: random.whole(0, 4) }, random);
+    const pod = scene.scalable.at(0);
+    if (pod) scene.put(scene.scaled(pod, random), random);
   }),
   "scale by a client": deed(2, (scene, random) => {
     const pod = scene.pickSubmitted(random);
-    if (!pod) return;
-    const scaled = { ...pod, replicas: random.whole(0, 4), changedMs: scene.world.time.nowMs };
+    if (!pod || pod.kind === "DaemonSet") return;
+    const scaled = { ...scene.scaled(pod, random), changedMs: scene.world.time.nowMs };
     scene.wanted.set(pod.app, scaled);
     scene.changedMs = scene.world.time.nowMs;
     scene.rules.scaledMs.set(pod.app, scene.world.time.nowMs);
     scene.rules.api.scale(scaled);
   }),
+  "roll out from an ordinal": deed(4, (scene, random) => {
+    const sets = scene.scalable.filter((pod) => pod.kind === "StatefulSet" && !pod.partition && pod.replicas !== 0);
+    if (sets.length === 0) return;
+    const pod = random.pick(sets);
+    if (scene.rules.isAtRest(pod)) scene.rollOutFrom(pod, random.whole(1, 3), random);
+  }),
   "delete without the pods and apply": deed(3, (scene, random) => {
     const pod = scene.pickSubmitted(random);
-    if (pod) scene.rules.orphan(pod, random.between(0, 600_000));
+    if (pod && !pod.partition) scene.rules.orphan(pod, random.between(0, 600_000));
   }),
   "delete without the pods after a start": fault(2, (scene, random) => {
     const pod = scene.pickSubmitted(random);
@@ -460,12 +520,12 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     scene.killProcess(100);
     scene.world.time.after(random.between(1_000, 20_000), () => {
       const now = scene.wanted.get(pod.app);
-      if (now) scene.rules.orphan(now, random.between(0, 600_000));
+      if (now && !now.partition) scene.rules.orphan(now, random.between(0, 600_000));
     });
   }),
   "write an old version": deed(2, (scene, random) => {
     const pod = scene.pickSubmitted(random);
-    if (pod) void scene.rules.api.writeStale(pod.app);
+    if (pod) void scene.rules.api.writeStale(pod);
   }),
   "write one object by several clients": deed(3, (scene, random) => {
     if (scene.world.hasApi) scene.rules.api.configure(random.hex(8));
@@ -477,6 +537,16 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "delete a pod of a Deployment": deed(3, (scene, random) => {
     const pod = scene.pickSubmitted(random);
     if (pod) void scene.rules.deletePod(pod);
+  }),
+  "take the label of a pod away": deed(4, (scene, random) => {
+    const { world, rules } = scene;
+    const pods = scene.scalable.filter((pod) => pod.kind === undefined && pod.source !== "url");
+    if (!world.hasApi || pods.length === 0) return;
+    const pod = random.pick(pods);
+    const end = random.pick(["delete", "give back"] as const);
+    const afterMs = random.between(60_000, 2 * 86_400_000);
+    const container = world.ownRunning().find(({ labels }) => labels[LABEL.podName]?.startsWith(`${pod.app}-`));
+    if (container && rules.isAtRest(pod)) void rules.released.release(pod, container, end, afterMs);
   }),
   "change flags": fault(3, (scene, random) => {
     scene.world.flags = {

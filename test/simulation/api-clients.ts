@@ -36,6 +36,8 @@ const CONFIG = "/api/v1/namespaces/default/configmaps/settings";
 const LISTS = {
   deployments: "/apis/apps/v1/deployments",
   replicaSets: "/apis/apps/v1/replicasets",
+  statefulSets: "/apis/apps/v1/statefulsets",
+  daemonSets: "/apis/apps/v1/daemonsets",
   pods: "/api/v1/pods",
 };
 type Lists = Record<keyof typeof LISTS, readonly ApiBody[]>;
@@ -64,7 +66,7 @@ export class ApiClients {
     this.#fail = fail;
   }
 
-  /** Server-side apply of a Deployment and its Service. */
+  /** Server-side apply of what has replicas, and of its Service. */
   apply(pod: WantedPod): void {
     this.#untilDone(pod.app, async () => {
       for (const object of toObjects(pod)) {
@@ -81,7 +83,7 @@ export class ApiClients {
 
   scale(pod: WantedPod): void {
     this.#untilDone(pod.app, async () => {
-      const path = `${pathOf("Deployment", pod.app)}/scale?fieldManager=scaler`;
+      const path = `${pathOf(kindOf(pod), pod.app)}/scale?fieldManager=scaler`;
       const body = { spec: { replicas: pod.replicas } };
       const answer = await this.#ask("PATCH", path, body, "application/merge-patch+json");
       const isBeingDeleted = this.#orphaned.get(pod.app)?.untilMs === Number.POSITIVE_INFINITY;
@@ -92,9 +94,10 @@ export class ApiClients {
     });
   }
 
-  remove(app: string, policy: Policy): void {
+  remove(pod: WantedPod, policy: Policy): void {
+    const { app } = pod;
     this.#untilDone(app, async () => {
-      if (!(await this.#delete("Deployment", app, policy))) return false;
+      if (!(await this.#delete(kindOf(pod), app, policy))) return false;
       for (const kind of ["Secret", "ConfigMap", "Service"])
         if (!(await this.#delete(kind, app, "Background"))) return false;
       return true;
@@ -107,7 +110,7 @@ export class ApiClients {
     this.#orphaned.set(pod.app, { uids, fromMs: time.nowMs, untilMs: Number.POSITIVE_INFINITY });
     this.#untilDone(pod.app, async () => {
       // It is there until it is known which pods it leaves behind.
-      const answer = await this.#ask("DELETE", pathOf("Deployment", pod.app), { propagationPolicy: "Orphan" });
+      const answer = await this.#ask("DELETE", pathOf(kindOf(pod), pod.app), { propagationPolicy: "Orphan" });
       if (answer?.status !== 404 && answer?.body.kind !== "Status") return false;
       time.after(afterMs, () => {
         const now = this.#wanted.get(pod.app);
@@ -141,15 +144,15 @@ export class ApiClients {
   }
 
   /** Two clients write one object, the second with the version that it read before the first wrote. */
-  async writeStale(app: string): Promise<void> {
-    const path = pathOf("Deployment", app);
+  async writeStale(pod: WantedPod): Promise<void> {
+    const path = pathOf(kindOf(pod), pod.app);
     const read = await this.#ask("GET", path);
     if (read?.status !== 200) return;
     const touched = { metadata: { annotations: { touched: String(this.#world.time.nowMs) } } };
     const first = await this.#ask("PATCH", path, touched, "application/merge-patch+json");
     if (first?.status !== 200) return;
     const second = await this.#ask("PUT", path, read.body);
-    if (second?.status === 200) this.#fail("stale write", `an old version of Deployment ${app} replaced a newer one`);
+    if (second?.status === 200) this.#fail("stale write", `an old version of ${path} replaced a newer one`);
   }
 
   /** @returns whether it was accepted */
@@ -179,12 +182,13 @@ export class ApiClients {
   /** Reads what the API shows, for {@link findWrong}. */
   async look(): Promise<void> {
     this.#shown = undefined;
-    const [deployments, replicaSets, pods] = await Promise.all(
+    const [deployments, replicaSets, statefulSets, daemonSets, pods] = await Promise.all(
       Object.values(LISTS).map(async (path) => (await this.#ask("GET", path))?.body.items),
     );
     const config = await this.#ask("GET", CONFIG);
     this.#shownConfig = (config?.body.data as Record<string, string> | undefined) ?? {};
-    if (deployments && replicaSets && pods) this.#shown = { deployments, replicaSets, pods };
+    if (deployments && replicaSets && statefulSets && daemonSets && pods)
+      this.#shown = { deployments, replicaSets, statefulSets, daemonSets, pods };
   }
 
   /** Long after the last fault. @returns what is wrong */
@@ -196,16 +200,24 @@ export class ApiClients {
       if (value !== undefined && value !== shown)
         return `ConfigMap settings has ${shown} instead of ${value} of a client that ${client}, which was accepted`;
     }
-    const { deployments, replicaSets, pods } = this.#shown;
-    const wanted = [...this.#wanted.values()].filter(({ replicas }) => replicas !== undefined).map(({ app }) => app);
-    const found = deployments.map(({ metadata }) => metadata?.name ?? "");
-    if (`${found.sort()}` !== `${wanted.sort()}`) return `the API shows Deployments ${found} instead of ${wanted}`;
-    const all = [...deployments, ...replicaSets, ...pods];
+    const { deployments, replicaSets, statefulSets, daemonSets, pods } = this.#shown;
+    const kinds = { Deployment: deployments, StatefulSet: statefulSets, DaemonSet: daemonSets };
+    for (const [kind, objects] of Object.entries(kinds)) {
+      const those = [...this.#wanted.values()].filter((pod) => pod.replicas !== undefined && kindOf(pod) === kind);
+      const wanted = those.map(({ app }) => app).sort();
+      const found = objects.map(({ metadata }) => metadata?.name ?? "").sort();
+      if (`${found}` !== `${wanted}`) return `the API shows ${kind}s ${found} instead of ${wanted}`;
+    }
+    const all = [...deployments, ...statefulSets, ...daemonSets, ...replicaSets, ...pods];
     const ending = all.find(({ metadata }) => metadata?.deletionTimestamp !== undefined);
     if (ending) return `${ending.metadata?.name} is still being deleted`;
-    const owners = new Set([...deployments, ...replicaSets].map(({ metadata }) => metadata?.uid));
+    const byKind = Object.entries({ ...kinds, ReplicaSet: replicaSets });
+    const owners = new Set(byKind.flatMap(([kind, those]) => those.map(({ metadata }) => `${kind} ${metadata?.uid}`)));
     const isLost = ({ metadata }: ApiBody) =>
-      metadata?.ownerReferences?.some(({ kind, uid }) => /^(ReplicaSet|Deployment)$/.test(kind) && !owners.has(uid));
+      metadata?.ownerReferences?.some(
+        ({ kind, uid }) =>
+          /^(ReplicaSet|Deployment|StatefulSet|DaemonSet)$/.test(kind) && !owners.has(`${kind} ${uid}`),
+      );
     const lost = all.find(isLost) ?? replicaSets.find(({ metadata }) => !metadata?.ownerReferences?.length);
     return (lost && `${lost.metadata?.name} has no owner`) ?? this.#findWrongStatus(pods);
   }
@@ -258,7 +270,9 @@ export class ApiClients {
 }
 
 const pathOf = (kind: string, name: string): string =>
-  `/${kind === "Deployment" ? "apis/apps" : "api"}/v1/namespaces/default/${kind.toLowerCase()}s/${name}`;
+  `/${/^(Deployment|StatefulSet|DaemonSet)$/.test(kind) ? "apis/apps" : "api"}/v1/namespaces/default/${kind.toLowerCase()}s/${name}`;
+
+const kindOf = ({ kind }: WantedPod): string => kind ?? "Deployment";
 
 /** Ways in which a client may write its own key of a ConfigMap. A client that replaces the object has read it first. */
 const WRITES: Readonly<Record<string, (key: string, value: string, read: ApiBody) => Write>> = {

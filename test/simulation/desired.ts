@@ -8,6 +8,8 @@ export interface WantedContainer {
   image: string;
   /** Counts the edits that name this container. */
   version: number;
+  /** The newest one that was written, where an edit was undone. */
+  newest?: number | undefined;
   hasLiveness: boolean;
   /** Services lead to its pod only while its probe succeeds. */
   hasReadiness: boolean;
@@ -44,6 +46,10 @@ export interface WantedPod {
   /** Where it is written: in a file, in the text of a URL, or by a client of the local API. */
   source: "file" | "url" | "api";
   replicas: number | undefined;
+  /** The kind of workload; undefined: a Deployment. A DaemonSet has one. */
+  kind?: "StatefulSet" | "DaemonSet" | undefined;
+  /** Pods of a StatefulSet below this ordinal keep the versions that their containers had. */
+  partition?: { ordinal: number; versions: Readonly<Record<string, number>> } | undefined;
   /** Port of the machine that leads to the Service of a Deployment. */
   nodePort?: number | undefined;
   job: WantedJob | undefined;
@@ -51,8 +57,10 @@ export interface WantedPod {
   graceSeconds: number;
   /** Its containers read the value of a Secret that is written next to it. */
   hasSecret: boolean;
-  /** Version of the ConfigMap that its containers have as a volume; undefined: none. Its edits concern no container. */
+  /** Version of the ConfigMap that its containers have as a volume; undefined: none. See {@link hasValues}. */
   config: number | undefined;
+  /** When that was edited. */
+  configMs?: number | undefined;
   /** Its containers share an emptyDir. */
   hasData: boolean;
   /** The app of a pod that runs before this one starts. */
@@ -143,11 +151,19 @@ export const SECRET_MARKS: readonly string[] = [
   Buffer.from("s3cret-value-").toString("base64").slice(0, 16),
 ];
 
-const toSecret = ({ app }: WantedPod) => ({
+const hasConfigValue = ({ app, config }: WantedPod) => config !== undefined && Number(app.slice(-1)) % 3 === 0;
+
+/** Whether containers have values of the Secret or ConfigMap in their environment: an edit of these restarts them. */
+export const hasValues = (pod: WantedPod): boolean => pod.hasSecret || hasConfigValue(pod);
+
+/** Value of the Secret of a pod, which is edited with its ConfigMap. */
+export const secretText = ({ app, config = 1 }: WantedPod) => `${SECRET_MARKS[0]}${app}-${config}`;
+
+const toSecret = (pod: WantedPod) => ({
   apiVersion: "v1",
   kind: "Secret",
-  metadata: { name: app },
-  stringData: { token: `${SECRET_MARKS[0]}${app}` },
+  metadata: { name: pod.app },
+  stringData: { token: secretText(pod) },
 });
 
 interface WrittenObject {
@@ -168,22 +184,31 @@ const toConfig = ({ app, config }: WantedPod) => ({
 export const configText = (version: number | undefined) => `config ${version}`;
 
 /** Where containers have the volumes of their pod. */
-export const MOUNTS = { config: "/config", data: "/data" } as const;
+export const MOUNTS = { config: "/config", data: "/data", claim: "/claim" } as const;
 
 interface WantedVolume {
-  name: keyof typeof MOUNTS;
+  name: Exclude<keyof typeof MOUNTS, "claim">;
   configMap?: object;
+  projected?: object;
   emptyDir?: object;
 }
 
+/** The ConfigMap as a volume, or as a part of one. */
+function configVolumeOf(app: string): WantedVolume {
+  if (Number(app.slice(-1)) % 2 === 0) return { name: "config", configMap: { name: app } };
+  const labels = { items: [{ path: "labels", fieldRef: { fieldPath: "metadata.labels" } }] };
+  return { name: "config", projected: { sources: [{ configMap: { name: app } }, { downwardAPI: labels }] } };
+}
+
 const volumesOf = ({ app, config, hasData }: WantedPod): WantedVolume[] => [
-  ...(config === undefined ? [] : [{ name: "config" as const, configMap: { name: app } }]),
+  ...(config === undefined ? [] : [configVolumeOf(app)]),
   ...(hasData ? [{ name: "data" as const, emptyDir: {} }] : []),
 ];
 
 /** The objects: one, and the Secret and ConfigMap of its containers, and the Service of a Deployment. */
 export function toObjects(pod: WantedPod): WrittenObject[] {
   const volumes = volumesOf(pod);
+  const mounts = [...volumes.map(({ name }) => name), ...(pod.kind === "StatefulSet" ? [CLAIM] : [])];
   const container = (wanted: WantedContainer, index: number) => {
     const { name, program, image, version, hasLiveness, hasReadiness, pullsAlways, hasHooks } = wanted;
     const { handler, port } = probeOf(pod.app, index);
@@ -196,11 +221,15 @@ export function toObjects(pod: WantedPod): WrittenObject[] {
         { name: "APP", value: pod.app },
         { name: "VERSION", value: String(version) },
         { name: "PORT", value: String(port) },
+        ...(pod.kind === "StatefulSet" ? [{ name: "TEMPLATE", value: String(countEdits(pod)) }] : []),
         ...(hasHooks ? [{ name: "HOOKS", value: "1" }] : []),
         ...(pullsAlways ? [{ name: "PULL", value: image }] : []),
+        ...(pod.config === undefined || !hasConfigValue(pod)
+          ? []
+          : [{ name: "CONFIG", valueFrom: { configMapKeyRef: { name: pod.app, key: "text" } } }]),
         ...(pod.hasSecret ? [{ name: "TOKEN", valueFrom: { secretKeyRef: { name: pod.app, key: "token" } } }] : []),
       ],
-      ...(volumes.length > 0 && { volumeMounts: volumes.map(({ name: of }) => ({ name: of, mountPath: MOUNTS[of] })) }),
+      ...(mounts.length > 0 && { volumeMounts: mounts.map((of) => ({ name: of, mountPath: MOUNTS[of] })) }),
       ...(pullsAlways && { imagePullPolicy: "Always" }),
       ...(hasHooks && { lifecycle: { postStart: toHook(HOOKS.postStart), preStop: toHook(HOOKS.preStop) } }),
       ...(hasLiveness && { livenessProbe: { ...probe, failureThreshold: 2 } }),
@@ -227,6 +256,9 @@ export function toObjects(pod: WantedPod): WrittenObject[] {
   ];
 }
 
+/** Name of the volume that each pod of a StatefulSet has for itself. */
+export const CLAIM = "claim" as const;
+
 /** Commands of a container. */
 export const HOOKS = { postStart: "post-start", preStop: "pre-stop" } as const;
 
@@ -247,7 +279,7 @@ function probeOf(app: string, index: number) {
   return { handler: { [word]: { port } }, port };
 }
 
-/** Each Deployment has a Service. */
+/** Each workload with replicas has a Service. */
 const toService = ({ app, nodePort }: WantedPod) => ({
   apiVersion: "v1",
   kind: "Service",
@@ -255,10 +287,11 @@ const toService = ({ app, nodePort }: WantedPod) => ({
   spec: { selector: { app }, ports: [{ port: 80, nodePort }], ...(nodePort !== undefined && { type: "NodePort" }) },
 });
 
-function toObject({ replicas, job, app }: WantedPod, template: { metadata: object; spec: object }) {
+function toObject(pod: WantedPod, template: { metadata: object; spec: object }) {
+  const { replicas, job, app } = pod;
   if (replicas !== undefined) {
-    const selector = { matchLabels: { app } };
-    return { apiVersion: "apps/v1", kind: "Deployment", spec: { replicas, selector, template } };
+    const spec = { selector: { matchLabels: { app } }, template, ...specOfKind(pod, replicas) };
+    return { apiVersion: "apps/v1", kind: pod.kind ?? "Deployment", spec };
   }
   if (!job) return { apiVersion: "v1", kind: "Pod", spec: template.spec };
   const { completions, parallelism, schedule } = job;
@@ -268,6 +301,21 @@ function toObject({ replicas, job, app }: WantedPod, template: { metadata: objec
   const { minute, hour, timeZone } = schedule;
   const times = `${minute} ${hour ?? `*/${hourStep(minute)}`} * * *`;
   return { apiVersion: "batch/v1", kind: "CronJob", spec: { schedule: times, timeZone, jobTemplate: { spec } } };
+}
+
+/** Grows with each edit of the template. */
+const countEdits = ({ containers }: WantedPod): number => containers.reduce((sum, { version }) => sum + version, 0);
+
+function specOfKind({ kind, app, partition }: WantedPod, replicas: number): object {
+  if (kind === "DaemonSet") return {};
+  if (kind === undefined) return { replicas };
+  const resources = { requests: { storage: "1Gi" } };
+  return {
+    replicas,
+    serviceName: app,
+    volumeClaimTemplates: [{ metadata: { name: CLAIM }, spec: { accessModes: ["ReadWriteOnce"], resources } }],
+    ...(partition && { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: partition.ordinal } } }),
+  };
 }
 
 /** Pods of which something may be left at rest. A CronJob keeps four Jobs that have ended. */

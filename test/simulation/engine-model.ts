@@ -98,6 +98,9 @@ export class EngineModel {
   readonly #pushes = new Map<string, number>();
   /** When a reference was pulled last. */
   readonly pulledMs = new Map<string, number>();
+  /** Names of volumes. */
+  readonly #volumes = new Set<string>();
+  onVolumeRemoval: (name: string) => void = () => {};
   readonly #streams = new Set<EventStream>();
   #events: { line: string; timeNano: bigint; type: string; labels: Readonly<Record<string, string>> }[] = [];
   readonly #execs = new Map<
@@ -256,6 +259,8 @@ export class EngineModel {
         return this.#exec(request, rest, respond);
       case "images":
         return this.#images(request, rest, respond);
+      case "volumes":
+        return respond(this.#volume(request, rest));
       default:
         respond(refusal(404, `page not found: ${method} ${path}`));
     }
@@ -274,6 +279,20 @@ export class EngineModel {
       Runtimes: { runc: {} },
       LiveRestoreEnabled: this.hasLiveRestore,
     };
+  }
+
+  #volume({ method, body }: EngineRequest, [name = ""]: string[]): EngineResponse {
+    const isNew = method === "POST" && name === "create";
+    const Name = isNew ? (JSON.parse(String(body)) as { Name: string }).Name : name;
+    if (isNew) this.#volumes.add(Name);
+    if (!this.#volumes.has(Name)) return refusal(404, `get ${Name}: no such volume`);
+    if (method === "DELETE") {
+      this.#volumes.delete(Name);
+      this.onVolumeRemoval(Name);
+      return { status: 204 };
+    }
+    const Mountpoint = `/var/lib/docker/volumes/${Name}/_data`;
+    return { status: isNew ? 201 : 200, json: { Name, Driver: "local", Mountpoint, Labels: {}, Options: {} } };
   }
 
   #containers(

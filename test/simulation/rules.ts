@@ -1,8 +1,9 @@
 import { ApiClients } from "./api-clients.ts";
 import { DependencyRules } from "./dependency-rules.ts";
-import { HOOKS, isLasting, podsOf, type WantedContainer, type WantedPod } from "./desired.ts";
+import { HOOKS, isLasting, PROBE_PERIOD_SECONDS, podsOf, type WantedContainer, type WantedPod } from "./desired.ts";
 import type { ModelContainer, Transition } from "./engine-model.ts";
 import { JobHistory, runOf } from "./job-rules.ts";
+import { ReleasedPods } from "./released-pods.ts";
 import { ServiceRules } from "./service-rules.ts";
 import { VolumeRules } from "./volume-rules.ts";
 import { Watchers } from "./watchers.ts";
@@ -36,6 +37,12 @@ const BACK_OFF = { firstMs: 10_000, longestMs: 300_000, resetMs: 600_000 };
 const RESTART_NOTICE_MS = 10_000;
 /** A pod that was restarted or deleted has stopped its containers by then: the longest grace period, and more. */
 const RESTARTED_MS = 2 * 60_000;
+/** Edits and removals have taken effect by then. */
+const PROMPT_MS = 3 * 60_000;
+/** A container that does not end when it is asked to is killed this much after its grace period at the latest. */
+const KILL_DELAY_MS = 5_000;
+/** A liveness probe has failed twice by then, and its container was stopped. */
+const UNHEALTHY_MS = 2 * PROBE_PERIOD_SECONDS * 1000 + 2 * 60_000;
 /** A pull is this old at most when a container is made from its image: others of the pod may have been pulled since. */
 const PULL_AGE_MS = 10 * 60_000;
 /** Rest of a grace period that the command before the stop has used up. */
@@ -85,9 +92,11 @@ export class Rules {
   readonly api: ApiClients;
   readonly watchers: Watchers;
   readonly volumes: VolumeRules;
+  readonly released: ReleasedPods;
   readonly #dependencies: DependencyRules;
   /** When people last changed the replicas of a Deployment, by app. */
   readonly scaledMs = new Map<string, number>();
+  readonly #touchedMs = new Map<string, number>();
   #logLinesBefore = 0;
   #before = { requests: 0, writes: 0, starts: 0 };
   #starts = 0;
@@ -113,6 +122,14 @@ export class Rules {
       isDisturbed: () => this.#isDisturbed(EDIT_SETTLES_MS),
       lastFaultMs: () => this.lastFaultMs,
       workingPods: (pod) => this.#workingPods(pod),
+      fail,
+    });
+    this.released = new ReleasedPods({
+      world,
+      wanted,
+      workingPods: (pod) => this.#workingPods(pod),
+      noteTouch: (app) => this.noteTouch(app),
+      isDisturbed: () => this.#isDisturbed(EDIT_SETTLES_MS),
       fail,
     });
     world.onSecret = (place) => fail("secret", `the value of a Secret is in ${place}`);
@@ -175,7 +192,10 @@ export class Rules {
       );
     if (what === "create") this.#checkCreate(container);
     if (what === "start") this.#checkStart(container, isSandbox);
-    if (what === "term" && by === "request") this.#checkStop(container, isSandbox);
+    if (what === "term" && by === "request") {
+      this.#checkStop(container, isSandbox);
+      if (!isSandbox) this.#expectEnd(container);
+    }
     if (what === "kill" && by === "request") this.#checkKill(container, isSandbox);
     if (what === "end") this.#noteEnd(container, isSandbox, by);
     if (what === "remove") this.#forget(container);
@@ -201,7 +221,7 @@ export class Rules {
     const pod = before[0] && this.#podOf(before[0]);
     if (!pod || this.api.isOrphaned(pod)) return;
     this.excuse(podName);
-    this.scaledMs.set(pod.app, time.nowMs);
+    this.noteTouch(pod.app);
     if (!(await this.api.restartPod(podName))) return;
     this.excuse(podName);
     const { nowMs } = time;
@@ -217,9 +237,9 @@ export class Rules {
   async deletePod(pod: WantedPod): Promise<void> {
     const { app } = pod;
     const { time } = this.#world;
-    const container = this.#world.ownRunning().find((one) => appOf(one) === app);
+    const container = this.#world.ownRunning().find((one) => appOf(one) === app && !this.released.has(one));
     if (!container || this.api.isOrphaned(pod)) return;
-    this.scaledMs.set(app, time.nowMs);
+    this.noteTouch(app);
     if (!(await this.api.deletePod(container.labels[LABEL.podName] ?? ""))) return;
     time.after(RESTARTED_MS, () => {
       if (this.#isDisturbed(EDIT_SETTLES_MS)) return;
@@ -231,13 +251,28 @@ export class Rules {
 
   /** Deletes the Deployment of a pod but not its pods, and makes it again. Those of an older version may go meanwhile. */
   orphan(pod: WantedPod, afterMs: number): void {
-    const { nowMs } = this.#world.time;
-    const isSettled = [pod.changedMs, this.scaledMs.get(pod.app) ?? 0].every((ms) => nowMs - ms > EDIT_SETTLES_MS);
     const isCurrent = (it: ModelContainer) =>
       pod.containers.some(({ name, version }) => name === it.labels[LABEL.container] && version === versionOf(it));
-    const own = [...this.#world.engine.containers.values()].filter((it) => appOf(it) === pod.app && isCurrent(it));
-    const uids = isSettled ? own.map(({ labels }) => labels[LABEL.podUid] ?? "") : [];
+    const own = [...this.#world.engine.containers.values()].filter(
+      (it) => appOf(it) === pod.app && isCurrent(it) && !this.released.has(it),
+    );
+    const uids = this.isSettled(pod) ? own.map(({ labels }) => labels[LABEL.podUid] ?? "") : [];
     this.api.orphan(pod, new Set(uids), afterMs);
+  }
+
+  /** Nothing of a pod was changed for long. */
+  isSettled({ app, changedMs }: WantedPod): boolean {
+    const { nowMs } = this.#world.time;
+    return [changedMs, this.scaledMs.get(app) ?? 0].every((ms) => nowMs - ms > EDIT_SETTLES_MS);
+  }
+
+  /** Nothing is wrong with a pod, and nothing was for long. */
+  isAtRest(pod: WantedPod): boolean {
+    const running = this.#world.ownRunning().filter((container) => appOf(container) === pod.app);
+    const isWhole = (spec: WantedContainer) =>
+      running.filter((one) => one.labels[LABEL.container] === spec.name && isRight(pod, spec, one)).length ===
+      pod.replicas;
+    return this.isSettled(pod) && !this.#isDisturbed(EDIT_SETTLES_MS) && pod.containers.every(isWhole);
   }
 
   #forget({ id }: ModelContainer): void {
@@ -250,8 +285,11 @@ export class Rules {
   #checkCreate(container: ModelContainer): void {
     const wanted = this.#podOf(container);
     if (wanted) this.#graceSeconds.set(wanted.app, wanted.graceSeconds);
+    const wrong = this.#isDisturbed(EDIT_SETTLES_MS) ? undefined : this.#findEarlyPod(container, wanted);
+    if (wrong !== undefined) throw new Violation("ordinal", wrong);
     if (wanted) this.#pods.set(container.labels[LABEL.podUid] ?? "", wanted.app);
     this.#checkImage(container);
+    if (wanted && !this.#isDisturbed(EDIT_SETTLES_MS)) this.volumes.noteCreate(container, wanted);
     const text = container.labels[LABEL.restarts];
     if (text === undefined || container.labels[LABEL.container] === "POD") return;
     const key = countKey(container);
@@ -260,6 +298,42 @@ export class Rules {
       throw new Violation("restart count", `${container.name} is made with ${text} after ${before}`);
     }
     this.#restarts.set(key, Number(text));
+  }
+
+  /** A pod of a StatefulSet is made while all before it work. @returns what is wrong */
+  #findEarlyPod({ labels, name }: ModelContainer, wanted: WantedPod | undefined): string | undefined {
+    const isNew = !this.#pods.has(labels[LABEL.podUid] ?? "") && !this.#isTouched(wanted?.app);
+    if (wanted?.kind !== "StatefulSet" || !isNew) return undefined;
+    const uids = [...this.#workingPods(wanted).keys()];
+    const working = new Set(
+      this.#world
+        .ownRunning()
+        .filter((one) => uids.includes(one.labels[LABEL.podUid] ?? ""))
+        .map(ordinalOf),
+    );
+    const missing = Array.from({ length: ordinalOf({ labels }) }, (_, at) => at).find((at) => !working.has(at));
+    return missing === undefined ? undefined : `${name} is made while ${wanted.app}-${missing} does not work`;
+  }
+
+  /** People change pods of an app by other ways than their template. */
+  noteTouch(app: string): void {
+    this.scaledMs.set(app, this.#world.time.nowMs);
+    this.#touchedMs.set(app, this.#world.time.nowMs);
+  }
+
+  /** Whether they did so lately. */
+  #isTouched(app: string | undefined): boolean {
+    return this.#world.time.nowMs - (this.#touchedMs.get(app ?? "") ?? Number.NEGATIVE_INFINITY) < EDIT_SETTLES_MS;
+  }
+
+  /** The last pods of a StatefulSet go first, and are replaced first. @returns what is wrong with a stop */
+  #findEarlyStop(container: ModelContainer, { app, replicas = 0 }: WantedPod): string | undefined {
+    const ordinal = ordinalOf(container);
+    const later = this.#world.ownRunning().filter((one) => appOf(one) === app && ordinalOf(one) > ordinal);
+    if (ordinal >= replicas) return later[0] && `${container.name} is stopped before ${later[0].name}`;
+    const templateOf = (one: ModelContainer) => Number(envOf(one, "TEMPLATE"));
+    const old = later.find((one) => templateOf(one) <= templateOf(container));
+    return old && `${container.name} is replaced before ${old.name}`;
   }
 
   /** With `Always` the registry was asked before, and what it has is what runs. */
@@ -329,7 +403,8 @@ export class Rules {
     if (app === undefined || app !== appOf(b)) return false;
     const wanted = this.wanted.get(app);
     // Without a file, nothing tells one pod from several.
-    return wanted !== undefined && wanted.replicas === undefined && wanted.job === undefined;
+    const isOne = wanted?.replicas === undefined || wanted.kind === "DaemonSet";
+    return wanted !== undefined && isOne && wanted.job === undefined;
   }
 
   /** Init containers one after the other, then the others in the order of the spec. */
@@ -409,14 +484,18 @@ export class Rules {
   #checkAvailability(container: ModelContainer, wanted: WantedPod, replicas: number): void {
     const scaledMs = this.scaledMs.get(wanted.app) ?? Number.NEGATIVE_INFINITY;
     if (this.#isDisturbed(EDIT_SETTLES_MS)) return;
+    if (this.released.has(container)) return this.#checkReleased(container, wanted);
     if (this.api.isOrphaned(wanted)) throw new Violation("orphan", `${container.name} is stopped with its Deployment`);
+    const isOrdered = wanted.kind === "StatefulSet" && !this.#isTouched(wanted.app);
+    const early = isOrdered ? this.#findEarlyStop(container, wanted) : undefined;
+    if (early !== undefined) throw new Violation("ordinal", early);
     if (this.#world.time.nowMs - scaledMs < EDIT_SETTLES_MS) return;
     const stopped = container.labels[LABEL.podUid];
     const working = this.#workingPods(wanted);
     // Its other containers may have been asked to stop a moment before.
     const isLoss = container.status === "running" && container.labels[LABEL.container] !== "POD";
     const others = [...working.keys()].filter((uid) => uid !== stopped).length;
-    const least = replicas - Math.floor(replicas * MAX_UNAVAILABLE);
+    const least = replicas - (wanted.kind === undefined ? Math.floor(replicas * MAX_UNAVAILABLE) : 1);
     if (isLoss && working.has(stopped ?? "") && others < least) {
       throw new Violation(
         "availability",
@@ -425,13 +504,22 @@ export class Rules {
     }
   }
 
+  /** A pod that was released from its Deployment goes when a client deletes it. */
+  #checkReleased({ name, unhealthyUntilMs }: ModelContainer, { app }: WantedPod): void {
+    if (this.#isTouched(app) || unhealthyUntilMs > 0) return;
+    throw new Violation("release", `${name} is stopped, although its pod was released from ${app}`);
+  }
+
   /** Addresses of the pods of an app whose containers all run, and do not fail their readiness probe, by uid. */
   #workingPods({ app, containers }: WantedPod): Map<string, string> {
     const running = this.#world.ownRunning();
     const counts = new Map<string, number>();
     for (const container of running) {
       const spec = containers.find(({ name }) => name === container.labels[LABEL.container]);
-      const isMain = spec && !(spec.hasReadiness && container.unhealthyUntilMs > this.#world.time.nowMs);
+      const isMain =
+        spec &&
+        !this.released.has(container) &&
+        !(spec.hasReadiness && container.unhealthyUntilMs > this.#world.time.nowMs);
       const uid = container.labels[LABEL.podUid] ?? "";
       if (isMain && appOf(container) === app) counts.set(uid, (counts.get(uid) ?? 0) + 1);
     }
@@ -458,6 +546,41 @@ export class Rules {
     if (waitedMs < (isSpent ? Math.min(graceSeconds, LEAST_GRACE_SECONDS) : graceSeconds) * 1000 - 1) {
       throw new Violation("grace", `${name} is killed after ${waitedMs} ms of its ${graceSeconds} s`);
     }
+  }
+
+  /** A container that was asked to end has ended when its grace period is over. */
+  #expectEnd(container: ModelContainer): void {
+    const { time } = this.#world;
+    const { starts } = container;
+    const graceMs = (this.#graceSeconds.get(appOf(container) ?? "") ?? 30) * 1000;
+    time.after(graceMs + KILL_DELAY_MS, () => {
+      const runsOn = container.status === "running" && container.starts === starts;
+      if (runsOn && !this.#isDisturbed(EDIT_SETTLES_MS))
+        this.#fail(new Violation("grace", `${container.name} runs on after its ${graceMs / 1000} s`));
+    });
+  }
+
+  /** Where nothing is wrong, containers of an edited pod run soon. */
+  expectEdit(pod: WantedPod): void {
+    const { app, containers, replicas, dependsOn, job, partition } = pod;
+    const isPlain = !job && !partition && replicas !== 0 && dependsOn === undefined && containers.every(isLasting);
+    if (!isPlain || !this.#world.isRunning || this.#isDisturbed(EDIT_SETTLES_MS)) return;
+    this.#world.time.after(PROMPT_MS, () => {
+      const now = this.wanted.get(app);
+      const isSame = now?.containers === containers && now.replicas === replicas && !now.partition;
+      if (!isSame || this.isUpToDate(pod) || this.#isDisturbed(EDIT_SETTLES_MS)) return;
+      this.#fail(new Violation("edit", `${app} is not as it was written ${PROMPT_MS / 1000} s ago`));
+    });
+  }
+
+  /** Where nothing is wrong, containers of a removed pod end soon. */
+  expectRemoval(app: string): void {
+    if (!this.#world.isRunning || this.#isDisturbed(EDIT_SETTLES_MS)) return;
+    this.#world.time.after(PROMPT_MS, () => {
+      const left = this.#world.ownRunning().find((one) => appOf(one) === app && !this.released.has(one));
+      if (left && !this.#isDisturbed(EDIT_SETTLES_MS))
+        this.#fail(new Violation("removal", `${left.name} runs on, although it was removed ${PROMPT_MS / 1000} s ago`));
+    });
   }
 
   #noteEnd(container: ModelContainer, isSandbox: boolean, by: Transition["by"]): void {
@@ -521,7 +644,23 @@ export class Rules {
   noteUnhealthy(container: ModelContainer): void {
     const app = appOf(container);
     this.#world.note(`probes of ${container.name} fail`);
-    if (this.#wasCalm && app !== undefined && this.hasReadiness(container)) this.services.noteUnready(container, app);
+    if (!this.#wasCalm || app === undefined) return;
+    this.#expectUnhealthyEnd(container);
+    if (this.hasReadiness(container)) this.services.noteUnready(container, app);
+  }
+
+  /** A container fails its liveness probe from now on, and nothing else is wrong: it is stopped. */
+  #expectUnhealthyEnd(container: ModelContainer): void {
+    const { time, processes } = this.#world;
+    const { lastFaultMs } = this;
+    const { starts } = container;
+    const spec = this.#podOf(container)?.containers.find(({ name }) => name === container.labels[LABEL.container]);
+    if (!spec?.hasLiveness || container.unhealthyUntilMs - time.nowMs < UNHEALTHY_MS) return;
+    time.after(UNHEALTHY_MS, () => {
+      const isAlone = this.lastFaultMs === lastFaultMs && this.#world.processes === processes;
+      if (isAlone && container.status === "running" && container.starts === starts)
+        this.#fail(new Violation("liveness", `${container.name} runs on, although its probe fails`));
+    });
   }
 
   #isDisturbed(withinMs: number): boolean {
@@ -571,7 +710,7 @@ export class Rules {
   #findWrongPod(): string | undefined {
     const found = new Map<string, ModelContainer[]>();
     for (const container of this.#world.ownRunning()) {
-      if (container.labels[LABEL.container] === "POD") continue;
+      if (container.labels[LABEL.container] === "POD" || this.released.has(container)) continue;
       const key = `${appOf(container)} ${container.labels[LABEL.container]}`;
       found.set(key, [...(found.get(key) ?? []), container]);
     }
@@ -582,7 +721,7 @@ export class Rules {
         const those = found.get(key) ?? [];
         found.delete(key);
         if (!isLasting(spec)) continue;
-        const right = those.filter((container) => versionOf(container) === spec.version);
+        const right = those.filter((container) => isRight(pod, spec, container));
         if (right.length !== count || those.length !== count) {
           const what = those.map((container) => `${container.name} (version ${versionOf(container)})`).join(", ");
           return `${key} version ${spec.version} should run ${count} times; there is: ${what || "none"}`;
@@ -629,12 +768,15 @@ export class Rules {
       (sum, pod) => sum + podsOf(pod) * (pod.containers.length + pod.init.length),
       0,
     );
-    if (sandboxes > pods) return `${sandboxes} sandboxes run for ${pods} pods`;
+    if (sandboxes > pods + this.released.count) return `${sandboxes} sandboxes run for ${pods} pods`;
     const ours = [...engine.containers.values()].filter(({ labels }) => labels[LABEL.node] !== undefined).length;
     // One dead container of each name and one dead sandbox of each pod are kept.
     if (ours > 2 * (pods + names) + 5) return `${ours} containers are left for ${pods} pods of ${names} containers`;
     const left = [...engine.containers.values()].find(
-      (container) => container.labels[LABEL.node] !== undefined && isAppGone(container, this.wanted),
+      (container) =>
+        container.labels[LABEL.node] !== undefined &&
+        !this.released.has(container) &&
+        isAppGone(container, this.wanted),
     );
     if (left) return `${left.name} is left of a pod that no file asks for`;
     const uids = new Set([...engine.containers.values()].map(({ labels }) => labels[LABEL.podUid]));
@@ -675,6 +817,7 @@ export class Rules {
   #findTrace(present: ReadonlySet<string | undefined>): string | undefined {
     const { disk, engine } = this.#world;
     const gone = [...this.#pods].filter(([uid, app]) => {
+      if (this.released.has({ labels: { [LABEL.podUid]: uid } })) return false;
       const wanted = this.wanted.get(app);
       // A pod of a Job that is over may have no containers.
       return !wanted || (wanted.replicas !== undefined && !present.has(uid));
@@ -702,7 +845,7 @@ export class Rules {
 /** Edits count up. */
 function checkVersion(container: ModelContainer, { init, containers }: WantedPod): void {
   const spec = [...init, ...containers].find(({ name }) => name === container.labels[LABEL.container]);
-  if (!spec || versionOf(container) <= spec.version) return;
+  if (!spec || versionOf(container) <= (spec.newest ?? spec.version)) return;
   throw new Violation("invented", `${container.name} starts in version ${versionOf(container)}, which no one wrote`);
 }
 
@@ -710,7 +853,23 @@ function envOf({ body }: ModelContainer, name: string): string | undefined {
   return body.Env?.find((text) => text.startsWith(`${name}=`))?.slice(name.length + 1);
 }
 
-const appOf = (container: ModelContainer) => envOf(container, "APP");
+/** A sandbox has no environment, but the name of its pod begins with that of the app. */
+const appOf = (container: ModelContainer) =>
+  container.labels[LABEL.container] === "POD"
+    ? container.labels[LABEL.podName]?.split("-")[0]
+    : envOf(container, "APP");
+
+/** Number of a pod of a StatefulSet. */
+const ordinalOf = ({ labels }: Pick<ModelContainer, "labels">) => Number(labels[LABEL.podName]?.split("-")[1]);
+
+/** Whether a container is one that a pod has at rest. */
+function isRight(pod: WantedPod, { name, version }: WantedContainer, container: ModelContainer): boolean {
+  const { kind, replicas = 1, partition } = pod;
+  if (kind !== "StatefulSet") return versionOf(container) === version;
+  const ordinal = ordinalOf(container);
+  const wanted = partition && ordinal < partition.ordinal ? partition.versions[name] : version;
+  return ordinal < replicas && versionOf(container) === wanted;
+}
 const hasHooks = (container: ModelContainer) => envOf(container, "HOOKS") !== undefined;
 const versionOf = (container: ModelContainer) => Number(envOf(container, "VERSION"));
 
@@ -729,5 +888,6 @@ export const fileOf = (app: string) => `${MANIFESTS}/${app}.yaml`;
 
 export const changed = <T extends WantedContainer>(container: T): T => ({
   ...container,
-  version: container.version + 1,
+  version: (container.newest ?? container.version) + 1,
+  newest: undefined,
 });

@@ -96,8 +96,9 @@ export class ServiceRules {
     const { world, wanted, workingPods } = this.#deps;
     const lasting = [...wanted.values()].filter(({ containers }) => containers.every(isLasting));
     const services = lasting.filter(({ replicas }) => replicas !== undefined);
-    for (const uid of lasting.flatMap((pod) => [...workingPods(pod).keys()])) {
+    for (const [uid, ip] of lasting.flatMap((pod) => [...workingPods(pod)])) {
       const hosts = world.disk.read(`${ROOT_DIR}/pods/${uid}/etc-hosts`) ?? "";
+      if (!hosts.includes(`\n${ip}\t`)) return `the hosts file of pod ${uid} does not have its address ${ip}`;
       for (const pod of services) {
         const wrong = this.#findWrongService(pod, hosts);
         if (wrong !== undefined) return `in pod ${uid} ${wrong}`;

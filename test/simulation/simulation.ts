@@ -40,11 +40,21 @@ const ACTIVE_MS = DAY_MS - 4 * 60 * 60_000 - LONGEST_FAULT_MS;
 /** Every evening, long after the last fault, people roll a Deployment out: this much before the end of the day. */
 const ROLLOUT_MS = 175 * 60_000;
 
+/**
+ * Half of the machines know half of the actions, each twice as often: what most actions repair, or end, shows where there are
+ * few (swarm testing: Groce et al., ISSTA 2012).
+ */
+function chooseActions(seed: number): [string, (typeof ACTIONS)[string]][] {
+  const random = new SeededRandom(seed ^ 0x5a3);
+  const all = Object.entries(ACTIONS);
+  return seed % 4 < 2 ? all : all.filter(([name]) => name === "add a pod" || random.chance(0.5));
+}
+
 /** The actions on the machine, day by day; the schedule of a seed is the same whatever of it takes place. */
 function* schedule(seed: number, days: number): Generator<Planned> {
   const random = new SeededRandom(seed ^ 0xac7);
   // Each name as often as it weighs.
-  const names = Object.entries(ACTIONS).flatMap(([name, { weight }]) => Array.from({ length: weight }, () => name));
+  const names = chooseActions(seed).flatMap(([name, { weight }]) => Array.from({ length: weight }, () => name));
   let number = 0;
   for (let day = 0; day < days; day++) {
     // Quiet days and bad ones.

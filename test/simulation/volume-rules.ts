@@ -1,8 +1,10 @@
-import { configText, MOUNTS, type WantedPod } from "./desired.ts";
+import { CLAIM, configText, MOUNTS, secretText, type WantedPod } from "./desired.ts";
 import type { ModelContainer } from "./engine-model.ts";
 import { ROOT_DIR, type World } from "./world.ts";
 
 const MARK = "mark";
+/** A text of a file is read at once, and one of a URL after 5 minutes. */
+const VALUES_KNOWN_MS = 10 * 60_000;
 
 interface Mounted {
   source: string;
@@ -19,6 +21,7 @@ export class VolumeRules {
   constructor(world: World, fail: (rule: string, message: string) => void) {
     this.#world = world;
     this.#fail = fail;
+    world.engine.onVolumeRemoval = (name) => fail("volume", `the volume ${name} is removed, and its data with it`);
   }
 
   /** Contents that were not synced may be lost. */
@@ -26,9 +29,20 @@ export class VolumeRules {
     this.#marked.clear();
   }
 
+  /** A container is made, where nothing is wrong: its variables have the values that were written last. */
+  noteCreate(container: ModelContainer, wanted: WantedPod): void {
+    if (this.#world.time.nowMs - Math.max(wanted.configMs ?? 0, wanted.changedMs) < VALUES_KNOWN_MS) return;
+    const wrong = findOldValue(container, wanted);
+    if (wrong !== undefined) this.#fail("values", wrong);
+  }
+
   /** A program starts, and writes to its emptyDir. @param wanted its pod, if anyone wants it */
   noteStart(container: ModelContainer, wanted: WantedPod | undefined): void {
     const { disk } = this.#world;
+    const claim = allMountsOf(container).find(({ target }) => target === MOUNTS.claim)?.source;
+    const wantedClaim = `${CLAIM}-${container.labels["io.kubernetes.pod.name"]}`;
+    if (wanted?.kind === "StatefulSet" && claim !== wantedClaim)
+      return this.#fail("volume", `${container.name} starts with ${claim ?? "no volume"} instead of ${wantedClaim}`);
     for (const { source, target } of mountsOf(container)) {
       const isThere = disk.exists(source);
       if (!isThere) return this.#fail("volume", `${container.name} starts without ${source}`);
@@ -60,6 +74,8 @@ export class VolumeRules {
   findWrong(running: readonly (readonly [ModelContainer, WantedPod | undefined])[]): string | undefined {
     const { disk } = this.#world;
     for (const [container, wanted] of running) {
+      const old = wanted && !wanted.job ? findOldValue(container, wanted) : undefined;
+      if (old !== undefined) return old;
       for (const { source, target } of mountsOf(container)) {
         if (target === MOUNTS.data) {
           const wrong = this.#findLoss(container, source);
@@ -74,12 +90,23 @@ export class VolumeRules {
   }
 }
 
+function findOldValue({ name, body }: ModelContainer, wanted: WantedPod): string | undefined {
+  const values = { CONFIG: configText(wanted.config), TOKEN: secretText(wanted) };
+  const isOld = ([key, value]: [string, string]) =>
+    body.Env?.some((text) => text.startsWith(`${key}=`) && text !== `${key}=${value}`);
+  const old = Object.entries(values).find(isOld);
+  return old && `${name} has an old value of ${old[0]}`;
+}
+
 const canEnd = ({ replicas, restartPolicy }: WantedPod) => replicas === undefined && restartPolicy !== "Always";
 
 /** Mounts of volumes that belong to the pod. */
-function mountsOf({ body }: ModelContainer): Mounted[] {
+const mountsOf = (container: ModelContainer): Mounted[] =>
+  allMountsOf(container).filter(({ source }) => source.startsWith(`${ROOT_DIR}/pods/`));
+
+function allMountsOf({ body }: ModelContainer): Mounted[] {
   const { Binds = [], Mounts = [] } = body.HostConfig ?? {};
   const all = Binds.map((text) => text.split(":")).map(([source = "", target = ""]) => ({ source, target }));
   for (const { Source = "", Target } of Mounts) all.push({ source: Source, target: Target });
-  return all.filter(({ source }) => source.startsWith(`${ROOT_DIR}/pods/`));
+  return all;
 }
