@@ -4,6 +4,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
+import { parseMediaTypes } from "../base/text/media-types.ts";
 import type { HttpResponse } from "../server/http-response.ts";
 import { FairShare } from "../server/request-handler.ts";
 import {
@@ -11,6 +12,7 @@ import {
   badRequest,
   internalError,
   methodNotSupported,
+  notAcceptable,
   notFound,
   type Status,
   tooManyRequests,
@@ -127,6 +129,9 @@ export class ApiServer {
       const verb = VERBS[request.method] ?? "get";
       authorize(request, info, verb);
       if (!extra.verbs.includes(verb)) throw methodNotSupported({ group, plural: name }, verb);
+      const forms = parseMediaTypes(request.header("Accept") ?? "");
+      // Reviews, metrics and the like have no other form than their own.
+      if (forms.length > 0 && forms.every(({ parameters }) => parameters.as !== undefined)) throw notAcceptable();
       return extra.handle(request, info);
     }
     const { objects, clock } = this.#deps;

@@ -16,3 +16,13 @@ test.each([
   const found = await anApiServer({ extras }).get(`/api/v1/nodes/${path}`);
   expect([found.status, found.text]).toEqual([status, expect.stringContaining(text.replaceAll('"', '\\"'))]);
 });
+
+test.each([
+  ["application/json;as=Table;v=v1;g=meta.k8s.io", 406],
+  ["application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 201],
+])("a review has no form but its own: Accept %s: %i", async (Accept, status) => {
+  const extras = nodeRoutes({ api: {} as never, nodeName: "node1", port: 10250, servers: {} as never });
+  const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+  const body = { spec: { nonResourceAttributes: { path: "/", verb: "get" } } };
+  expect((await anApiServer({ extras }).call({ method: "POST", path, body, headers: { Accept } })).status).toBe(status);
+});
