@@ -20,7 +20,15 @@ import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
 import { readText } from "../../stats/cgroups/kernel-files.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
-import type { CgroupSample, NodeSample, OtherSample, PodSample } from "../../stats/sampler.ts";
+import {
+  appendReading,
+  type CgroupSample,
+  type CpuReading,
+  computeUsageNanoCores,
+  type NodeSample,
+  type OtherSample,
+  type PodSample,
+} from "../../stats/sampler.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { imagesWithin } from "./build-images.ts";
 
@@ -206,17 +214,12 @@ const FIRST_WINDOW_MS = 300;
 /** Cgroups that are not of pods, read for one request. */
 const MAX_CGROUPS = 64;
 
-interface UsageReading {
-  atMs: number;
-  usageNanoseconds: number;
-}
-
 /** Rates of what the kernel only counts, from one request of the node's view to the next. */
 class MachineRates {
   readonly #clock: Clock;
   #cores: { atMs: number; times: CoreTimes[] } | undefined;
   #coreUse: CoreUse[] = [];
-  #cgroups = new Map<string, UsageReading>();
+  #cgroups = new Map<string, CpuReading[]>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -245,7 +248,7 @@ class MachineRates {
   otherCgroups(reader: CgroupReader, sample: NodeSample): ShownCgroup[] {
     const known = knownPaths(sample);
     const found: ShownCgroup[] = [];
-    const seen = new Map<string, UsageReading>();
+    const seen = new Map<string, CpuReading[]>();
     const atMs = this.#clock.monotonicMs();
     const readBelow = (parent: string, depth: number): void => {
       for (const name of reader.children(reader.ofPath(parent === "" ? "/" : parent))) {
@@ -255,13 +258,9 @@ class MachineRates {
         const stats = reader.read(reader.ofPath(path), "all", { hasQuota: false, kind: "group" });
         if (!stats) continue;
         const { usageNanoseconds } = stats.cpu;
-        const before = this.#cgroups.get(path);
-        const isComparable = before && atMs - before.atMs >= MIN_AGE_MS && usageNanoseconds >= before.usageNanoseconds;
-        const usageNanoCores = isComparable
-          ? ((usageNanoseconds - before.usageNanoseconds) / (atMs - before.atMs)) * 1000
-          : undefined;
-        seen.set(path, { atMs, usageNanoseconds });
-        found.push({ path, stats, usageNanoCores });
+        const readings = appendReading(this.#cgroups.get(path) ?? [], { atMs, usageNanoseconds });
+        seen.set(path, readings);
+        found.push({ path, stats, usageNanoCores: computeUsageNanoCores(readings) });
         if (depth > 1) readBelow(path, depth - 1);
       }
     };
