@@ -28,8 +28,11 @@ const MAX_MESSAGE_CHARS = 1024;
 /** Events dropped within this time are logged as one line. */
 const DROP_NOTICE_MS = 1000;
 
-/** So often at most events are stored. */
-const STORE_MS = 10_000;
+/**
+ * Events are stored this much later; where they only repeat, it may be later: a probe that fails every ten seconds would write all of
+ * them to the card of a small machine as often.
+ */
+const STORE_MS = { news: 10_000, repeats: 300_000 };
 /** The newest of all pods are stored. */
 const MAX_STORED = 1000;
 
@@ -78,6 +81,7 @@ export class PodEventRecorder implements EventRecorder {
   #cancelDropNotice: (() => void) | undefined;
   #file: Persisted<readonly StoredEvent[]> | undefined;
   #cancelStore: (() => void) | undefined;
+  #storeAtMs = Number.POSITIVE_INFINITY;
 
   constructor(deps: PodEventRecorderDeps) {
     this.#deps = deps;
@@ -112,7 +116,7 @@ export class PodEventRecorder implements EventRecorder {
   /** Writes what is not stored yet. */
   store(): void {
     this.#cancelStore?.();
-    this.#cancelStore = undefined;
+    this.#storeAtMs = Number.POSITIVE_INFINITY;
     const all = [...this.#rings.values()].flatMap(({ ref, events }) =>
       [...events.values()].map(({ event, name, count, first, last, version }) => {
         const stored: StoredEvent = { ref, event, name, count, firstMs: first.getTime(), lastMs: last.getTime() };
@@ -121,6 +125,16 @@ export class PodEventRecorder implements EventRecorder {
     );
     const newest = all.toSorted(([a], [b]) => a - b).slice(-MAX_STORED);
     this.#file?.write(newest.map(([, stored]) => stored));
+  }
+
+  /** Unless it happens earlier. */
+  #storeIn(delayMs: number): void {
+    const { clock } = this.#deps;
+    const atMs = clock.monotonicMs() + delayMs;
+    if (atMs >= this.#storeAtMs) return;
+    this.#storeAtMs = atMs;
+    this.#cancelStore?.();
+    this.#cancelStore = clock.schedule(delayMs, () => this.store());
   }
 
   /** Calls back after every event that was kept. */
@@ -143,7 +157,7 @@ export class PodEventRecorder implements EventRecorder {
     dropSurplus(ring.events, event);
     this.#log(ring, kept);
     this.#dropOldRings();
-    if (this.#file) this.#cancelStore ??= this.#deps.clock.schedule(STORE_MS, () => this.store());
+    if (this.#file) this.#storeIn(before.count === 0 ? STORE_MS.news : STORE_MS.repeats);
     this.#listeners.emit();
   }
 

@@ -233,6 +233,18 @@ test("events outlive a restart, for an hour after their last occurrence", async 
   expect(messages(restart())).toEqual(["Started container app"]);
 });
 
+test("events that only repeat are stored every five minutes", async () => {
+  const { clock, events } = recorder();
+  const times: number[] = [];
+  events.keepIn({ read: () => undefined, write: () => void times.push(clock.monotonicMs() - startMs) });
+  const startMs = clock.monotonicMs();
+  for (let seconds = 0; seconds < 700; seconds += 10) {
+    events.record(WEB, seconds === 400 ? STARTED : UNHEALTHY);
+    await clock.advance(10_000);
+  }
+  expect(times).toEqual([10_000, 310_000, 410_000]);
+});
+
 test("a write of the events waits for others; the newest thousand are stored", async () => {
   const { clock, events } = recorder();
   const writes: unknown[][] = [];

@@ -37,6 +37,8 @@ interface ImageGcDeps {
 const PERIOD_MS = 5 * 60_000;
 /** Long enough for sources to be read and pods to be created. */
 const FIRST_MS = 10_000;
+/** The age of an unused image is written when it has grown by this: a kubelet that starts again knows it no better. */
+const WRITTEN_AGE_MS = 3_600_000;
 
 /**
  * Removes unused images when the image disk is too full or the images are too old. Only images that our pods used or
@@ -50,7 +52,7 @@ export class ImageGcManager {
   /** The timer and a node short of disk do not remove side by side. */
   readonly #turns = new Turns();
   #removable: ReadonlySet<string> = new Set();
-  /** Text of what was written last. */
+  /** Names and written ages, as text. */
   #saved = "";
 
   constructor(deps: ImageGcDeps) {
@@ -195,13 +197,14 @@ export class ImageGcManager {
 
   #save(): void {
     const nowMs = this.#deps.clock.monotonicMs();
-    const entries = [...this.#tracked].map(([id, { names, lastUsedMs }]): [string, KnownImage] => [
-      id,
-      { names: [...names], unusedMs: nowMs - lastUsedMs },
-    ]);
-    const text = JSON.stringify(entries);
+    const known: Record<string, KnownImage> = {};
+    for (const [id, { names, lastUsedMs }] of this.#tracked)
+      known[id] = { names: [...names], unusedMs: nowMs - lastUsedMs };
+    const text = JSON.stringify(known, (key, value) =>
+      key === "unusedMs" ? Math.ceil(value / WRITTEN_AGE_MS) : value,
+    );
     if (text === this.#saved) return;
     this.#saved = text;
-    this.#deps.file.write(Object.fromEntries(entries));
+    this.#deps.file.write(known);
   }
 }

@@ -130,14 +130,21 @@ test("the image of one of our containers is known without a report", async () =>
   expect(left()).toEqual([]);
 });
 
-test("at rest nothing is written", async () => {
-  const gc = using(anImage("ours", { isInUse: true }));
+test.each([
+  { what: "nothing at rest", isInUse: true, count: 0 },
+  { what: "the age of an unused image once an hour", isInUse: false, count: 2 },
+])("writes $what", async ({ isInUse, count }) => {
+  const gc = using(anImage("ours", { isInUse }));
+  isReady = false;
+  await clock.advance(1_000);
   await gc.collect(stop.signal);
   let writes = 0;
   saved.write = () => void writes++;
-  await clock.advance(300_000);
-  await gc.collect(stop.signal);
-  expect(writes).toBe(0);
+  for (let minutes = 5; minutes <= 120; minutes += 5) {
+    await clock.advance(300_000);
+    await gc.collect(stop.signal);
+  }
+  expect(writes).toBe(count);
 });
 
 test("it collects after ten seconds, then every five minutes", async () => {
