@@ -368,11 +368,11 @@ export class Scene {
     return running.length > 0 ? random.pick(running) : undefined;
   }
 
-  /** A fault that has begun ends after a while. */
+  /** A fault that has begun ends after a while; most of them are short, since a long one costs as much as ten quiet days. */
   endLater(random: SeededRandom, end: () => void, longestMs = LONGEST_FAULT_MS, shortestMs = 100): void {
     const { time } = this.world;
     this.#faults++;
-    time.after(random.between(shortestMs, longestMs), () => {
+    time.after(shortestMs + (longestMs - shortestMs) * random.next() ** 2, () => {
       this.#faults--;
       end();
       this.rules.lastFaultMs = time.nowMs;

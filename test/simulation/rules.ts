@@ -49,6 +49,8 @@ const PULL_AGE_MS = 10 * 60_000;
 const LEAST_GRACE_SECONDS = 2;
 /** The command after the start of a container has run by then. */
 const HOOK_MS = 60_000;
+/** Nothing of a pod comes back after this time. */
+const DAYS_WITHOUT_TRACE = 14;
 const POD_LOGS = "/var/log/pods";
 const CONTAINER_LOGS = "/var/log/containers";
 /** `maxUnavailable` of a Deployment that sets none. */
@@ -76,8 +78,8 @@ export class Rules {
   /** Apps whose removed file was seen no longer than this ago. */
   readonly removedMs = new Map<string, number>();
   readonly #sandboxes = new Map<string, SandboxHistory>();
-  /** Pods that had a container, with their apps. */
-  readonly #pods = new Map<string, string>();
+  /** Pods that had a container, with their apps, and on how many days nothing was left of them. */
+  readonly #pods = new Map<string, { app: string; daysGone: number }>();
   /** When containers were removed, by id. */
   readonly #removedMs = new Map<string, number>();
   readonly #restarts = new Map<string, number>();
@@ -287,7 +289,7 @@ export class Rules {
     if (wanted) this.#graceSeconds.set(wanted.app, wanted.graceSeconds);
     const wrong = this.#isDisturbed(EDIT_SETTLES_MS) ? undefined : this.#findEarlyPod(container, wanted);
     if (wrong !== undefined) throw new Violation("ordinal", wrong);
-    if (wanted) this.#pods.set(container.labels[LABEL.podUid] ?? "", wanted.app);
+    if (wanted) this.#pods.set(container.labels[LABEL.podUid] ?? "", { app: wanted.app, daysGone: 0 });
     this.#checkImage(container);
     if (wanted && !this.#isDisturbed(EDIT_SETTLES_MS)) this.volumes.noteCreate(container, wanted);
     const text = container.labels[LABEL.restarts];
@@ -816,7 +818,7 @@ export class Rules {
   /** Something of a pod that has gone. @param present uids of pods that have containers */
   #findTrace(present: ReadonlySet<string | undefined>): string | undefined {
     const { disk, engine } = this.#world;
-    const gone = [...this.#pods].filter(([uid, app]) => {
+    const gone = [...this.#pods].filter(([uid, { app }]) => {
       if (this.released.has({ labels: { [LABEL.podUid]: uid } })) return false;
       const wanted = this.wanted.get(app);
       // A pod of a Job that is over may have no containers.
@@ -828,13 +830,14 @@ export class Rules {
       .filter((path) => !/\/events-|\.invalid$/.test(path))
       .map((path) => [path, disk.read(path) ?? ""]);
     texts.push([POD_LOGS, [...disk.list(POD_LOGS).keys()].join("\n")]);
-    for (const [uid, app] of gone) {
+    for (const [uid, { app }] of gone) {
       const place = texts.find(([, text]) => text?.includes(uid));
       if (place) return `${place[0]} has pod ${uid} of ${app}, which has gone`;
     }
     const names = new Set(gone.map(([uid]) => uid));
     const left = this.#world.collections?.findLeft((key) => names.has(key) || this.#isOfGone(key, names));
     if (left !== undefined) return `the program keeps something of a pod that has gone: ${left}`;
+    for (const [uid, pod] of gone) if (++pod.daysGone >= DAYS_WITHOUT_TRACE) this.#pods.delete(uid);
     const link = [...disk.list(CONTAINER_LOGS).keys()].find(
       (path) => !engine.containers.has(/-([0-9a-f]{64})\.log$/.exec(path)?.[1] ?? ""),
     );
@@ -849,8 +852,18 @@ function checkVersion(container: ModelContainer, { init, containers }: WantedPod
   throw new Violation("invented", `${container.name} starts in version ${versionOf(container)}, which no one wrote`);
 }
 
-function envOf({ body }: ModelContainer, name: string): string | undefined {
-  return body.Env?.find((text) => text.startsWith(`${name}=`))?.slice(name.length + 1);
+/** Variables of containers, which no one changes. */
+const variables = new WeakMap<ModelContainer, Map<string, string>>();
+
+function envOf(container: ModelContainer, name: string): string | undefined {
+  const known = variables.getOrInsertComputed(container, ({ body: { Env = [] } }) => {
+    const pairs = Env.map((text): [string, string] => [
+      text.slice(0, text.indexOf("=")),
+      text.slice(text.indexOf("=") + 1),
+    ]);
+    return new Map(pairs);
+  });
+  return known.get(name);
 }
 
 /** A sandbox has no environment, but the name of its pod begins with that of the app. */

@@ -174,6 +174,12 @@ function systemError(code: string, syscall: string, path: string): NodeJS.ErrnoE
   return Object.assign(error, { code, errno: -(ERRNO[code] ?? 1), syscall, path });
 }
 
+interface Place {
+  directory: Inode;
+  name: string;
+  inode: Inode | undefined;
+}
+
 class Watcher {
   readonly #inode: Inode;
   readonly #listeners = new Map<string, ((...values: unknown[]) => void)[]>();
@@ -382,7 +388,14 @@ export class SimulatedDisk {
   // --- names ---
 
   /** @returns directory, name and inode of a path; the last component is followed unless it is a link and `follow` is false */
-  #walk(path: string, syscall: string, follow = true): { directory: Inode; name: string; inode: Inode | undefined } {
+  #walk(path: string, syscall: string, follow = true): Place {
+    const place = this.#resolve(path, follow);
+    if (typeof place === "string") throw systemError(place, syscall, path);
+    return place;
+  }
+
+  /** As `#walk`. @returns the code of what is wrong otherwise: most paths that are not there are asked for, and no one needs an Error */
+  #resolve(path: string, follow: boolean): Place | string {
     let links = 0;
     let parts = this.#partsOf(path);
     let here = this.#root;
@@ -392,13 +405,13 @@ export class SimulatedDisk {
     for (let index = 0; index < parts.length; index++) {
       const part = parts[index]!;
       const isLast = index === parts.length - 1;
-      if (here.kind !== "directory") throw systemError("ENOTDIR", syscall, path);
+      if (here.kind !== "directory") return "ENOTDIR";
       directory = here;
       name = part;
       // /proc/self/fd/N, /proc/PID/fd/N
       if (index === 0 && part === "proc" && parts[2] === "fd" && parts.length > 3) {
         const file = this.#open.get(Number(parts[3]));
-        if (!file) throw systemError("ENOENT", syscall, path);
+        if (!file) return "ENOENT";
         if (parts.length === 4)
           return { directory: file.inode.parent ?? this.#root, name: file.inode.name, inode: file.inode };
         here = file.inode;
@@ -412,12 +425,9 @@ export class SimulatedDisk {
         continue;
       }
       inode = here.entries.get(part);
-      if (!inode) {
-        if (isLast) return { directory, name, inode };
-        throw systemError("ENOENT", syscall, path);
-      }
+      if (!inode) return isLast ? { directory, name, inode } : "ENOENT";
       if (inode.kind === "link" && (!isLast || follow)) {
-        if (++links > 40) throw systemError("ELOOP", syscall, path);
+        if (++links > 40) return "ELOOP";
         const rest = parts.slice(index + 1);
         const target = inode.target.split("/").filter((piece) => piece !== "" && piece !== ".");
         parts = [...target, ...rest];
@@ -441,12 +451,9 @@ export class SimulatedDisk {
     return parts;
   }
 
-  #find(path: string): Inode | undefined {
-    try {
-      return this.#walk(path, "stat").inode;
-    } catch {
-      return undefined;
-    }
+  #find(path: string, follow = true): Inode | undefined {
+    const place = this.#resolve(path, follow);
+    return typeof place === "string" ? undefined : place.inode;
   }
 
   #need(path: string, syscall: string, follow = true): Inode {
@@ -644,17 +651,17 @@ export class SimulatedDisk {
       return this.#stats(this.#need(text(path), "stat"), options);
     };
     const lstatSync = (path: unknown, options?: { throwIfNoEntry?: boolean; bigint?: boolean }) => {
-      try {
-        return this.#stats(this.#need(text(path), "lstat", false), options);
-      } catch (error) {
-        if (options?.throwIfNoEntry === false) return undefined;
-        throw error;
+      if (options?.throwIfNoEntry === false) {
+        const found = this.#find(text(path), false);
+        return found && this.#stats(found, options);
       }
+      return this.#stats(this.#need(text(path), "lstat", false), options);
     };
     const mkdirSync = (path: unknown, options?: { recursive?: boolean; mode?: number } | number) => {
       const at = text(path);
       const how = typeof options === "object" ? options : {};
       if (how.recursive) {
+        if (this.#find(at)?.kind === "directory") return undefined;
         const parts = at.split("/").filter((part) => part !== "");
         const isProc = parts[0] === "proc" && parts[2] === "fd";
         for (let count = isProc ? parts.length : 1; count <= parts.length; count++) {

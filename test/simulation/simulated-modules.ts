@@ -70,6 +70,7 @@ const toModules = (): Readonly<Record<string, Record<string, unknown>>> => {
       look: (...values: Parameters<VirtualTime["look"]>) => machine.time.look(...values),
       untilLook,
       heldMs: (owner: object) => machine.time.heldMs(owner),
+      rememberParsed,
       readRuleGeneration: async () => machine.firewall.generation,
     },
   };
@@ -92,7 +93,10 @@ const REPLACED_FILES: Readonly<Record<string, string>> = {
   "base/host/rule-generation.ts": 'export { readRuleGeneration } from "simulated:kernel";\n',
 };
 
-/** Where the program looks again and again whether something has changed: in a still world it need not. */
+/**
+ * Where the program looks again and again whether something has changed: in a still world it need not. And where it parses what it
+ * parsed before.
+ */
 const LOOKS: Readonly<Record<string, readonly (readonly [before: string, after: string])[]>> = {
   "sources/path-watch.ts": [["clock.schedule(LOOK_AGAIN_MS,", "look(this, LOOK_AGAIN_MS,"]],
   "sources/file-source.ts": [
@@ -119,6 +123,9 @@ const LOOKS: Readonly<Record<string, readonly (readonly [before: string, after: 
     ],
   ],
   "kubelet/images/image-gc-manager.ts": [["this.#deps.clock.sleep(waitMs, signal)", "untilLook(this, waitMs, signal)"]],
+  "docker/engine/docker-connection.ts": [
+    ["export function parseAs<", "export const parseAs: typeof parse = rememberParsed(parse);\n\nfunction parse<"],
+  ],
   "kubelet/kernel-rules.ts": [["this.#deps.clock.schedule(CHECK_MS,", "look(this, CHECK_MS,"]],
   "kubelet/prober/probe-manager.ts": [
     ["clock.schedule(dueMs - nowMs,", "look(isEarly || dueMs - nowMs < 60_000 ? undefined : this, dueMs - nowMs,"],
@@ -137,6 +144,32 @@ function untilLook(owner: object, ms: number, signal: AbortSignal): Promise<void
   };
   signal.addEventListener("abort", onAbort, { once: true });
   return promise;
+}
+
+/** A shorter response is checked again each time. Unit: characters. */
+const SHORT_RESPONSE = 200;
+const RESPONSES_REMEMBERED = 256;
+
+type Parse = (schema: unknown, text: string, operation: string) => unknown;
+
+/** Responses about what rests are equal for hours: their text is parsed and checked once. Who writes to the result gets a TypeError. */
+function rememberParsed(parse: Parse): Parse {
+  const known = new Map<string, { operation: string; result: unknown }>();
+  return (schema, text, operation) => {
+    const before = known.get(text);
+    if (before?.operation === operation) return before.result;
+    const result = parse(schema, text, operation);
+    if (text.length < SHORT_RESPONSE) return result;
+    if (known.size >= RESPONSES_REMEMBERED) known.clear();
+    known.set(text, { operation, result: freeze(result) });
+    return result;
+  };
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null) return value;
+  Object.values(value).forEach(freeze);
+  return Object.freeze(value);
 }
 
 /** A planted mistake: a patch of one place in one file of src. */
@@ -224,7 +257,7 @@ export function replaceModules(living: Machine, mutant?: string): void {
           if (!contents.includes(before) && !mistaken) throw new Error(`${path} has no longer: ${before}`);
           contents = contents.replace(before, () => after);
         }
-        if (looks) contents = `import { heldMs, look, untilLook } from "simulated:kernel"; ${contents}`;
+        if (looks) contents = `import { heldMs, look, rememberParsed, untilLook } from "simulated:kernel"; ${contents}`;
         contents = machine.collections?.rewrite(contents, path.slice(SRC.length)) ?? contents;
         // The page is compiled into the program by a macro, which no one opens here.
         contents = contents.replace(/^import \{ bundlePage \}.*$/m, "const bundlePage = () => '{}';");

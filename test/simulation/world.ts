@@ -168,10 +168,8 @@ export class World {
     const { DEFAULT_KUBELET_OPTIONS } = await import("../../src/config/option-table.ts");
     const { keepNodeName } = await import("../../src/base/host/node-name.ts");
     const { lockRootDir } = await import("../../src/base/host/root-lock.ts");
-    const { DockerConnection } = await import("../../src/docker/engine/docker-connection.ts");
     const { DockerClient } = await import("../../src/docker/engine/docker-client.ts");
     if (!living) {
-      rememberLists(DockerConnection.prototype as unknown as ResponseParser);
       holdPings(DockerClient.prototype, () => living!.wire);
       noteUncaughtErrors(() => living!.errors);
     }
@@ -474,7 +472,7 @@ export class World {
       }
 
       postMessage({ id, task, args }: { id: number; task: string; args: unknown[] }): void {
-        const copied = structuredClone(args);
+        const copied = copy(args);
         time.afterForProcess(0.3, async () => {
           try {
             const value = await tasks()[task]?.(...copied);
@@ -493,6 +491,14 @@ export class World {
       terminate(): void {}
     };
   }
+}
+
+/** A value as another thread gets it. Most are texts and plain objects, which cost less in this way. */
+function copy<T>(value: T): T {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(copy) as T;
+  if (Object.getPrototypeOf(value) !== Object.prototype) return structuredClone(value);
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, copy(one)])) as T;
 }
 
 export const DAY_MS = 86_400_000;
@@ -536,36 +542,6 @@ function holdPings(client: DockerClient, wire: () => EngineHttp): void {
   client.ping = async function (options) {
     await (wire().holdPing(options?.signal) ?? ping.call(this, options));
   };
-}
-
-interface ResponseParser {
-  parse(schema: unknown, text: string, operation: string): unknown;
-}
-
-/** A list shorter than this is checked again each time. Unit: characters. */
-const SHORT_LIST = 1_000;
-const LISTS_REMEMBERED = 8;
-
-/** Lists at rest are equal for hours: their text is parsed and checked once. Who writes to the result gets a TypeError. */
-function rememberLists(parser: ResponseParser): void {
-  const { parse } = parser;
-  const results = new Map<string, unknown>();
-  parser.parse = function (schema, text, operation) {
-    const isLongList = text.length > SHORT_LIST && text.startsWith("[");
-    const known = isLongList ? results.get(text) : undefined;
-    if (known !== undefined) return known;
-    const result = parse.call(this, schema, text, operation);
-    if (!isLongList) return result;
-    if (results.size >= LISTS_REMEMBERED) results.clear();
-    results.set(text, freeze(result));
-    return result;
-  };
-}
-
-function freeze<T>(value: T): T {
-  if (typeof value !== "object" || value === null) return value;
-  Object.values(value).forEach(freeze);
-  return Object.freeze(value);
 }
 
 /** Requests that change nothing. */
