@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { countDescriptors } from "../../test/support/open-files.ts";
+import type { TestNode } from "../../test/support/test-node.ts";
 import { type Attack, type AttackTarget, flood, frame, openWebSocket, pour, timeHttps } from "./attack.ts";
 
 const get = (path: string, headers = "") => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`;
@@ -17,7 +18,11 @@ async function containerPath({ node }: AttackTarget): Promise<string> {
   return `default/${pod!.metadata.name}/app`;
 }
 
-const ANONYMOUS = () => ["--anonymous-auth=true", "--address=127.0.0.1"];
+const ANONYMOUS = ({ kubeletPort }: TestNode) => [
+  "--anonymous-auth=true",
+  "--address=127.0.0.1",
+  `--port=${kubeletPort}`,
+];
 
 /** Attacks on the HTTP ports. */
 export const serverAttacks: readonly Attack[] = [

@@ -17,6 +17,7 @@ const alice = certificates.client("/O=ops/CN=alice", authority);
 const stranger = certificates.client("/O=system:masters/CN=alice", certificates.authority("theirs"));
 const serving = certificates.server("serving");
 const TRUSTING = `--client-ca-file=${authority.certFile}`;
+const portOf = (node: TestNode) => `--port=${node.kubeletPort}`;
 
 /** `npm test` installs them where it can. */
 const hasClients = Bun.which("curl") !== null && Bun.which("openssl") !== null;
@@ -38,7 +39,7 @@ const unknown = ["-k"];
 /** A kubelet without pods that serves its authenticated port with these flags. */
 async function serve(...flags: string[]): Promise<{ node: TestNode; kubelet: KubeletProcess; port: number }> {
   const node = testNode();
-  const kubelet = await node.start(["--v=2", ...flags]);
+  const kubelet = await node.start(["--v=2", portOf(node), ...flags]);
   await node.untilLogged(kubelet, "Serving the authenticated port");
   return { node, kubelet, port: node.kubeletPort };
 }
@@ -62,7 +63,7 @@ describeWithClients("the authenticated port: flags", () => {
     expect(statSync(join(pki, "kubelet.key")).mode & 0o777).toBe(0o600);
     const before = readFileSync(join(pki, "kubelet.crt"), "utf8");
     await kubelet.stop();
-    await node.start([TRUSTING]);
+    await node.start([TRUSTING, portOf(node)]);
     expect(readFileSync(join(pki, "kubelet.crt"), "utf8")).toBe(before);
   });
 
@@ -109,7 +110,7 @@ describeWithClients("the authenticated port: flags", () => {
     const node = testNode();
     node.writeManifest("p.json", sleeper("p"));
     const files = [`--tls-cert-file=${certFile}`, `--tls-private-key-file=${keyFile}`];
-    const kubelet = await node.start([TRUSTING, `--config=${config}`, ...files]);
+    const kubelet = await node.start([TRUSTING, portOf(node), `--config=${config}`, ...files]);
     await node.untilLogged(kubelet, /Cannot serve the authenticated port.*the key does not belong to the certificate/);
     await node.runningContainer("app");
     writeFileSync(keyFile, serving.key);
@@ -147,7 +148,7 @@ describeWithClients("the authenticated port: access to containers", () => {
     const env = [{ name: "PLAIN", value: "shown" }];
     const web = sleeper("web", { ...shell(SCRIPT), env });
     node.writeManifest("web.json", web);
-    kubelet = await node.start([TRUSTING]);
+    kubelet = await node.start([TRUSTING, portOf(node)]);
     await node.untilPhase("web", "Running");
   });
 
@@ -260,7 +261,7 @@ describeWithClients("the authenticated port: access to containers", () => {
       expect(running(7_654_322)).toBe(false);
       expect(kubelet.log).toContain("user=alice");
       expect(kubelet.log).not.toContain("7654321");
-      kubelet = await node.start([TRUSTING, "--streaming-connection-idle-timeout=5s"]);
+      kubelet = await node.start([TRUSTING, portOf(node), "--streaming-connection-idle-timeout=5s"]);
       await node.untilPhase("web", "Running");
       const idle = await start(7_654_323);
       await idle.closed;

@@ -467,7 +467,7 @@ describeWithEngine("explain", () => {
     node.writeManifest("idle.json", service("idle", { selector: { app: "unready" } }));
     for (const [name, [, , broken]] of Object.entries(BROKEN_OBJECTS)) node.writeManifest(fileOf(name), broken);
     const ports = `--ingress-ports=${node.kubeletPort},${node.cadvisorPort}`;
-    const flags = ["--port=0", "--cadvisor-port=0", "--ingress-image=nginx:1.22", ports];
+    const flags = ["--cadvisor-port=0", "--ingress-image=nginx:1.22", ports];
     const kubelet = await node.start(flags);
     const explain = async (name: string) => {
       const { stdout, exitCode } = await node.run(`explain ${name} -o json`);

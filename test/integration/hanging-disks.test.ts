@@ -28,7 +28,7 @@ describeWithEngine("disks that do not answer", () => {
         "web.json",
         sleeper("web", { livenessProbe: { httpGet, periodSeconds: 1, failureThreshold: 1 } }),
       );
-      await node.start(["--anonymous-auth"]);
+      await node.start(["--anonymous-auth", `--port=${node.kubeletPort}`]);
       const { Id } = await node.runningContainer("app");
       const healthz = () => node.read("/healthz", node.healthzPort);
       const places = [node.rootDir, node.manifestDir, join(node.directory, "log-pods")];

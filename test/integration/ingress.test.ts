@@ -77,7 +77,7 @@ function ingress(
 /** Starts a node with the ingress server on free ports. */
 async function startNode(node: TestNode, flags: readonly string[] = []) {
   const [http, https] = [node.kubeletPort, node.cadvisorPort];
-  const args = [`--ingress-image=${IMAGE}`, `--ingress-ports=${http},${https}`, "--port=0", "--cadvisor-port=0"];
+  const args = [`--ingress-image=${IMAGE}`, `--ingress-ports=${http},${https}`, "--cadvisor-port=0"];
   const start = (options?: { prefix: string[] }) => node.start([...args, ...flags], options);
   const kubelet = await start();
   /** The answer to a request: `200 text`, or its redirect. */

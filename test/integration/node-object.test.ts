@@ -21,6 +21,7 @@ describeWithEngine("/node of the compiled binary", () => {
     const node = testNode();
     // No machine has that much, so the soft threshold is met; no pod is evicted for an hour.
     await node.start([
+      `--port=${node.kubeletPort}`,
       "--node-ip=192.0.2.7",
       "--node-labels=zone=a",
       "--register-with-taints=edge=yes:NoSchedule",

@@ -32,7 +32,7 @@ describeWithEngine("a node that is renamed", () => {
     node.writeManifest("web.json", workload("Deployment", "web"));
     await node.start();
     const [pod] = await node.untilRunning(1);
-    const flags = [...node.flags(), `--root-dir=${join(node.directory, "new")}`, "--port=0", "--read-only-port=0"];
+    const flags = [...node.flags(), `--root-dir=${join(node.directory, "new")}`, "--read-only-port=0"];
     const second = node.spawn([...flags, "--healthz-port=0", "--cadvisor-port=0", "--local-api-port=0"]);
     await node.untilLogged(second, `runs already, from the root directory ${node.rootDir}`);
     const label = [`kubelet-ts.io/node=${node.name}`, "io.kubernetes.docker.type=container"];

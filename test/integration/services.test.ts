@@ -187,7 +187,7 @@ describeWithEngine("Services", () => {
         service("sctp", { selector, ports: [{ port: 99, protocol: "SCTP" }] }),
       ),
     );
-    await node.start(["--port=0", "--cadvisor-port=0"]);
+    await node.start(["--cadvisor-port=0"]);
     const pods = await node.readyPods(4);
     const client = await node.runningContainer("client");
     const hostIp = pods[0]!.status.hostIP!;
@@ -256,7 +256,7 @@ describeWithEngine("Services", () => {
     const node = testNode();
     const [port, lbPort, heldPort] = [node.kubeletPort, node.cadvisorPort, node.readOnlyPort];
     node.writeManifest("web.yaml", list(servers("web", 2), service("web", { clusterIP: "10.123.45.7" })));
-    await node.start(["--service-cluster-ip-range=10.123.45.0/24", "--port=0", "--cadvisor-port=0"]);
+    await node.start(["--service-cluster-ip-range=10.123.45.0/24", "--cadvisor-port=0"]);
     const uids = (await node.readyPods(2)).map(({ metadata }) => metadata.uid).sort();
     const names = (await node.pods()).map(({ metadata }) => metadata.name!);
     await node.until("the address answers", async () => names.includes(await fetchName("10.123.45.7").catch(() => "")));
@@ -326,7 +326,7 @@ describeWithEngine("Services", () => {
     const early = await clientOf("127.0.0.1", nodePort);
     expect(await early.ask()).toBe("");
     node.writeManifest("echo.yaml", list(echo, pod("first")));
-    await node.start(["--port=0"]);
+    await node.start();
     const first = await serve("first");
     const late = await clientOf((await shown(node, "echo")).spec.clusterIP, 53);
     // Each question keeps the kernel's entry of its connection alive.
@@ -345,7 +345,7 @@ describeWithEngine("Services", () => {
     const port = database.port!;
     const ofPort = (spec: object) => ({ selector: undefined, ports: [{ name: "http", port }], ...spec });
     node.writeManifest("client.yaml", list(sleeper("client", { name: "client" }), service("db", ofPort({}))));
-    await node.start(["--port=0"]);
+    await node.start();
     const client = await node.runningContainer("client");
     const ask = async (name: string) =>
       (await node.exec(client.Id, "sh", "-c", `timeout 3 wget -q -O - http://${name}:${port}/ 2>&1; true`)).trim();
@@ -434,7 +434,7 @@ describeWithEngine("Services", () => {
       const web = { type: "NodePort", ports, ipFamilyPolicy: "RequireDualStack", ipFamilies: ["IPv6"] };
       const client = sleeper("client", { name: "client" }, {}, inNetwork);
       node.writeManifest("web.yaml", list(server("a"), server("b"), service("web", web), client));
-      const kubelet = await node.start([`--service-cluster-ip-range=${ranges},${range}::/112`, "--port=0"]);
+      const kubelet = await node.start([`--service-cluster-ip-range=${ranges},${range}::/112`]);
       await node.readyPods(3);
       const { clusterIP, clusterIPs } = (await shown(node, "web")).spec;
       expect(clusterIPs).toEqual([expect.stringContaining(`${range}::`), expect.stringContaining("10.122.")]);
@@ -458,7 +458,7 @@ describeWithEngine("Services", () => {
       await program("ip6tables", "-t", "nat", "-D", "PREROUTING", "-j", `${prefixOf(node)}-SERVICES`);
       await node.until("the rules of IPv6", async () => namesOf(await ask(`[${clusterIP}]`)).length === 2);
       await kubelet.stop();
-      await node.start([`--service-cluster-ip-range=${ranges}`, "--port=0"]);
+      await node.start([`--service-cluster-ip-range=${ranges}`]);
       await node.until("an answer", async () => namesOf(await ask(clusterIPs[1]!)).length === 2);
       expect(await rulesOf(node, "ip6tables-save")).toEqual([]);
       const told = (await shown(node, "web")).status.conditions?.map(({ message }) => message);
@@ -473,7 +473,7 @@ describeWithEngine("Services", () => {
     const node = testNode();
     const spec = { type: "NodePort", ports: [{ port: 80, targetPort: "http", nodePort: node.kubeletPort }] };
     node.writeManifest("web.yaml", list(servers("web", 1), service("web", spec)));
-    await node.start(["--nodeport-addresses=127.0.0.0/8", "--port=0"]);
+    await node.start(["--nodeport-addresses=127.0.0.0/8"]);
     const [pod] = await node.readyPods(1);
     await until("an answer", async () => (await fetchName(`127.0.0.1:${node.kubeletPort}`).catch(() => "")) !== "");
     await expect(fetchName(`${pod!.status.hostIP}:${node.kubeletPort}`)).rejects.toThrow();

@@ -85,7 +85,7 @@ describeWithEngine("sources on a real engine", () => {
     const names = Object.keys(edits);
     node.writeManifest("holder.json", sleeper("holder", { ports }));
     for (const name of names) node.writeManifest(`${name}.json`, sleeper(name));
-    const kubelet = await node.start(["--port=0"]);
+    const kubelet = await node.start();
     await node.untilRunning(names.length + 1);
     const before = await node.containerIds();
     for (const name of names) node.writeManifest(`${name}.json`, sleeper(...edits[name]!));
@@ -97,7 +97,7 @@ describeWithEngine("sources on a real engine", () => {
     const waited = await node.run("wait pod/image --for=condition=Ready --timeout=0s");
     expect(waited).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("the edit waits") });
     await kubelet.stop();
-    await node.start(["--port=0"]);
+    await node.start();
     await allPending();
     expect(await node.containerIds()).toEqual(before);
     node.writeManifest("image.json", sleeper("image", { env: [{ name: "A", value: "1" }] }));

@@ -127,7 +127,7 @@ describeWithEngine("a thousand calls leave nothing behind", () => {
   beforeAll(async () => {
     node = testNode();
     node.writeManifest("web.json", sleeper("web"));
-    ({ pid } = await node.start(["--anonymous-auth"]));
+    ({ pid } = await node.start(["--anonymous-auth", `--port=${node.kubeletPort}`]));
     await node.runningContainer("app");
     uid = (await node.pods())[0]!.metadata.uid!;
     cookie = await logInToPage(node);

@@ -18,7 +18,8 @@ describeCluster("the authenticated port in a cluster", () => {
       maxPods: 42,
     };
     writeFileSync(file, JSON.stringify(config));
-    await node.start([`--kubeconfig=${plane.nodeConfig(node.name)}`, `--config=${file}`]);
+    const port = `--port=${node.kubeletPort}`;
+    await node.start([`--kubeconfig=${plane.nodeConfig(node.name)}`, `--config=${file}`, port]);
   });
 
   const ask = async (path: string, token?: string) => {

@@ -47,6 +47,7 @@ describeCluster("TLS bootstrap", () => {
     "--authentication-token-webhook",
     "--authorization-mode=Webhook",
     "--address=0.0.0.0",
+    `--port=${node.kubeletPort}`,
     "--node-status-update-frequency=1s",
   ];
   const requests = async (signer: string) =>

@@ -1,4 +1,5 @@
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -90,7 +91,10 @@ export class TestNode {
     ];
   }
 
-  /** Flags of a long-running kubelet: identity, manifest directory and ports. */
+  /**
+   * Flags of a long-running kubelet: identity, manifest directory and ports. The authenticated port needs a process that makes a
+   * certificate, a quarter of a start: tests of it open it with {@link kubeletPort}.
+   */
   flags(): string[] {
     return [
       ...this.identityFlags(),
@@ -99,7 +103,7 @@ export class TestNode {
       `--healthz-port=${this.healthzPort}`,
       `--cadvisor-port=${this.cadvisorPort}`,
       "--local-api-port=0",
-      `--port=${this.kubeletPort}`,
+      "--port=0",
     ];
   }
 
@@ -303,8 +307,14 @@ export class TestNode {
       await removeContainersOf(this.docker, this.name);
       await removeContainersOf(this.docker, this.bareName);
     }
-    await removeServiceRules(this.rootDir);
+    if (this.#hadServices()) await removeServiceRules(this.rootDir);
     this.removeFiles();
+  }
+
+  /** Whether the kernel may have rules of its Services. */
+  #hadServices(): boolean {
+    const state = join(this.rootDir, "state");
+    return !existsSync(state) || readdirSync(state).some((name) => name.startsWith("service-addresses"));
   }
 
   async endProcesses(): Promise<void> {

@@ -26,6 +26,7 @@ export class ClusterTestNode extends TestNode {
       "--authentication-token-webhook",
       "--authorization-mode=Webhook",
       "--address=0.0.0.0",
+      `--port=${this.kubeletPort}`,
       ...flags,
     ];
   }
