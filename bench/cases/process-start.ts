@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BINARY } from "../../test/support/kubelet-process.ts";
 import { TestNode } from "../../test/support/test-node.ts";
+import { until } from "../../test/support/until.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
 
 const ROUNDS = 20;
@@ -56,7 +57,29 @@ async function timeToFirstCall(round: number): Promise<number> {
   }
 }
 
+/** The process and its children, from the start to the end: other work on the machine hardly changes it. */
+async function measureProcessorTime(): Promise<Measurement[]> {
+  const runs: number[] = [];
+  for (let round = 0; round < ROUNDS / 2; round++) {
+    const node = new TestNode();
+    try {
+      const ignored = { stdin: "ignore", stdout: "ignore", stderr: "ignore" } as const;
+      const child = Bun.spawn({ cmd: [BINARY, ...node.flags()], ...ignored });
+      await until("its health", () => node.read("/healthz", node.healthzPort));
+      child.kill("SIGTERM");
+      await child.exited;
+      runs.push(Number(child.resourceUsage()!.cpuTime.total) / 1000);
+    } finally {
+      await node.cleanUp();
+    }
+  }
+  return [
+    { what: "processor time of a kubelet without pods", unit: "ms", value: median(runs), runs, goal: { atMost: 250 } },
+  ];
+}
+
 export const processStartCases: readonly BenchCase[] = [
   { name: "version", about: "time of --version, against a program that does nothing", run: measureVersion },
   { name: "first-call", about: "from process start to the first call to the engine", run: measureFirstCall },
+  { name: "start-cpu", about: "processor time of a start and a stop without pods", run: measureProcessorTime },
 ];
