@@ -26,10 +26,13 @@ export function maskArguments(argv: readonly string[]): string[] {
  * - Memory of the machine for which the garbage collector plans: with that of a real one it lets 60 MB of garbage gather
  *   in a burst of requests before it collects, with 192 MiB two thirds of it. With less, a scrape of a hundred
  *   pods spends more time on collecting. It is no limit.
+ * - No second optimizing compiler: a kubelet works for milliseconds at a time. Without it the program reads 1,800 objects in
+ *   0.53 s of processor time instead of 0.77 s and has 6 MB less, and compiling for a change of a Service costs 2 ms instead of 5.
  */
 const RUNTIME_VARIABLES = {
   BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
   BUN_JSC_forceRAMSize: String(192 * 1024 * 1024),
+  BUN_JSC_useFTLJIT: "0",
 };
 
 /**
