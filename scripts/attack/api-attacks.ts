@@ -291,6 +291,39 @@ export const apiAttacks: readonly Attack[] = [
     },
   },
   {
+    name: "many-services",
+    about: "as many Services as are taken in 30 s, at most 5,000, then ten Ingresses of 200 rules each",
+    flags: withApi,
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      let slowestMs = 0;
+      let count = 0;
+      const post = async (path: string, object: object) => {
+        const startMs = performance.now();
+        await create(target, path, object);
+        slowestMs = Math.max(slowestMs, performance.now() - startMs);
+      };
+      const services = "/api/v1/namespaces/default/services";
+      const spec = { selector: { app: "none" }, ports: [{ port: 80 }] };
+      for (const endMs = performance.now() + 30_000; performance.now() < endMs && count < 5_000; count++) {
+        await post(services, { apiVersion: "v1", kind: "Service", metadata: { name: `s${count}` }, spec });
+      }
+      const service = { name: "s1", port: { number: 80 } };
+      const paths = [{ path: "/", pathType: "Prefix", backend: { service } }];
+      for (let at = 0; at < 10; at++) {
+        const rules = Array.from({ length: 200 }, (_, index) => ({ host: `h${at}-${index}.example`, http: { paths } }));
+        const ingress = {
+          apiVersion: "networking.k8s.io/v1",
+          kind: "Ingress",
+          metadata: { name: `i${at}` },
+          spec: { rules },
+        };
+        await post("/apis/networking.k8s.io/v1/namespaces/default/ingresses", ingress);
+      }
+      return [{ what: "slowest write", unit: `ms, of ${count} Services`, value: slowestMs, atMost: 1_000 }];
+    },
+  },
+  {
     name: "nested-variables",
     about: "a manifest of 1 KB whose variables refer to each other twelve levels deep",
     maxGrowthMegabytes: 64,
