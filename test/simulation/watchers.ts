@@ -159,7 +159,9 @@ class Informer {
     const kept = this.#objects.get(uid);
     const isKnown = object.status?.reason !== ENGINE_AWAITED;
     const shown = isKnown || !kept ? object : { ...object, status: kept.object.status };
-    this.#objects.set(uid, { object: shown, process: world.processes });
+    // A status of an earlier process stays one.
+    const process = isKnown || !kept ? world.processes : kept.process;
+    this.#objects.set(uid, { object: shown, process });
     const isForgotten = world.time.nowMs - (this.#forgottenMs.get(uid) ?? -FORGOTTEN_MS) < FORGOTTEN_MS;
     if (!kept || !isKnown || isForgotten) return;
     const before = kept.object.metadata;
