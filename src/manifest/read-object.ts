@@ -451,7 +451,9 @@ const FALSE_BY_DEFAULT: ReadonlySet<string> = new Set([
  * Changes the issues in place.
  * @param decoded the object without the unknown fields
  */
-function addFieldHomes(issues: readonly DecodeIssue[], root: ObjectShape, decoded: object): void {
+function addFieldHomes(issues: readonly DecodeIssue[], shape: ObjectShape, decoded: object): void {
+  // Programs write the status.
+  const root = { ...shape, fields: shape.fields.filter(({ name }) => name !== "status") };
   for (const issue of issues.slice(0, MAX_HOMES)) {
     if (issue.kind !== "unknown" || issue.nearest !== undefined || issue.isForeign) continue;
     const name = String(issue.path.steps().at(-1));

@@ -266,6 +266,12 @@ function adviceForObject(node: SourceNode, field: string): string {
     if (field !== "ports") return `: write {port: ${outer ?? inner}, targetPort: ${inner}}`;
     return `: write {containerPort: ${inner}${outer === undefined ? "" : `, hostPort: ${outer}`}}`;
   }
+  const [, scheme, port, path = "/"] =
+    (field === "httpGet" && /^(https?):\/\/[^/:]+(?::(\d+))?(\/.*)?$/.exec(text)) || [];
+  if (scheme !== undefined) {
+    const secure = scheme === "https" ? ", scheme: HTTPS" : "";
+    return `: write {path: ${path}, port: ${port ?? (secure ? 443 : 80)}${secure}}`;
+  }
   const form = Object.hasOwn(MAIN_FIELDS, field) ? MAIN_FIELDS[field]! : undefined;
   // Texts of variables may be secret.
   return form === undefined ? "" : `: write ${field === "env" ? form : form.replace("VALUE", shorten(text))}`;
@@ -315,27 +321,51 @@ function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issue
   }
 }
 
+/** Fields of Compose files that are settings of a pod, and the place Kubernetes has them in. */
+const FIELDS_OF_COMPOSE = {
+  depends_on: "the annotation kubelet-ts.io/depends-on of the pod",
+  dns: "dnsConfig of the pod, with dnsPolicy: None",
+  extra_hosts: "hostAliases of the pod",
+  init: "the annotation kubelet-ts.io/init of the pod",
+  ipc: "hostIPC of the pod",
+  logging: "the annotation kubelet-ts.io/log-options of the pod",
+  network_mode: "hostNetwork of the pod",
+  networks: "the annotation kubelet-ts.io/network of the pod",
+  pid: "hostPID of the pod",
+  restart: "restartPolicy of the pod: Always, OnFailure or Never",
+  runtime: "runtimeClassName of the pod",
+  stop_grace_period: "terminationGracePeriodSeconds of the pod",
+  ulimits: "the annotation kubelet-ts.io/ulimits of the pod",
+};
+
 /** Names of container fields in Compose files, and the place Kubernetes has them in. */
 const CONTAINER_FIELDS: Readonly<Record<string, string>> = {
+  ...FIELDS_OF_COMPOSE,
   cap_add: "securityContext.capabilities.add",
   cap_drop: "securityContext.capabilities.drop",
+  cmd: "command",
+  configs: "volumes of the pod, and volumeMounts",
   container_name: "name",
   cpu: "resources.limits.cpu",
   cpus: "resources.limits.cpu",
-  depends_on: "the annotation kubelet-ts.io/depends-on of the pod",
   deploy: "resources, and replicas of a Deployment",
   devices: "a hostPath volume of type CharDevice",
   entrypoint: "command, where args is what Docker calls command",
   env_file: "envFrom, with a ConfigMap or Secret",
   environment: 'env, a list of "- name: NAME" with "value: VALUE"',
   expose: "ports",
+  gpus: "resources.limits, with nvidia.com/gpu",
+  group_add: "securityContext.supplementalGroups of the pod",
   healthcheck: "livenessProbe",
   limits: "resources.limits",
   mem_limit: "resources.limits.memory",
   memory: "resources.limits.memory",
-  network_mode: "hostNetwork of the pod",
+  read_only: "securityContext.readOnlyRootFilesystem",
   requests: "resources.requests",
-  restart: "restartPolicy of the pod",
+  secrets: "volumes of the pod, and volumeMounts",
+  shm_size: "an emptyDir volume with medium: Memory at /dev/shm",
+  stop_signal: "lifecycle.stopSignal",
+  tmpfs: "an emptyDir volume with medium: Memory",
   user: "securityContext.runAsUser",
   volumes: 'volumeMounts, a list of "- name: VOLUME" with "mountPath: PATH"',
 };
@@ -343,9 +373,16 @@ const CONTAINER_FIELDS: Readonly<Record<string, string>> = {
 const PROBE_FIELDS: Readonly<Record<string, string>> = {
   command: "it in exec",
   host: "it in httpGet and tcpSocket",
+  http: "httpGet",
+  interval: "periodSeconds",
   path: "it in httpGet",
   port: "it in httpGet, tcpSocket and grpc",
+  retries: "failureThreshold",
   scheme: "it in httpGet",
+  start_period: "initialDelaySeconds",
+  tcp: "tcpSocket",
+  test: "exec: {command: [WORD, …]}",
+  timeout: "timeoutSeconds",
 };
 
 /** Fields that people write one level too high, or that older versions had, by the field that has the object; and where they are. */
@@ -366,11 +403,20 @@ const SERVICE_PORT_FIELDS: Readonly<Record<string, string>> = {
   hostPort: "nodePort, with type: NodePort",
 };
 
-/** Fields of workloads that people write in the spec of a pod. */
-const WORKLOAD_FIELDS: Readonly<Record<string, string>> = {
+/** Fields of workloads and of Compose files that people write in the spec of a pod. */
+const POD_FIELDS: Readonly<Record<string, string>> = {
+  ...FIELDS_OF_COMPOSE,
   replicas: "it in a Deployment, whose spec.template is the pod",
   template: "it in a Deployment or Job: what is below it is the pod itself",
   schedule: "it in a CronJob, whose spec.jobTemplate.spec.template is the pod",
+};
+
+/** Fields of other formats, by a field that tells the objects in which people write them. */
+const FIELDS_BESIDE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  targetPort: SERVICE_PORT_FIELDS,
+  mountPath: { path: "mountPath", source: "name, that of a volume", target: "mountPath", volume: "name" },
+  jobTemplate: { template: "it in jobTemplate: {spec: {template: …}}" },
+  restartPolicy: POD_FIELDS,
 };
 
 /**
@@ -381,15 +427,10 @@ function describeForeignField(name: string, path: FieldPath, { names }: ObjectSh
   if (/^\s/.test(name)) return " because it begins with a no-break space (U+00A0): write spaces";
   const owner = path.steps().at(-1)!;
   const isContainer = typeof owner === "number" && names.has("image") && names.has("command");
-  const fields = isContainer
-    ? CONTAINER_FIELDS
-    : names.has("targetPort")
-      ? SERVICE_PORT_FIELDS
-      : Object.hasOwn(FIELDS_OF, owner)
-        ? FIELDS_OF[owner]!
-        : names.has("restartPolicy")
-          ? WORKLOAD_FIELDS
-          : {};
+  if (names.has("matchLabels")) return `; write matchLabels: {${shorten(name)}: VALUE}`;
+  const ofOwner = Object.hasOwn(FIELDS_OF, owner) ? FIELDS_OF[owner] : undefined;
+  const [, near = {}] = Object.entries(FIELDS_BESIDE).find(([known]) => names.has(known)) ?? [];
+  const fields = isContainer ? CONTAINER_FIELDS : (ofOwner ?? near);
   const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
   return field === undefined ? undefined : `; Kubernetes has ${field}`;
 }
