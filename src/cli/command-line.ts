@@ -39,7 +39,10 @@ const FIXES: ReadonlyMap<string, string> = new Map(
     "run start up":
       "write: kubelet-ts <manifest> to supervise its pods, or kubelet-ts --runonce <manifest> to start them and exit",
     serve: "write: kubelet-ts --pod-manifest-path=<directory>",
-    play: "write: kubelet-ts --runonce <manifest>",
+    "play kube": "write: kubelet-ts --runonce <manifest>",
+    compose: "write: kubelet-ts import compose > <manifest>, and kubelet-ts <manifest>",
+    "images image pull push build load save tag": "images are those of the engine: docker VERB",
+    "kubectl crictl ctr docker podman k3s": "write without VERB, e.g.: kubelet-ts get pods",
     "rm stop": "write: kubelet-ts delete pod <name>",
     "lint check": "write: kubelet-ts validate <manifest>",
     replace: "write: kubelet-ts apply -f <manifest>",

@@ -71,6 +71,10 @@ test.each([
   ["missing.yaml --root-dri=R", "--root-dri: no such flag"],
   ["--root-dri R ps", "--root-dri: no such flag"],
   ["-f web.yaml", "kubelet-ts --runonce <manifest>"],
+  ["kube play web.yaml", "write: kubelet-ts --runonce <manifest>"],
+  ["compose up -d", "write: kubelet-ts import compose > <manifest>"],
+  ["pull nginx", "images are those of the engine: docker pull"],
+  ["kubectl get pods", "write without kubectl, e.g.: kubelet-ts get pods"],
   ["--filename=web.yaml", "kubelet-ts --runonce <manifest>"],
 ])("anything else is refused with a hint: %s: %s", (line, text) => {
   expect(read(line)).toMatchObject({ kind: "refused", message: expect.stringContaining(text) });
