@@ -1,8 +1,8 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { replaceFile } from "../base/files/replace-file.ts";
-import { prepareRootDirectory } from "../base/host/root-directory.ts";
-import { lockRootDir, RootDirInUseError } from "../base/host/root-lock.ts";
+import { prepareRootDirectory, RootDirectoryError } from "../base/host/root-directory.ts";
+import { lockRootDir } from "../base/host/root-lock.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type DesiredObject, isWorkload, objectKey } from "../base/model/desired-object.ts";
@@ -51,14 +51,14 @@ interface RemovePodsInput {
  * containers, sandboxes, volumes, cgroups and log links; with the last pod the rules of Services. Nothing without the
  * labels of this root directory is touched.
  * @returns what is not removed, and why, a sentence each; every other chosen pod is removed
- * @throws RootDirInUseError, and errors of the engine when it cannot be asked at all
+ * @throws RootDirectoryError, and errors of the engine when it cannot be asked at all
  */
 export async function removePods(input: RemovePodsInput): Promise<string[]> {
   const { options, environment, signal } = input;
   const isNew = !existsSync(options.rootDir);
   prepareRootDirectory(options.rootDir);
   const lock = await lockRootDir(options.rootDir);
-  if (!lock) throw new RootDirInUseError(`another kubelet-ts uses the root directory "${options.rootDir}"`);
+  if (!lock) throw new RootDirectoryError(`another kubelet-ts uses the root directory "${options.rootDir}"`);
   try {
     lock.publish(instanceInfo({ ...options, runOnce: true }, environment, undefined));
     const first = await servicesOf(input, options.hostnameOverride);

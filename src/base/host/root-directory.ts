@@ -2,10 +2,13 @@ import { accessSync, constants, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { unlessFailed } from "../text/error-message.ts";
 
+/** Another process works on a root directory, it is another user's, or it cannot be used at all. */
+export class RootDirectoryError extends Error {}
+
 /**
  * Creates the root directory, and checks that it can be used; read-only is accepted: pods keep running.
  * @returns a warning, with its fix
- * @throws Error
+ * @throws RootDirectoryError
  */
 export function prepareRootDirectory(path: string): string | undefined {
   try {
@@ -18,7 +21,9 @@ export function prepareRootDirectory(path: string): string | undefined {
       return `The root directory "${path}" is on a read-only file system: pods keep running, new ones cannot start and nothing is kept. Mount it writable, ${OTHER_DIRECTORY}`;
     }
     const { problem, remedy } = explain(code, message);
-    throw new Error(`The root directory "${path}" cannot be used: ${problem}. ${remedy}`, { cause: error });
+    throw new RootDirectoryError(`The root directory "${path}" cannot be used: ${problem}. ${remedy}`, {
+      cause: error,
+    });
   }
 }
 

@@ -5,6 +5,7 @@ import { readBoundedText, readTextIfExists } from "../files/bounded-read.ts";
 import { unlessCode } from "../text/error-message.ts";
 import { tryFlock } from "./flock.ts";
 import { findSocketHolder } from "./port-holder.ts";
+import { RootDirectoryError } from "./root-directory.ts";
 
 const LockFileSchema = v.object({
   pid: v.number(),
@@ -38,9 +39,6 @@ export type InstanceInfo = Omit<v.InferOutput<typeof LockFileSchema>, "startTime
   isSilent?: true;
 };
 
-/** Another process works on a root directory, or it is another user's. */
-export class RootDirInUseError extends Error {}
-
 export interface RootLock {
   /** Replaces what other processes read of this one. */
   publish(info: InstanceInfo): void;
@@ -56,7 +54,7 @@ const MAX_TABLE_BYTES = 64 * 1024 * 1024;
  * Makes sure that only one process uses a root directory, by an flock on `<root-dir>/kubelet-ts.lock`, or on the
  * directory where that is read-only and has no such file.
  * @returns undefined when another process has it
- * @throws RootDirInUseError when it replaced one that is in use, or belongs to another user; Error when it cannot be opened
+ * @throws RootDirectoryError when it replaced one that is in use, or belongs to another user; Error when it cannot be opened
  */
 export async function lockRootDir(rootDir: string): Promise<RootLock | undefined> {
   const path = join(rootDir, LOCK_FILE);
@@ -65,11 +63,11 @@ export async function lockRootDir(rootDir: string): Promise<RootLock | undefined
   try {
     const { uid } = fstatSync(descriptor);
     if (isWritable && uid !== process.geteuid?.()) {
-      throw new RootDirInUseError(`"${path}" belongs to user ${uid}: remove it, or use another --root-dir`);
+      throw new RootDirectoryError(`"${path}" belongs to user ${uid}: remove it, or use another --root-dir`);
     }
     const isFree = await tryFlock(descriptor);
     const inUse = isFree ? describeRemovedRoot(rootDir) : undefined;
-    if (inUse !== undefined) throw new RootDirInUseError(inUse);
+    if (inUse !== undefined) throw new RootDirectoryError(inUse);
     isLocked = isFree;
   } finally {
     if (!isLocked) closeSync(descriptor);

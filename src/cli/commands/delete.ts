@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { nodeNameOfPod } from "../../base/host/node-name.ts";
-import { RootDirInUseError } from "../../base/host/root-lock.ts";
+import { RootDirectoryError } from "../../base/host/root-directory.ts";
 import { type DesiredWorkload, isWorkload } from "../../base/model/desired-object.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { namespaceOf, podFullName } from "../../base/model/identity.ts";
@@ -184,7 +184,7 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
       else io.stderr(`${workload} stays: the next kubelet starts its pods again\n`);
     }
   } catch (error) {
-    if (error instanceof RootDirInUseError) throw new CommandError(error.message);
+    if (error instanceof RootDirectoryError) throw new CommandError(error.message);
     throw error;
   } finally {
     process.off("SIGINT", onSignal);

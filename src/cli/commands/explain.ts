@@ -89,7 +89,9 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   const texts = all.map((it) => ("state" in it ? renderObjectExplanation(it) : renderExplanation(it)));
   io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
   if (engine !== undefined && chosen.length > 0) io.stderr(`pods may not be as shown: ${engine}\n`);
-  if (names.length === 0) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
+  // A pod may wait for the Secret that is refused.
+  const isUnready = all.some(({ isReady }) => !isReady);
+  if (names.length === 0 || isUnready) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
   const isFine = all.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0);
   return isFine ? 0 : 1;
 }

@@ -28,9 +28,9 @@ test.skipIf(process.getuid?.() !== 0)("a directory of another user is refused be
   // Read while it may: the project may lie where only root gets to, as below /root.
   const script = `const { prepareRootDirectory } = await import(${JSON.stringify(join(import.meta.dir, "../../../src/base/host/root-directory.ts"))});
     process.setuid(65534);
-    try { prepareRootDirectory("/root"); } catch (error) { console.log(error.message); }`;
+    try { prepareRootDirectory("/root"); } catch (error) { console.log(error.constructor.name, error.message); }`;
   const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
   expect(await new Response(child.stdout).text()).toStartWith(
-    'The root directory "/root" cannot be used: permission denied.',
+    'RootDirectoryError The root directory "/root" cannot be used: permission denied.',
   );
 });
