@@ -368,11 +368,11 @@ export class Scene {
     return running.length > 0 ? random.pick(running) : undefined;
   }
 
-  /** A fault that has begun ends after a while; most of them are short, since a long one costs as much as ten quiet days. */
+  /** A fault that has begun ends after a while. */
   endLater(random: SeededRandom, end: () => void, longestMs = LONGEST_FAULT_MS, shortestMs = 100): void {
     const { time } = this.world;
     this.#faults++;
-    time.after(shortestMs + (longestMs - shortestMs) * random.next() ** 2, () => {
+    time.after(random.between(shortestMs, longestMs), () => {
       this.#faults--;
       end();
       this.rules.lastFaultMs = time.nowMs;
