@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
+import { TurnPace } from "../base/concurrency/turn-pace.ts";
 import type { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Finding } from "../base/model/finding.ts";
@@ -27,6 +28,11 @@ import {
 /** Longest time until a text that is parsed in the background is read again, should its end be missed. */
 const PARSE_LIMIT_MS = 120_000;
 
+/** Texts that are taken in one turn of the event loop: 3,000 small ones together take a third of a second. */
+const TEXT_BYTES_PER_TURN = 128 * 1024;
+/** Added to the length of each text, for the lines of the log and the like. */
+const TEXT_BYTES = 4096;
+
 interface FileRecordsDeps {
   read: ReadText;
   clock: Clock;
@@ -49,6 +55,7 @@ export class FileRecords {
   readonly #records = new Map<string, FileRecord>();
   readonly #parser: ManifestParser;
   readonly #reporter: ManifestReporter;
+  readonly #pace = new TurnPace(TEXT_BYTES_PER_TURN);
   #assembled: SourceSet = EMPTY_SET;
 
   constructor(deps: FileRecordsDeps) {
@@ -87,8 +94,11 @@ export class FileRecords {
     return new Map([...this.#records].map(([path, { live }]) => [path, live]));
   }
 
-  /** Takes the files that a read of the source found. @returns after how many milliseconds something unsettled must be read again */
-  examine({ listing, contents }: ManifestSnapshot): number | undefined {
+  /**
+   * Takes the files that a read of the source found, as many as are fit for one turn of the event loop; yields the next turn.
+   * @returns after how many milliseconds something unsettled must be read again
+   */
+  *examine({ listing, contents }: ManifestSnapshot): Generator<Promise<void>, number | undefined, void> {
     const isGiven = listing.kind === "file";
     const present = new Set<string>();
     const dangling = new Set<string>();
@@ -138,7 +148,13 @@ export class FileRecords {
       }
     }
     this.#reporter.reportSkipped(skipped);
-    const retries = changed.flatMap((file) => this.#accept(file) ?? []);
+    const retries: number[] = [];
+    for (const file of changed) {
+      const turn = this.#pace.enter(TEXT_BYTES + file.bytes.length);
+      if (turn) yield turn;
+      const retryMs = this.#accept(file);
+      if (retryMs !== undefined) retries.push(retryMs);
+    }
     retries.push(...this.#examineMissing(present, dangling));
     return retries.length > 0 ? Math.min(...retries) : undefined;
   }

@@ -79,7 +79,10 @@ export class FileSource implements FeedSource {
   /** Reads until every file has settled. @throws Error for a path that cannot be read */
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
     for (;;) {
-      const retryMs = this.#take(await this.#read(), "once");
+      const taking = this.#take(await this.#read(), "once");
+      let step = taking.next();
+      for (; !step.done; step = taking.next()) await step.value;
+      const retryMs = step.value;
       if (this.#reads.failure !== undefined) throw new Error(this.#reads.failure);
       if (retryMs === undefined) return this.#records.assemble();
       const parsed = this.#records.nextParsed();
@@ -151,9 +154,12 @@ export class FileSource implements FeedSource {
     });
   }
 
-  #finishRead(snapshot: ManifestSnapshot): void {
+  #finishRead(snapshot: ManifestSnapshot, taking = this.#take(snapshot, "supervise")): void {
     if (this.#stopped) return;
-    const retryMs = this.#take(snapshot, "supervise") ?? Number.POSITIVE_INFINITY;
+    const step = taking.next();
+    this.#isReading = !step.done;
+    if (!step.done) return void step.value.then(() => this.#finishRead(snapshot, taking));
+    const retryMs = step.value ?? Number.POSITIVE_INFINITY;
     this.#schedule(Math.min(retryMs, this.#deps.checkFrequencyMs));
     // Not for a file system that does not respond: this thread would wait for it, too. What happened before the watch
     // was set up is found by a second read.
@@ -171,8 +177,14 @@ export class FileSource implements FeedSource {
     this.#emit?.(set);
   }
 
-  /** Brings the records up to date. @returns after how many milliseconds something unsettled must be read again */
-  #take(snapshot: ManifestSnapshot, purpose: "supervise" | "once"): number | undefined {
+  /**
+   * Brings the records up to date; yields the next turn where there is much to do.
+   * @returns after how many milliseconds something unsettled must be read again
+   */
+  *#take(
+    snapshot: ManifestSnapshot,
+    purpose: "supervise" | "once",
+  ): Generator<Promise<void>, number | undefined, void> {
     const failure = this.#whyNotRead(snapshot);
     this.#reads.end(failure);
     if (failure !== undefined) {
@@ -188,7 +200,7 @@ export class FileSource implements FeedSource {
     }
     if (snapshot.listing.kind === "directory") this.#place = snapshot.listing.place;
     this.#facts.resolve("source", `Manifests: "${this.name}" can be read again`);
-    const retryMs = this.#records.examine(snapshot);
+    const retryMs = yield* this.#records.examine(snapshot);
     this.#known = undefined;
     return retryMs;
   }

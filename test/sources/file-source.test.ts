@@ -407,6 +407,16 @@ test("files are ordered by the bytes of their names, so that the first of two te
   expect(names.join(" ")).toBe("10.yaml 9.yaml B.yaml b.yaml é.yaml");
 });
 
+test("many manifests are taken in several turns of the event loop, and emitted together", async () => {
+  const directory = watched();
+  const names = Array.from({ length: 200 }, (_, index) => `p${index}`);
+  for (const name of names) directory.write(`${name}.yaml`, manifest(name));
+  directory.start();
+  expect(directory.sets).toEqual([]);
+  await directory.wants(...names.map((name) => `${name}=busybox:1`));
+  expect(directory.history).toHaveLength(1);
+});
+
 test("a file of 10 MiB is refused without being read", async () => {
   const directory = watched();
   directory.write("big.yaml", "");
