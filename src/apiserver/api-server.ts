@@ -261,7 +261,7 @@ export class ApiServer {
     if (!request.query.get("fieldManager"))
       throw badRequest("fieldManager: Required value: is required for apply patch");
     const force = request.query.get("force") === "true";
-    const result = this.#deps.objects.writer.apply(target, inOwnVersion(patch, call), { ...write, force });
+    const result = await this.#deps.objects.writer.apply(target, inOwnVersion(patch, call), { ...write, force });
     return this.#object(call, result.before === undefined ? 201 : 200, result.object);
   }
 

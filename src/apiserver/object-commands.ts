@@ -55,7 +55,7 @@ export class ObjectCommands {
     await this.#prepare(definition);
     const namespace = definition.namespaced ? (object.metadata.namespace ?? "default") : undefined;
     const warnings: string[] = [];
-    const { before, object: after } = writer.apply({ definition, namespace, name }, object, {
+    const { before, object: after } = await writer.apply({ definition, namespace, name }, object, {
       manager: FIELD_MANAGER,
       dryRun: options.dryRun,
       fieldValidation: "Strict",

@@ -1,4 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
+import { nextTurn } from "../base/concurrency/turn-pace.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { toApiTime } from "../base/text/api-time.ts";
 import { isRecord } from "../base/text/json.ts";
@@ -169,14 +170,14 @@ export class ObjectWriter {
   }
 
   /**
-   * Server-side apply; creates the object when there is none.
+   * Server-side apply; creates the object when there is none. Takes two turns: an object may be wide.
    * @returns the object, and what it was made of: undefined when it was created
    */
-  apply(
+  async apply(
     target: Target,
     body: unknown,
     request: WriteRequest & { force: boolean },
-  ): { object: ApiObject; before: ApiObject | undefined } {
+  ): Promise<{ object: ApiObject; before: ApiObject | undefined }> {
     const { definition, namespace, name, subresource = "" } = target;
     const wanted = this.#readBody(target, body);
     if (wanted.metadata.managedFields) throw badRequest("metadata.managedFields must be nil");
@@ -187,9 +188,14 @@ export class ObjectWriter {
       ...(subresource !== "" && { subresource }),
     };
     const options = { force: request.force, time: toApiTime(this.#deps.clock.now()) };
+    const find = () => this.#deps.store.get(resourceId(definition), namespace, name);
     const empty: ApiObject = { apiVersion: wanted.apiVersion, kind: wanted.kind, metadata: { name } };
-    const live = this.#deps.store.get(resourceId(definition), namespace, name);
-    const result = applyConfiguration(live ?? empty, wanted, manager, options);
+    const seen = find();
+    let result = applyConfiguration(seen ?? empty, wanted, manager, options);
+    await nextTurn();
+    const live = find();
+    // Another write came in between.
+    if (live !== seen) result = applyConfiguration(live ?? empty, wanted, manager, options);
     if ("conflicts" in result) {
       throw new ApiError(409, "Conflict", conflictMessage(result.conflicts), { causes: result.conflicts });
     }
