@@ -50,6 +50,7 @@ interface Fed extends StoredObject {
 
 /** After an event the directory must not change for this time before it is read. */
 const DEBOUNCE_MS = 20;
+const LONGEST_PAUSE_MS = 2_000;
 
 /**
  * The objects clients submitted, as a source of pods, ConfigMaps and Secrets. The store is authoritative; the directory is
@@ -72,6 +73,8 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   #unsubscribe: () => void = () => {};
   #cancelRead: (() => void) | undefined;
   #isEmitPlanned = false;
+  /** Monotonic: while thousands of objects are written, sets of them take a tenth of the time. */
+  #nextEmitAtMs = Number.NEGATIVE_INFINITY;
   /** Objects that are in the store as their files have them. */
   readonly #settled = new WeakSet<ApiObject>();
   #isComplete = false;
@@ -315,14 +318,22 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     this.#cancelRead = this.#deps.clock.schedule(DEBOUNCE_MS, () => this.#readDirectory());
   }
 
-  /** Several changes of one moment are one set. */
+  /** Several changes of one moment are one set. One that comes alone is handed on at once. */
   #planEmit(): void {
     if (this.#isEmitPlanned) return;
     this.#isEmitPlanned = true;
-    queueMicrotask(() => {
+    const { clock } = this.#deps;
+    const beginsAtMs = clock.monotonicMs();
+    const emit = () => {
       this.#isEmitPlanned = false;
-      if (!this.#isStopped) this.flush();
-    });
+      if (this.#isStopped) return;
+      const beganAtMs = clock.monotonicMs();
+      this.flush();
+      const nowMs = clock.monotonicMs();
+      this.#nextEmitAtMs = nowMs + Math.min(10 * (nowMs - beganAtMs), LONGEST_PAUSE_MS);
+    };
+    if (beginsAtMs < this.#nextEmitAtMs) clock.schedule(this.#nextEmitAtMs - beginsAtMs, emit);
+    else queueMicrotask(emit);
   }
 }
 

@@ -72,6 +72,15 @@ test("an edit of which no event tells is seen within a minute", async () => {
   await submitted.stop();
 });
 
+/** Work takes time that no timer shows. */
+class BusyClock extends FakeClock {
+  busyMs = 0;
+
+  override monotonicMs() {
+    return super.monotonicMs() + this.busyMs;
+  }
+}
+
 test("a pod that is shown without its node, because a cordon holds it, is wanted on this node all the time", async () => {
   const { clock, registry, submitted, store } = aStart(tempDir());
   const { metadata, spec } = aPod({ nodeName: "node1" }, { name: "web", namespace: "default", uid: "u" });
@@ -104,6 +113,33 @@ test("an object whose owners have changed is handed on again; until then a contr
   expect(submitted.isHandedOn(pods, owned)).toBe(false);
   await clock.advance(0);
   expect([submitted.isHandedOn(pods, owned), sets]).toEqual([true, 2]);
+  await submitted.stop();
+});
+
+test("a set that takes long is made at once after a rest, and then in a tenth of the time", async () => {
+  const clock = new BusyClock();
+  const { registry, submitted, store } = aStart(tempDir(), clock);
+  let sets = 0;
+  submitted.start(() => {
+    clock.busyMs += 50;
+    sets++;
+  });
+  const configMaps = registry.get("configmaps")!;
+  const write = async (name: string) => {
+    const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: "default", uid: name } };
+    submitted.save(configMaps, object);
+    store.put("configmaps", object);
+    await clock.advance(0);
+    return sets;
+  };
+  expect(await write("a")).toBe(2);
+  await clock.advance(500);
+  expect(await write("b")).toBe(3);
+  expect(await write("c")).toBe(3);
+  await clock.advance(499);
+  expect(await write("d")).toBe(3);
+  await clock.advance(1);
+  expect(sets).toBe(4);
   await submitted.stop();
 });
 
