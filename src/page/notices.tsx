@@ -29,7 +29,7 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
         </p>
       )}
       {isLive && node && node.problem !== "" && (
-        <p class="banner warn">
+        <p class="banner warn" tabIndex={0}>
           The kubelet reports{notReadySince(node) > 0 && " since "}
           {timeOf(notReadySince(node), formatTime(notReadySince(node)))}: <Plain text={node.problem} />
           {node.isEngineAway &&
@@ -37,7 +37,7 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
         </p>
       )}
       {isLive && node?.cluster?.failure && (
-        <p class="banner warn">
+        <p class="banner warn" tabIndex={0}>
           <ClusterFailure cluster={node.cluster} />
         </p>
       )}
