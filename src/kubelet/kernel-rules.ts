@@ -285,10 +285,9 @@ export class KernelRules {
       for (const name of this.#loopbackBridges) host.setLoopbackRouting(name, false);
       this.#loopbackBridges.clear();
     }
-    // Each table is one change. The next check sees those of another program, by which there are more.
+    // Sandboxes behind a Service that is the same object were looked at before.
     const reached = new Set(hasSameFacts && !isSame ? before?.services : []);
-    const isFiltered = bridges.some((bridge) => bridge.isFiltered);
-    if (isFiltered) this.#reflect(services.filter((service) => !reached.has(service)));
+    if (bridges.some((bridge) => bridge.isFiltered)) this.#reflect(services.filter((service) => !reached.has(service)));
   }
 
   /** A client of UDP that keeps its port would stay with the endpoint that it had, or with none. */

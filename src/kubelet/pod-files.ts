@@ -134,12 +134,12 @@ export class PodFiles {
     await this.#deps.files.removeFile(this.#terminationLogPath(uid, container, restartCount));
   }
 
-  /** Reads what the environment and the security options of a container come from. */
+  /** Reads what the environment and the security options of a container come from, for mappings that are synchronous. */
   async readContainerInputs(
     pod: Pod,
     container: Container,
     volumes: Pick<VolumeManager, "readEnvFile">,
-  ): Promise<ContainerInputs> {
+  ): Promise<{ readEnvFile(volumeName: string, path: string): string | undefined; readProfile(path: string): string }> {
     const envFiles = new Map<string, () => string | undefined>();
     for (const { valueFrom } of container.env ?? []) {
       if (!valueFrom?.fileKeyRef) continue;
@@ -178,12 +178,6 @@ async function naming<T>(what: string, write: () => Promise<T>): Promise<T> {
 
 /** Limit of a seccomp profile. */
 const MAX_PROFILE_BYTES = 8 * 1024 * 1024;
-
-/** Files that were read for the mappings of one container, which are synchronous. A getter throws what its read threw. */
-interface ContainerInputs {
-  readEnvFile(volumeName: string, path: string): string | undefined;
-  readProfile(path: string): string;
-}
 
 const keyOf = (volumeName: string, path: string) => `${volumeName}\0${path}`;
 

@@ -268,16 +268,14 @@ function useScroll(
   };
 }
 
-interface LineStyle {
-  withContainer: boolean;
-  withTime: boolean;
-  pattern: RegExp | undefined;
-}
-
 /** Lines that are shown, by line: one that is the same object as before is not rendered again. */
 const rendered = new WeakMap<ShownLine, { key: string; node: VNode }>();
 
-function renderLine(line: ShownLine, style: LineStyle, isCurrent: boolean): VNode {
+function renderLine(
+  line: ShownLine,
+  style: { withContainer: boolean; withTime: boolean; pattern: RegExp | undefined },
+  isCurrent: boolean,
+): VNode {
   const { withContainer, withTime, pattern } = style;
   const key = `${withContainer} ${withTime} ${isCurrent} ${pattern?.source}`;
   const before = rendered.get(line);

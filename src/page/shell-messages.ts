@@ -36,19 +36,17 @@ const CANNOT_EXECUTE: ReadonlySet<string | undefined> = new Set(["126", "127"]);
 /** 128 + SIGKILL. */
 const KILLED = "137";
 
-interface EndStatus {
-  status?: string;
-  message?: string;
-  details?: { causes?: { reason?: string; message?: string }[] };
-}
-
 /** @param status the last message of the error channel, a `Status` in JSON */
 export function describeEnd(status: Uint8Array, hasTyped: boolean): ShellEnd {
   const {
     status: outcome,
     message = "The shell failed.",
     details,
-  } = JSON.parse(new TextDecoder().decode(status)) as EndStatus;
+  } = JSON.parse(new TextDecoder().decode(status)) as {
+    status?: string;
+    message?: string;
+    details?: { causes?: { reason?: string; message?: string }[] };
+  };
   if (outcome === "Success") return { message: "The shell ended.", isMissing: false };
   const exitCode = details?.causes?.find(({ reason }) => reason === "ExitCode")?.message;
   if (!hasTyped && CANNOT_EXECUTE.has(exitCode)) return { message: "This image has no shell.", isMissing: true };

@@ -39,7 +39,7 @@ export function ShellView({
     import("./terminal.ts").then(
       ({ openTerminal }) => {
         if (isGone) return;
-        terminal.current = openTerminal(element, { uid, container, onEnd });
+        terminal.current = openTerminal(element, uid, container, onEnd);
       },
       () => setEnd({ message: "The terminal could not be loaded: the kubelet does not answer.", isMissing: false }),
     );

@@ -35,14 +35,9 @@ export function podConditionTone({ type, status, reason }: Condition): Tone {
   return (status === "True") === (type !== "DisruptionTarget") ? "good" : "warn";
 }
 
-interface EventTableProps {
-  events: readonly EventRow[];
-  now: number;
-  withObject?: boolean;
-}
-
 /** Newest first. */
-export function EventTable({ events, now, withObject }: EventTableProps) {
+export function EventTable(props: { events: readonly EventRow[]; now: number; withObject?: boolean }) {
+  const { events, now, withObject } = props;
   if (events.length === 0) return <p class="empty">No events.</p>;
   const object = { title: "Object", class: "object", cell: (event: EventRow) => <bdi>{event.object}</bdi> };
   return (

@@ -15,19 +15,18 @@ function loadStyle(): void {
   document.head.append(link);
 }
 
-interface TerminalOptions {
-  uid: string;
-  container: string;
-  onEnd: (end: ShellEnd) => void;
-}
-
 export interface OpenTerminal {
   focus(): void;
   close(): void;
 }
 
 /** Opens a shell of the container in `place`. */
-export function openTerminal(place: HTMLElement, { uid, container, onEnd }: TerminalOptions): OpenTerminal {
+export function openTerminal(
+  place: HTMLElement,
+  uid: string,
+  container: string,
+  onEnd: (end: ShellEnd) => void,
+): OpenTerminal {
   loadStyle();
   const terminal = new Terminal({
     fontSize: 13,
