@@ -39,6 +39,7 @@ import {
   verbOf,
 } from "./api-request.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
+import { count, specOf, statusOf } from "./kinds/define-kind.ts";
 import { toOldEphemeralContainers } from "./kinds/pod-kind.ts";
 import { listResponse, parseSelection, watchResponse } from "./list-and-watch.ts";
 import type { ObjectAccess } from "./object-commands.ts";
@@ -148,7 +149,8 @@ export class ApiServer {
       if (!isFinalize && !definition.subresources?.some((it) => it === subresource)) throw unknownPath();
     } else if (!definition.verbs.includes(verb)) throw methodNotSupported(definition, verb);
     if (verb === "create" && info.name !== "") throw methodNotSupported(definition, "create");
-    const presentation = new Presentation(request, definition, info, () => clock.now());
+    const shown = subresource === "scale" ? { ...definition, columns: SCALE_COLUMNS } : definition;
+    const presentation = new Presentation(request, shown, info, () => clock.now());
     const { deprecation } = presentation.kind;
     const [older, kept] = [presentation.kind, definition].map((it) => `${apiVersionOf(it)} ${it.kind}`);
     if (deprecation !== undefined) warnings.push(`${older} is deprecated in ${deprecation}; use ${kept}`);
@@ -308,9 +310,8 @@ export class ApiServer {
   }
 
   #object(call: Call, status: number, object: ApiObject): HttpResponse {
-    const { presentation } = call;
-    const view = viewOf(call);
-    return view ? json(status, view.show(object)) : jsonText(status, presentation.text(presentation.show(object)));
+    const { show } = viewOf(call) ?? call.presentation;
+    return jsonText(status, call.presentation.text(show(object)));
   }
 }
 
@@ -357,6 +358,10 @@ interface View {
   read: (live: ApiObject, view: Record<string, unknown>) => object;
 }
 
+const SCALE_COLUMNS = [
+  count("Desired", (it) => specOf(it).replicas),
+  count("Available", (it) => statusOf(it).replicas),
+];
 const SCALE: View = { show: toScale, read: fromScale };
 const OLD_EPHEMERAL_CONTAINERS: View = {
   show: toOldEphemeralContainers,

@@ -9,26 +9,23 @@ import { formatSince } from "./printers/age.ts";
 import { apiVersionOf, type Column, type ResourceDefinition, servedVersions } from "./resource-definition.ts";
 
 /** Form of a response. */
-type Shape = "object" | "table" | "metadata";
-
 interface WantedForm {
-  shape: Shape;
-  /** Version of `meta.k8s.io` for tables and metadata. */
-  metaVersion: "v1" | "v1beta1";
+  shape: "object" | "table" | "metadata";
+  /** Group and version of tables and metadata. */
+  metaApiVersion?: string;
 }
 
 /** The first form an `Accept` header names that can be served; undefined: none can (406). */
 export function negotiateForm(accept: string | null): WantedForm | undefined {
   const wanted = parseMediaTypes(accept ?? "");
-  if (wanted.length === 0) return { shape: "object", metaVersion: "v1" };
+  if (wanted.length === 0) return { shape: "object" };
   for (const { type, parameters } of wanted) {
     if (type !== "application/json" && type !== "*/*" && type !== "application/*") continue;
     const { as, g = "meta.k8s.io", v = "v1" } = parameters;
-    if (as === undefined) return { shape: "object", metaVersion: "v1" };
+    if (as === undefined) return { shape: "object" };
     if (g !== "meta.k8s.io" || (v !== "v1" && v !== "v1beta1")) continue;
-    if (as === "Table") return { shape: "table", metaVersion: v };
-    if (as === "PartialObjectMetadata" || as === "PartialObjectMetadataList")
-      return { shape: "metadata", metaVersion: v };
+    if (as === "Table") return { shape: "table", metaApiVersion: `${g}/${v}` };
+    if (/^PartialObjectMetadata(List)?$/.test(as)) return { shape: "metadata", metaApiVersion: `${g}/${v}` };
   }
   return undefined;
 }
@@ -42,7 +39,8 @@ function columnsOf({ columns }: ResourceDefinition): readonly Column[] {
   if (names.includes("Last Seen")) return columns;
   const wide = columns.filter(({ priority = 0 }) => priority > 0);
   const narrow = columns.filter(({ priority = 0 }) => priority === 0);
-  return [NAME, ...narrow, ...(names.includes("Age") ? [] : [AGE]), ...wide];
+  const absent = (column: Column) => (names.includes(column.name) ? [] : [column]);
+  return [...absent(NAME), ...narrow, ...absent(AGE), ...wide];
 }
 
 /** How a response shows objects: in the version, the form and the detail that the client asked for and may see. */
@@ -88,39 +86,28 @@ export class Presentation {
    * @param hasColumns false leaves the columns of a table out, as later events of a watch do
    */
   text(shown: ApiObject, hasColumns = true): string | Uint8Array {
+    if (this.#form.shape === "object") return jsonOf(shown);
+    if (this.#form.shape === "metadata") return this.#metadataText(shown);
     const { resourceVersion } = shown.metadata;
-    switch (this.#form.shape) {
-      case "object":
-        return jsonOf(shown);
-      case "metadata":
-        return this.#metadataText(shown);
-      case "table":
-        return [...this.#table([shown].values(), { resourceVersion }, hasColumns)].join("");
-    }
+    return [...this.#table([shown].values(), { resourceVersion }, hasColumns)].join("");
   }
 
   /** A list as pieces of JSON, each made when it is asked for. @param metadata of the list */
   *list(objects: readonly ApiObject[], metadata: object): Generator<string | Uint8Array> {
     const { shape } = this.#form;
     const items = objects.values().map(this.show);
-    if (shape === "table") yield* this.#table(items, metadata, true);
-    else if (shape === "object") {
-      const head = { kind: `${this.kind.kind}List`, apiVersion: apiVersionOf(this.kind), metadata };
-      yield* withArray(head, "items", items.map(jsonOf));
-    } else {
-      const texts = items.map((item) => this.#metadataText(item));
-      const head = { kind: "PartialObjectMetadataList", apiVersion: this.#metaApiVersion, metadata };
-      yield* withArray(head, "items", texts);
-    }
-  }
-
-  get #metaApiVersion(): string {
-    return `meta.k8s.io/${this.#form.metaVersion}`;
+    if (shape === "table") return yield* this.#table(items, metadata, true);
+    const [kind, apiVersion] =
+      shape === "object"
+        ? [`${this.kind.kind}List`, apiVersionOf(this.kind)]
+        : ["PartialObjectMetadataList", this.#form.metaApiVersion];
+    const texts = items.map((item) => this.text(item));
+    yield* withArray({ kind, apiVersion, metadata }, "items", texts);
   }
 
   #metadataText(object: ApiObject): string {
     const metadata = metadataJsonOf(object.metadata);
-    return `{"kind":"PartialObjectMetadata","apiVersion":"${this.#metaApiVersion}","metadata":${metadata}}`;
+    return `{"kind":"PartialObjectMetadata","apiVersion":"${this.#form.metaApiVersion}","metadata":${metadata}}`;
   }
 
   /** Source: meta/v1 `Table`. */
@@ -143,7 +130,7 @@ export class Presentation {
       return `{"cells":${cells},"object":${shown}}`;
     });
     const columnDefinitions = hasColumns ? definitions : [];
-    const head = { kind: "Table", apiVersion: this.#metaApiVersion, metadata, columnDefinitions };
+    const head = { kind: "Table", apiVersion: this.#form.metaApiVersion, metadata, columnDefinitions };
     return withArray(head, "rows", rows);
   }
 }

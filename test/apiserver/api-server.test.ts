@@ -158,6 +158,24 @@ describe("update and patch", () => {
     const scaled = await put(`${DEPLOYMENT_PATH}/web/scale`, { ...json, spec: { replicas: 3 } });
     expect(scaled.json.spec.replicas).toBe(3);
     expect((await get(`${DEPLOYMENT_PATH}/web`)).json.spec.replicas).toBe(3);
+    const table = (await get(`${DEPLOYMENT_PATH}/web/scale`, { Accept: "application/json;as=Table" })).json;
+    expect(table.columnDefinitions.map(({ name }: { name: string }) => name)).toEqual([
+      "Name",
+      "Desired",
+      "Available",
+      "Age",
+    ]);
+    expect(table.rows[0].cells).toEqual(["web", 3, 0, "0s"]);
+  });
+
+  test("the table of classes names the default one", async () => {
+    const { post, get } = anApiServer({ alsoServed: "storageclasses" });
+    const classes = "/apis/storage.k8s.io/v1/storageclasses";
+    const annotations = { "storageclass.kubernetes.io/is-default-class": "true" };
+    await post(classes, { metadata: { name: "a", annotations }, provisioner: "example.com/a" });
+    await post(classes, { metadata: { name: "b" }, provisioner: "example.com/a" });
+    const { rows } = (await get(classes, { Accept: "application/json;as=Table" })).json;
+    expect(rows.map(({ cells }: { cells: string[] }) => cells[0])).toEqual(["a (default)", "b"]);
   });
 
   test("of a node spec.unschedulable, labels and annotations are written", async () => {

@@ -133,6 +133,7 @@ export const PERSISTENT_VOLUME = manifestKind({
   protection: "kubernetes.io/pv-protection",
 });
 
+export const IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class";
 const FIXED_OF_CLASS = ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] as const;
 
 /** No class makes volumes here: clients and suites look whether there is a default one. */
@@ -154,6 +155,12 @@ export const STORAGE_CLASS = apiKind({
   }),
   validateUpdate: (next, previous) => FIXED_OF_CLASS.filter((it) => isOther(next[it], previous[it])).map(fixed),
   columns: [
+    {
+      ...text("Name", ({ metadata: { name, annotations } }) =>
+        annotations?.[IS_DEFAULT_CLASS] === "true" ? `${name} (default)` : name,
+      ),
+      format: "name",
+    },
     text("Provisioner", ({ provisioner }) => provisioner),
     text("ReclaimPolicy", ({ reclaimPolicy }) => reclaimPolicy),
     text("VolumeBindingMode", ({ volumeBindingMode }) => volumeBindingMode),

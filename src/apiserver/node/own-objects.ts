@@ -5,6 +5,7 @@ import { familyOf } from "../../base/text/ip-range.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { objectUid } from "../../controllers/workload-records.ts";
 import { isLoopback } from "../../server/host-header.ts";
+import { IS_DEFAULT_CLASS } from "../kinds/volume-kinds.ts";
 import type { ApiObject } from "../object-store.ts";
 
 /**
@@ -71,7 +72,7 @@ export const toDefaultClass = (nodeName: string, creationTimestamp: string): Api
     name: DEFAULT_CLASS,
     uid: objectUid(nodeName, "StorageClass", "", DEFAULT_CLASS),
     creationTimestamp,
-    annotations: { "storageclass.kubernetes.io/is-default-class": "true" },
+    annotations: { [IS_DEFAULT_CLASS]: "true" },
   },
   provisioner: "kubelet-ts.io/docker-volume",
   reclaimPolicy: "Retain",
