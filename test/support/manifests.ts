@@ -60,3 +60,14 @@ export const persistentVolume = (name: string, source: object) =>
   object("PersistentVolume", name, { spec: { ...ACCESS, capacity: { storage: "1Gi" }, ...source } });
 
 export const list = (...items: object[]) => ({ apiVersion: "v1", kind: "List", items });
+
+/** A pod that fills a file of its volume once: its next start finds the mark in the directory and only runs. */
+export const fillerOnce = (name: string, mebibytes: number, emptyDir: object, directory: string) => {
+  const dd = `test -e /mark/${name} || dd if=/dev/zero of=/data/big bs=1M count=${mebibytes}; touch /mark/${name}`;
+  const volumes = [
+    { name: "data", emptyDir },
+    { name: "mark", hostPath: { path: directory } },
+  ];
+  const volumeMounts = volumes.map((volume) => ({ name: volume.name, mountPath: `/${volume.name}` }));
+  return sleeper(name, { ...shell(`${dd}; ${STOPPABLE}`), volumeMounts }, { volumes });
+};

@@ -1,0 +1,34 @@
+import { expect, test } from "bun:test";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { fillerOnce, sleeper } from "../support/manifests.ts";
+
+/** No default threshold may evict. */
+const flags = (transition: string) => [
+  "--eviction-hard=memory.available<1Mi",
+  `--eviction-pressure-transition-period=${transition}`,
+];
+
+describeWithEngine("eviction", () => {
+  test("an emptyDir over its sizeLimit evicts its pod, which stays away through kill -9 and comes back with an empty one", async () => {
+    const node = testNode();
+    node.writeManifest("full.json", fillerOnce("full", 8, { sizeLimit: "4Mi" }, node.directory));
+    node.writeManifest("modest.json", sleeper("modest"));
+    const first = await node.start(flags("1h"));
+    const message = 'Usage of EmptyDir volume "data" exceeds the limit "4Mi". ';
+    await node.until("the pod to be evicted", async () => {
+      const status = await node.statusOf("full");
+      return status?.phase === "Failed" && status.reason === "Evicted" && status.message === message;
+    });
+    expect((await node.statusOf("modest"))?.phase).toBe("Running");
+    const evicted = await node.statusOf("full");
+    await first.kill();
+    const second = await node.start(flags("1h"));
+    await node.untilPhase("modest", "Running");
+    expect(await node.statusOf("full")).toEqual(evicted);
+    await second.stop();
+    const kubelet = await node.start(flags("1s"));
+    await node.untilPhase("full", "Running");
+    expect(first.log).toContain("Evicted");
+    expect(kubelet.log.match(/was evicted and may run again/g)).toHaveLength(1);
+  });
+});
