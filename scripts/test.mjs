@@ -1,7 +1,7 @@
 /**
  * `npm test`: everything that must hold, on a machine with nothing but Node, npm and git. Sets up what is missing, then types,
- * lint and words, unit tests, simulated machines, and integration tests against a real engine: first those that share the machine, several files
- * at a time, then those of test/integration/serial, which need it for themselves. The last line is `N passed, N failed`; a
+ * lint, words and unit tests at the same time, simulated machines, and integration tests against a real engine: first those that share the machine, several files
+ * at a time, then the two of test/integration/serial, which need it for themselves. The last line is `N passed, N failed`; a
  * check that fails counts as one failed.
  *
  * `npm run test:unit -- FILE…` runs only unit tests, `npm run test:long` those of test/long: random edits and kills,
@@ -14,6 +14,9 @@ import { buildBinary } from "./workspace.mjs";
 
 /** One `bun test` that takes longer hangs. */
 const RUN_LIMIT_MS = 30 * 60_000;
+
+/** Files of unit tests that run at the same time: two leave a fifth of two cores idle. */
+const UNIT_AT_A_TIME = 3;
 
 /** Files of integration tests that run at the same time. */
 const AT_A_TIME = 4;
@@ -49,18 +52,20 @@ await runOnEngine(run, async () => {
     await run.bunTest("Many simulated machines", SIMULATION, { ...limits, env });
     return;
   }
-  await run.checks({
-    // Several checkers resolve the same types once each: one takes two thirds of the CPU time, and the other checks use the other core.
-    Types: ["tsc", "--noEmit", "--checkers", "1"],
-    "Types of the page": ["tsc", "--noEmit", "-p", "src/page"],
-    "Format and lint": ["biome", "check", "."],
-    Words: ["node", "scripts/lint-words.mjs"],
-  });
-  await run.bunTest(
-    "Unit tests",
-    ["--only-failures", "--timeout=60000", "--parallel=2", ...ignoring(NO_UNIT_TESTS)],
-    limits,
-  );
+  await Promise.all([
+    run.checks({
+      // Several checkers resolve the same types once each: one takes two thirds of the CPU time.
+      Types: ["tsc", "--noEmit", "--checkers", "1"],
+      "Types of the page": ["tsc", "--noEmit", "-p", "src/page"],
+      "Format and lint": ["biome", "check", "."],
+      Words: ["node", "scripts/lint-words.mjs"],
+    }),
+    run.bunTest(
+      "Unit tests",
+      ["--only-failures", "--timeout=60000", `--parallel=${UNIT_AT_A_TIME}`, ...ignoring(NO_UNIT_TESTS)],
+      limits,
+    ),
+  ]);
   await run.bunTest("Simulated machines", SIMULATION, limits);
   await run.bunTest(
     "Integration tests, against a real engine",
@@ -76,7 +81,7 @@ await runOnEngine(run, async () => {
   );
   await run.bunTest(
     "Integration tests that need the machine for themselves",
-    ["--no-orphans", "test/integration/serial/"],
+    ["--no-orphans", "--parallel=2", "test/integration/serial/"],
     limits,
   );
 });
