@@ -89,7 +89,6 @@ const READS_WITHOUT_LIMIT: Readonly<Record<string, string>> = {
   "page/": "runs in browsers and asks its own server",
   "base/files/held-directory.ts": "files of the kernel: /proc/self/fdinfo",
   "stats/cgroups/kernel-files.ts": "files of the kernel: cgroups and /proc",
-  "base/host/run-program.ts": "limits the output of the program when it starts it",
   "server/certificates/make-certificates.ts": "the request of our own parent process",
   "server/page/bundle-page.ts": "runs when the executable is built",
   "server/cadvisor-routes.ts": "ServerRequest.text, limited by the server",

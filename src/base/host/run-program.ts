@@ -11,6 +11,9 @@ export interface RunProgramOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** Output is read for this time after the end of a program: other processes that it started may hold it open. */
+const LATE_OUTPUT_MS = 1_000;
+
 /**
  * Runs a short-lived program and collects its output. It is killed at the time limit, at the limit of output, and when
  * the signal aborts. Not for programs with streams, those that stay, and those that inherit a descriptor.
@@ -31,19 +34,20 @@ export async function runProgram(argv: readonly string[], options: RunProgramOpt
       stderr: "pipe",
       timeout: options.timeoutMs,
       killSignal: "SIGKILL",
+      ...(options.signal && { signal: options.signal }),
       maxBuffer: options.maxBytes,
       env: options.env ? { ...process.env, ...options.env } : process.env,
     });
   } catch (cause) {
     throw new Error(`${name} cannot be run: ${messageOf(cause)}`, { cause });
   }
-  const kill = () => child.kill("SIGKILL");
-  options.signal?.addEventListener("abort", kill, { once: true });
+  const stop = new AbortController();
+  let timer: Timer | undefined;
   try {
     const [stdout, stderr, exitCode] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-      child.exited,
+      readUntil(child.stdout, stop.signal),
+      readUntil(child.stderr, stop.signal),
+      child.exited.finally(() => (timer = setTimeout(() => stop.abort(), LATE_OUTPUT_MS))),
     ]);
     options.signal?.throwIfAborted();
     if (child.signalCode === "SIGKILL") {
@@ -53,8 +57,16 @@ export async function runProgram(argv: readonly string[], options: RunProgramOpt
     }
     return { exitCode, stdout, stderr };
   } finally {
-    options.signal?.removeEventListener("abort", kill);
+    clearTimeout(timer);
   }
+}
+
+async function readUntil(stream: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<string> {
+  const reader = stream.getReader();
+  signal.addEventListener("abort", () => void reader.cancel());
+  const chunks: Uint8Array[] = [];
+  for (let part = await reader.read(); !part.done; part = await reader.read()) chunks.push(part.value);
+  return Buffer.concat(chunks).toString("utf8");
 }
 
 /** How this program is started again: a compiled binary by its path, a script by Bun with the script. */

@@ -29,6 +29,19 @@ test.each([
   await expect(runProgram(argv, limits)).rejects.toThrow(`${argv[0]} was killed: ${limit}`);
 });
 
+test("what a program started and left behind is not waited for, however the program ends", async () => {
+  const startMs = performance.now();
+  const { signal } = new AbortController();
+  const runs = await Promise.allSettled([
+    runProgram(sh("sleep 20 & echo '{}'"), { ...LIMITS, signal }),
+    runProgram(sh("sleep 20; true"), { ...LIMITS, timeoutMs: 50 }),
+    runProgram(sh("sleep 20; true"), { ...LIMITS, signal: AbortSignal.timeout(50) }),
+  ]);
+  expect(runs.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+  expect(runs[0]).toMatchObject({ value: { exitCode: 0, stdout: "{}\n" } });
+  expect(performance.now() - startMs).toBeLessThan(15_000);
+});
+
 test("a program that does not exist is named", async () => {
   await expect(runProgram(["no-such-program"], LIMITS)).rejects.toThrow("no-such-program was not found in PATH");
   await expect(runProgram(["/nonexistent/program"], LIMITS)).rejects.toThrow("/nonexistent/program cannot be run");
