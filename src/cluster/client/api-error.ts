@@ -34,7 +34,8 @@ const MAX_MESSAGE_CHARS = 1024;
 
 /** @param what the request, for users, e.g. `GET /api/v1/nodes/a` */
 export function toApiError(what: string, code: number, body: string, retryAfter: string | null): ApiStatusError {
-  const { message, reason, details } = readStatus(body);
+  const parsed = v.safeParse(StatusSchema, jsonIfValid(body));
+  const { message, reason, details }: Partial<v.InferOutput<typeof StatusSchema>> = parsed.success ? parsed.output : {};
   const delaySeconds = Number(retryAfter ?? details?.retryAfterSeconds ?? Number.NaN);
   const text = (message ?? body.trim()).slice(0, MAX_MESSAGE_CHARS);
   return new ApiStatusError(
@@ -51,11 +52,6 @@ const StatusSchema = v.object({
   reason: v.optional(v.string()),
   details: v.nullish(v.object({ retryAfterSeconds: v.optional(v.number()) })),
 });
-
-function readStatus(body: string): Partial<v.InferOutput<typeof StatusSchema>> {
-  const { success, output } = v.safeParse(StatusSchema, jsonIfValid(body));
-  return success ? output : {};
-}
 
 const FOREIGN_CERTIFICATE: ReadonlySet<string> = new Set([
   "CERT_SIGNATURE_FAILURE",

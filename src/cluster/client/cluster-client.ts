@@ -1,5 +1,5 @@
 import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
-import { linesOf, readBoundedStream, readOutput } from "../../base/files/bounded-stream.ts";
+import { linesOf, readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
 import { backOffMs } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
@@ -40,7 +40,9 @@ export const MERGE_PATCH = "application/merge-patch+json";
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** Lists of all pods of a node, or of all Services of a cluster. */
-const MAX_BODY_BYTES = 256 * 1024 * 1024;
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+/** A Status; of a longer refusal only the code counts. */
+const MAX_REFUSAL_BYTES = 1024 * 1024;
 const RETRY = { first: 500, longest: 10_000 };
 /** Times that a response of 429, or one with Retry-After, is followed by another attempt. Source: client-go. */
 const MAX_RETRIES = 10;
@@ -136,7 +138,7 @@ export class ClusterClient {
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
         ...(settings.proxy !== undefined && { proxy: settings.proxy }),
       } as RequestInit);
-      const text = await readBoundedStream(response.body, MAX_BODY_BYTES);
+      const text = await (response.ok ? readBoundedStream(response.body, MAX_BODY_BYTES) : readRefusal(response));
       this.#mayReuse = true;
       if (response.status === 401) this.#deps.credentials.invalidate();
       const refusal = response.ok
@@ -176,6 +178,8 @@ export class ClusterClient {
   }
 }
 
+const readRefusal = ({ body }: Response) => readBoundedStream(body, MAX_REFUSAL_BYTES).catch(() => "");
+
 const isWorthRepeating = (error: unknown): error is ApiStatusError =>
   error instanceof ApiStatusError && (error.code === 429 || (error.code >= 500 && error.retryAfterMs !== undefined));
 
@@ -192,7 +196,7 @@ interface WatchListener {
 }
 
 /** One object and its wrapping: etcd's limit of 1.5 MB, written generously. */
-const MAX_LINE_CHARS = 32 * 1024 * 1024;
+const MAX_LINE_CHARS = 4 * 1024 * 1024;
 /** A watch is answered at once, before its first event. */
 const RESPONSE_TIMEOUT_MS = 30_000;
 
@@ -216,12 +220,11 @@ async function followWatch(
     // Bun's own limit would end a silent watch after five minutes.
     const options = { headers, tls, proxy, keepalive: false, timeout: false, signal: stop } as BunFetchRequestInit;
     const response = await httpFetch(url, options);
-    heard();
     isOpen = response.status === 200;
     if (!isOpen) {
-      const refusal = await readOutput(response.body);
-      throw toApiError(what, response.status, refusal, response.headers.get("Retry-After"));
+      throw toApiError(what, response.status, await readRefusal(response), response.headers.get("Retry-After"));
     }
+    heard();
     onOpen();
     for await (const line of linesOf(heardOf(response.body, heard), MAX_LINE_CHARS)) {
       if (line !== "") onEvent(JSON.parse(line));

@@ -89,7 +89,7 @@ export class Reflector<T extends ObjectOfApi> {
   }
 
   async #run(): Promise<void> {
-    const { client, onHealth } = this.#deps;
+    const { client, onHealth, longestUnreachableMs = RETRY.longest } = this.#deps;
     const { signal } = this.#stop;
     while (!signal.aborted) {
       try {
@@ -104,7 +104,6 @@ export class Reflector<T extends ObjectOfApi> {
         if (this.#wasAway && !isAway(error)) this.#backOff.reset();
         this.#wasAway = isAway(error);
         onHealth?.(error as Error);
-        const { longestUnreachableMs = RETRY.longest } = this.#deps;
         const backOffMs = this.#backOff.next(isAway(error) ? longestUnreachableMs : RETRY.longest);
         const delayMs = Math.max(backOffMs, askedDelayMs(error));
         const isBack = await client.reachability.pause(delayMs, signal).catch(() => false);
@@ -117,10 +116,8 @@ export class Reflector<T extends ObjectOfApi> {
   #noteError(error: unknown): void {
     if (!(error instanceof ApiStatusError)) return;
     const isExpired = error.code === 410 || error.reason === "Expired" || error.reason === "Gone";
-    if (isExpired) {
-      this.#resourceVersion = undefined;
-      this.#mustBeFresh = true;
-    } else if (error.code !== 429 && !isAway(error)) this.#resourceVersion = undefined;
+    this.#mustBeFresh ||= isExpired;
+    if (isExpired || (error.code !== 429 && !isAway(error))) this.#resourceVersion = undefined;
   }
 
   async #listAll(): Promise<void> {
@@ -148,7 +145,6 @@ export class Reflector<T extends ObjectOfApi> {
     const { signal } = this.#stop;
     const seconds = Math.round(MIN_WATCH_SECONDS * (1 + random()));
     const startedAtMs = clock.monotonicMs();
-    let events = 0;
     this.#hasBookmarks = false;
     const silenceMs = () => (this.#hasBookmarks ? SILENCE_MS : seconds * 1000 + END_WITHIN_MS);
     let cancelHealthy: (() => void) | undefined;
@@ -165,16 +161,12 @@ export class Reflector<T extends ObjectOfApi> {
           resourceVersion: this.#resourceVersion ?? "",
           timeoutSeconds: String(seconds),
         },
-        (event) => {
-          events++;
-          this.#apply(event as WatchEvent<T>);
-        },
+        (event) => this.#apply(event as WatchEvent<T>),
         { signal, silenceMs, onOpen },
       )
       .finally(() => cancelHealthy?.());
-    // A server that ends every watch at once must not be asked without a pause.
-    if (!isReset && events === 0 && clock.monotonicMs() - startedAtMs < 1000)
-      throw new Error(`the watch of ${path} ended at once`);
+    // A server that ends every watch at once, also after an event, must not be asked without a pause.
+    if (!isReset && clock.monotonicMs() - startedAtMs < 1000) throw new Error(`the watch of ${path} ended at once`);
   }
 
   #apply({ type, object }: WatchEvent<T>): void {
@@ -184,10 +176,8 @@ export class Reflector<T extends ObjectOfApi> {
     }
     this.#noteHealthy();
     this.#resourceVersion = object.metadata.resourceVersion ?? this.#resourceVersion;
-    if (type === "BOOKMARK") {
-      this.#hasBookmarks = true;
-      return;
-    }
+    this.#hasBookmarks ||= type === "BOOKMARK";
+    if (type === "BOOKMARK") return;
     if (type === "DELETED") this.#objects.delete(keyOf(object));
     else this.#objects.set(keyOf(object), dropManagedFields(object));
     this.#deps.onChange(this);

@@ -144,6 +144,16 @@ describe("watches", () => {
     expect(await watch.catch((error) => error)).toMatchObject({ code: 410, reason: "Expired" });
   });
 
+  test("a refusal without end counts by its code, also of a request", async () => {
+    const { client } = serve(
+      () => new Response(new ReadableStream({ pull: (c) => c.enqueue(Buffer.alloc(65_536, "x")) }), { status: 403 }),
+    );
+    const { signal } = new AbortController();
+    const watch = client.watch("/w", {}, () => {}, { signal, silenceMs: () => 60_000 });
+    expect(await watch.catch((error) => error)).toMatchObject({ code: 403 });
+    expect(await client.request({ path: "/x" }).catch((error) => error)).toMatchObject({ code: 403 });
+  });
+
   test("silence ends it", async () => {
     const { client } = serve(() => new Response(new ReadableStream({ start: (c) => c.enqueue(Buffer.from("\n")) })));
     const signal = new AbortController().signal;

@@ -115,7 +115,7 @@ describe("a list and a watch", () => {
   });
 
   test.each<[what: string, first: () => Response, version: string, delays: number[]]>([
-    ["that ended", bookmark, "9", []],
+    ["that ended at once, after an event,", bookmark, "9", [800]],
     [
       "that was answered with 429, not before the time it names,",
       () => fails(429, { "Retry-After": "7" }),
