@@ -3,14 +3,14 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { startWithApi } from "../support/local-api.ts";
-import { claim, list, persistentVolume, STOPPABLE, shell, sleeper, workload } from "../support/manifests.ts";
+import { claim, HOST, list, persistentVolume, STOPPABLE, shell, sleeper, workload } from "../support/manifests.ts";
 import { engineSocketPath, type TestNode } from "../support/test-node.ts";
 
 describeWithEngine("commands that query a running kubelet", () => {
   test("get, describe, top, logs and a watcher, of a node on ports of its own", async () => {
     const node = testNode();
-    node.writeManifest("web.json", sleeper("web", shell(`echo out; echo err >&2; ${STOPPABLE}`)));
-    node.writeManifest("crash.json", sleeper("crash", shell("echo run; echo why >&2; exit 3")));
+    node.writeManifest("web.json", sleeper("web", shell(`echo out; echo err >&2; ${STOPPABLE}`), HOST));
+    node.writeManifest("crash.json", sleeper("crash", shell("echo run; echo why >&2; exit 3"), HOST));
     await node.start();
     const crashed = await node.until("the second start to crash", async () => {
       const { stdout } = await node.run("get pods crash --no-headers");
@@ -45,14 +45,14 @@ describeWithEngine("commands that query a running kubelet", () => {
     const watcher = node.spawn(["get", "pods", "-w", `--root-dir=${node.rootDir}`]);
     await node.until("the watcher to list", () => watcher.stdout.includes("web-"));
     expect(watcher.stdout).not.toContain("late-");
-    node.writeManifest("late.json", sleeper("late"));
+    node.writeManifest("late.json", sleeper("late", {}, HOST));
     await node.until("the watcher to see it run", () => /late-\S+ +1\/1 +Running/.test(watcher.stdout));
   });
 
   test("logs are followed to the end of the container", async () => {
     const node = testNode();
     const script = "echo one; until [ -e /tmp/go ]; do sleep 0.1; done; echo two; echo oops >&2";
-    node.writeManifest("work.json", sleeper("work", shell(script), { restartPolicy: "Never" }));
+    node.writeManifest("work.json", sleeper("work", shell(script), { ...HOST, restartPolicy: "Never" }));
     await node.start();
     const { Id } = await node.runningContainer("app");
     const follower = node.spawn(["logs", "-f", "work", `--root-dir=${node.rootDir}`]);
@@ -70,12 +70,12 @@ describeWithEngine("commands that query a running kubelet", () => {
 describeWithEngine("commands over the local API", () => {
   test("a submitted pod is applied, waited for and deleted; a pod of a file is refused", async () => {
     const node = testNode();
-    const fromFile = node.writeManifest("web.json", sleeper("web"));
+    const fromFile = node.writeManifest("web.json", sleeper("web", {}, HOST));
     await node.start();
     await node.runningContainer("app");
 
     const manifest = join(node.rootDir, "job.json");
-    writeFileSync(manifest, JSON.stringify(sleeper("db")));
+    writeFileSync(manifest, JSON.stringify(sleeper("db", {}, HOST)));
     expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0, stdout: "pod/db created\n" });
     expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0, stdout: "pod/db unchanged\n" });
     expect(await node.run("create -f", manifest)).toMatchObject({
@@ -90,7 +90,7 @@ describeWithEngine("commands over the local API", () => {
 
     expect(await node.run("diff -f", manifest)).toMatchObject({ exitCode: 0, stdout: "" });
     const edited = join(node.rootDir, "edited.json");
-    writeFileSync(edited, JSON.stringify(sleeper("db")).replace("busybox:test", "busybox:other"));
+    writeFileSync(edited, JSON.stringify(sleeper("db", {}, HOST)).replace("busybox:test", "busybox:other"));
     for (const [file, outcome] of [
       [manifest, "unchanged"],
       [edited, "configured"],
@@ -119,7 +119,7 @@ describeWithEngine("commands over the local API", () => {
 
   test("exec, cp and port-forward go through the local API; restart starts the containers of a pod again", async () => {
     const node = testNode();
-    node.writeManifest("web.json", sleeper("web"));
+    node.writeManifest("web.json", sleeper("web", {}, HOST));
     await node.start();
     const before = await node.runningContainer("app");
     await node.untilPhase("web", "Running");
@@ -168,7 +168,7 @@ describeWithEngine("commands over the local API", () => {
     const disk = persistentVolume("disk", { hostPath: { path: join(node.directory, "disk") } });
     const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
     const manifest = join(node.directory, "db.json");
-    writeFileSync(manifest, JSON.stringify(list(disk, claim("data"), sleeper("db", {}, { volumes }))));
+    writeFileSync(manifest, JSON.stringify(list(disk, claim("data"), sleeper("db", {}, { ...HOST, volumes }))));
 
     const { child } = await startWithApi(node);
     expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0 });
@@ -217,8 +217,8 @@ describeWithEngine("commands while no kubelet runs", () => {
     const none = await node.run("get pods");
     expect({ exitCode: none.exitCode, stdout: none.stdout }).toEqual({ exitCode: 0, stdout: "" });
     expect(none.stderr).toContain(`no kubelet runs on the root directory "${node.rootDir}"`);
-    const web = sleeper("web", shell(`echo hello; ${STOPPABLE}`), { terminationGracePeriodSeconds: 5 });
-    await node.runOnce([node.writeManifest("web.json", web), node.writeManifest("db.json", sleeper("db"))]);
+    const web = sleeper("web", shell(`echo hello; ${STOPPABLE}`), { ...HOST, terminationGracePeriodSeconds: 5 });
+    await node.runOnce([node.writeManifest("web.json", web), node.writeManifest("db.json", sleeper("db", {}, HOST))]);
 
     expect((await run(node, "get pods --no-headers")).stdout).toMatch(/^db-\S+ +1\/1 +Running .*\nweb-\S+ +1\/1 /);
     expect((await run(node, "describe pod web")).stdout).toMatch(new RegExp(`^Name: +web-${node.name}\n`));
@@ -264,9 +264,9 @@ describeWithEngine("commands while no kubelet runs", () => {
   test("a pod of --runonce is supervised by the kubelet that comes later, which also deletes it", async () => {
     const node = testNode();
     const elsewhere = join(node.directory, "once.json");
-    writeFileSync(elsewhere, JSON.stringify(sleeper("once")));
+    writeFileSync(elsewhere, JSON.stringify(sleeper("once", {}, HOST)));
     await node.runOnce([elsewhere]);
-    node.writeManifest("web.json", sleeper("web"));
+    node.writeManifest("web.json", sleeper("web", {}, HOST));
     await node.start();
     await node.until("both pods", async () => (await node.pods()).length === 2);
     await node.untilRunning(2);
@@ -283,7 +283,7 @@ describeWithEngine("commands while no kubelet runs", () => {
     node.writeManifest("web.json", list(claim("data"), workload("Deployment", "web", { replicas: 2 })));
     const child = await node.start();
     const manifest = join(node.directory, "db.json");
-    writeFileSync(manifest, JSON.stringify(sleeper("db")));
+    writeFileSync(manifest, JSON.stringify(sleeper("db", {}, HOST)));
     expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0 });
     await node.untilRunning(3);
     const submitted = join(node.directory, "api.json");
@@ -312,7 +312,7 @@ describeWithEngine("commands while no kubelet runs", () => {
 
   test("-f names the pods of a manifest", async () => {
     const node = testNode();
-    const manifest = node.writeManifest("web.json", sleeper("web"));
+    const manifest = node.writeManifest("web.json", sleeper("web", {}, HOST));
     await node.runOnce([manifest]);
     expect(await run(node, "delete --now -f", manifest)).toMatchObject({ exitCode: 0 });
     expect(await node.containers("app")).toEqual([]);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { launchBrowser } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { shell, sleeper } from "../support/manifests.ts";
+import { HOST, shell, sleeper } from "../support/manifests.ts";
 import { follow, logIn, openPage, row, shows, untilGone } from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
 
@@ -19,9 +19,9 @@ describeWithEngine("reading the page", () => {
   beforeAll(async () => {
     browser = await launchBrowser();
     node = testNode();
-    node.writeManifest("flood.json", sleeper("flood", shell(FLOOD)));
-    node.writeManifest("long.json", sleeper("long", shell(LONG)));
-    node.writeManifest("twice.json", sleeper("twice", shell('echo "run $(cat /proc/uptime)"; sleep 2; exit 1')));
+    node.writeManifest("flood.json", sleeper("flood", shell(FLOOD), HOST));
+    node.writeManifest("long.json", sleeper("long", shell(LONG), HOST));
+    node.writeManifest("twice.json", sleeper("twice", shell('echo "run $(cat /proc/uptime)"; sleep 2; exit 1'), HOST));
     await node.start();
   });
   afterAll(() => browser?.close());
@@ -176,7 +176,7 @@ describeWithEngine("reading the page", () => {
     await node.until("the stream to end", () => streams === 0);
     asked.length = 0;
     await page.clock.fastForward(600_000);
-    node.writeManifest("while-hidden.json", sleeper("while-hidden"));
+    node.writeManifest("while-hidden.json", sleeper("while-hidden", {}, HOST));
     await node.until("the pod", () => node.pod("while-hidden"));
     expect({ asked, streams }).toEqual({ asked: [], streams: 0 });
     await page.evaluate("hide(false)");
@@ -191,7 +191,10 @@ describeWithEngine("reading the page", () => {
     const page = await logIn(browser, node);
     await follow(page, /^long-/);
     await follow(page, "Manifest");
-    node.writeManifest("long.json", JSON.stringify(sleeper("long", shell(LONG))).replace('"image"', '\n"imagee"'));
+    node.writeManifest(
+      "long.json",
+      JSON.stringify(sleeper("long", shell(LONG), HOST)).replace('"image"', '\n"imagee"'),
+    );
     await page.locator(".source-line.wrong", { hasText: "imagee" }).waitFor();
     await shows(page, /^Error, column 1: .*imagee/);
     await follow(page, "Processes");

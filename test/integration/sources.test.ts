@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper } from "../support/manifests.ts";
+import { HOST, sleeper } from "../support/manifests.ts";
 
 /** Manifests on a server of this test; `pods` is what it serves. */
 function manifestServer(): { url: string; pods: object[]; stop: () => Promise<void> } {
@@ -21,8 +21,8 @@ describeWithEngine("sources on a real engine", () => {
   test("a list takes only its own pods away; a box that boots without its server starts the pods it had", async () => {
     const node = testNode();
     const server = manifestServer();
-    server.pods = ["one", "two", "three"].map((name) => sleeper(name));
-    node.writeManifest("file.json", sleeper("of-file"));
+    server.pods = ["one", "two", "three"].map((name) => sleeper(name, {}, HOST));
+    node.writeManifest("file.json", sleeper("of-file", {}, HOST));
     const flags = [`--manifest-url=${server.url}`, "--http-check-frequency=1s"];
     const kubelet = await node.start(flags);
     await node.untilRunning(4);
@@ -51,8 +51,8 @@ describeWithEngine("sources on a real engine", () => {
   // Oracle 28, S036.
   test("refused pods say why and come in when there is room", async () => {
     const node = testNode();
-    node.writeManifest("a.json", sleeper("a"));
-    node.writeManifest("b.json", sleeper("b"));
+    node.writeManifest("a.json", sleeper("a", {}, HOST));
+    node.writeManifest("b.json", sleeper("b", {}, HOST));
     node.writeManifest("c.json", sleeper("c", {}, { nodeSelector: { disktype: "ssd" } }));
     await node.start(["--max-pods=1"]);
     await node.untilRunning(1);
