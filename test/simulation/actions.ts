@@ -159,7 +159,7 @@ export class Scene {
   }
 
   /** Edits a StatefulSet whose first pods keep what they have, until later. */
-  rollOutFrom(pod: WantedPod, ordinal: number, random: SeededRandom): void {
+  #rollOutFrom(pod: WantedPod, ordinal: number, random: SeededRandom): void {
     const versions = Object.fromEntries(pod.containers.map(({ name, version }) => [name, version]));
     this.put({ ...pod, partition: { ordinal, versions }, containers: pod.containers.map(changed) }, random);
     this.world.time.after(random.between(600_000, 2 * 86_400_000), () => {
@@ -269,11 +269,13 @@ export class Scene {
     return pod !== undefined;
   }
 
-  /** Edits the template of some Deployment. */
+  /** Edits the template of some workload. */
   rollOut(random: SeededRandom): void {
-    const deployments = [...this.wanted.values()].filter(({ replicas = 0 }) => replicas > 0);
-    if (deployments.length === 0) return;
-    const pod = random.pick(deployments);
+    const workloads = [...this.wanted.values()].filter(({ replicas = 0 }) => replicas > 0);
+    if (workloads.length === 0) return;
+    const pod = random.pick(workloads);
+    const isWhole = pod.kind === "StatefulSet" && !pod.partition && this.rules.isAtRest(pod);
+    if (isWhole && random.chance(0.5)) return this.#rollOutFrom(pod, random.whole(1, 3), random);
     this.put({ ...pod, containers: pod.containers.map(changed) }, random);
   }
 
@@ -435,6 +437,8 @@ const toContainer = (
 
 /** Every action by name. */
 export const ACTIONS: Readonly<Record<string, Action>> = {
+  // In the evening only.
+  "roll out": deed(0, (scene, random) => scene.rollOut(random)),
   "add a pod": deed(6, (scene, random) => {
     if (scene.wanted.size < scene.maxPods) scene.addPod(random);
   }),
@@ -501,12 +505,6 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     scene.changedMs = scene.world.time.nowMs;
     scene.rules.scaledMs.set(pod.app, scene.world.time.nowMs);
     scene.rules.api.scale(scaled);
-  }),
-  "roll out from an ordinal": deed(4, (scene, random) => {
-    const sets = scene.scalable.filter((pod) => pod.kind === "StatefulSet" && !pod.partition && pod.replicas !== 0);
-    if (sets.length === 0) return;
-    const pod = random.pick(sets);
-    if (scene.rules.isAtRest(pod)) scene.rollOutFrom(pod, random.whole(1, 3), random);
   }),
   "delete without the pods and apply": deed(3, (scene, random) => {
     const pod = scene.pickSubmitted(random);

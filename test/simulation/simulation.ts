@@ -37,8 +37,9 @@ const HOUR_MS = 3_600_000;
 /** Actions of a day end with time enough for everything to come to rest before the day ends. */
 const ACTIVE_MS = DAY_MS - 4 * 60 * 60_000 - LONGEST_FAULT_MS;
 
-/** Every evening, long after the last fault, people roll a Deployment out: this much before the end of the day. */
-const ROLLOUT_MS = 175 * 60_000;
+/** What happens every evening, long after the last fault, this much before the end of the day: rules that ask for calm are looked at then. */
+const EVENINGS = ["roll out", "roll out", "become unhealthy", "become unready"];
+const EVENING_MS = 175 * 60_000;
 
 /**
  * Half of the machines know half of the actions, each twice as often: what most actions repair, or end, shows where there are
@@ -125,17 +126,18 @@ export async function simulate({
   world.time.onBusy = () => onBusy?.(resultOf(new Violation("busy", "the program does not rest, and no time passes")));
   while (wanted.size < Math.max(1, Math.floor(pods * 0.7))) scene.addPod(random);
   scene.startProcess();
+  const act = (when: string, name: string, chances: SeededRandom) => {
+    world.note(`--- ${when}: ${name}`);
+    if (ACTIONS[name]?.isFault) rules.noteFault();
+    ACTIONS[name]?.run(scene, chances);
+  };
   for (const { number, atMs, name, seed: own } of schedule(seed, days)) {
     if (only && !only.has(number)) continue;
     actions.push({ number, day: Math.floor(atMs / DAY_MS), name });
-    world.time.at(atMs, () => {
-      world.note(`--- ${number}: ${name}`);
-      if (ACTIONS[name]?.isFault) rules.noteFault();
-      ACTIONS[name]?.run(scene, new SeededRandom(own));
-    });
+    world.time.at(atMs, () => act(`${number}`, name, new SeededRandom(own)));
   }
   for (let day = 0; day < days && !rules.violation; day++) {
-    world.time.at((day + 1) * DAY_MS - ROLLOUT_MS, () => scene.rollOut(random));
+    world.time.at((day + 1) * DAY_MS - EVENING_MS, () => act("evening", random.pick(EVENINGS), random));
     world.time.at((day + 1) * DAY_MS - 2 * 3_600_000, () => rules.beginRest());
     if (world.hasApi) {
       world.time.at(day * DAY_MS, () => rules.watchers.beginDay(day));
