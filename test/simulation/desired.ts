@@ -121,7 +121,8 @@ export function makePod(app: string, random: SeededRandom, nowMs: number): Wante
     source: "file",
     replicas: !endsByItself && random.chance(0.15) ? random.whole(1, 3) : undefined,
     restartPolicy: endsByItself ? random.pick(["Never", "OnFailure"] as const) : "Always",
-    graceSeconds: random.pick([1, 5, 30]),
+    // Not 30, which is assumed where nothing tells it.
+    graceSeconds: random.pick([1, 5, 31]),
     hasSecret: random.chance(0.3),
     config: random.chance(0.4) ? 1 : undefined,
     hasData: random.chance(0.4),

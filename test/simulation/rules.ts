@@ -37,6 +37,8 @@ const BACK_OFF = { firstMs: 10_000, longestMs: 300_000, resetMs: 600_000 };
 const RESTART_NOTICE_MS = 10_000;
 /** A pod that was restarted or deleted has stopped its containers by then: the longest grace period, and more. */
 const RESTARTED_MS = 2 * 60_000;
+/** Whatever is wrong, an app does not have more pods than this in ten minutes: a controller that undoes what it did has no end. */
+const MOST_MADE = { count: 500, withinMs: 600_000 };
 /** Edits and removals have taken effect by then. */
 const PROMPT_MS = 3 * 60_000;
 /** A container that does not end when it is asked to is killed this much after its grace period at the latest. */
@@ -99,6 +101,8 @@ export class Rules {
   /** When people last changed the replicas of a Deployment, by app. */
   readonly scaledMs = new Map<string, number>();
   readonly #touchedMs = new Map<string, number>();
+  /** When pods were made lately, by app. */
+  readonly #madeMs = new Map<string, number[]>();
   #logLinesBefore = 0;
   #before = { requests: 0, writes: 0, starts: 0 };
   #starts = 0;
@@ -291,6 +295,7 @@ export class Rules {
     if (wrong !== undefined) throw new Violation("ordinal", wrong);
     if (wanted) this.#pods.set(container.labels[LABEL.podUid] ?? "", { app: wanted.app, daysGone: 0 });
     this.#checkImage(container);
+    if (wanted && container.labels[LABEL.container] === "POD") this.#checkCount(wanted);
     if (wanted && !this.#isDisturbed(EDIT_SETTLES_MS)) this.volumes.noteCreate(container, wanted);
     const text = container.labels[LABEL.restarts];
     if (text === undefined || container.labels[LABEL.container] === "POD") return;
@@ -300,6 +305,15 @@ export class Rules {
       throw new Violation("restart count", `${container.name} is made with ${text} after ${before}`);
     }
     this.#restarts.set(key, Number(text));
+  }
+
+  /** Controllers come to an end. */
+  #checkCount({ app }: WantedPod): void {
+    const { nowMs } = this.#world.time;
+    const made = [...(this.#madeMs.get(app) ?? []).filter((ms) => nowMs - ms < MOST_MADE.withinMs), nowMs];
+    this.#madeMs.set(app, made);
+    if (made.length > MOST_MADE.count)
+      throw new Violation("rollout", `${made.length} pods of ${app} were made in ten minutes`);
   }
 
   /** A pod of a StatefulSet is made while all before it work. @returns what is wrong */
@@ -328,9 +342,13 @@ export class Rules {
     return this.#world.time.nowMs - (this.#touchedMs.get(app ?? "") ?? Number.NEGATIVE_INFINITY) < EDIT_SETTLES_MS;
   }
 
-  /** The last pods of a StatefulSet go first, and are replaced first. @returns what is wrong with a stop */
-  #findEarlyStop(container: ModelContainer, { app, replicas = 0 }: WantedPod): string | undefined {
+  /** The last pods of a StatefulSet go first, and are replaced first; those below its partition stay. @returns what is wrong with a stop */
+  #findEarlyStop(container: ModelContainer, pod: WantedPod): string | undefined {
+    const { app, replicas = 0, partition } = pod;
     const ordinal = ordinalOf(container);
+    const spec = pod.containers.find(({ name }) => name === container.labels[LABEL.container]);
+    const isKept = partition && spec && ordinal < partition.ordinal && isRight(pod, spec, container);
+    if (isKept) return `${container.name} is stopped below partition ${partition.ordinal}`;
     const later = this.#world.ownRunning().filter((one) => appOf(one) === app && ordinalOf(one) > ordinal);
     if (ordinal >= replicas) return later[0] && `${container.name} is stopped before ${later[0].name}`;
     const templateOf = (one: ModelContainer) => Number(envOf(one, "TEMPLATE"));
