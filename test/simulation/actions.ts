@@ -158,11 +158,11 @@ export class Scene {
     return { ...pod, replicas: random.whole(pod.partition ? 1 : 0, 4) };
   }
 
-  /** Edits a StatefulSet whose first pods keep what they have, until later. */
+  /** Edits a StatefulSet whose first pods keep what they have, until an hour of the next days in which people act. */
   #rollOutFrom(pod: WantedPod, ordinal: number, random: SeededRandom): void {
     const versions = Object.fromEntries(pod.containers.map(({ name, version }) => [name, version]));
     this.put({ ...pod, partition: { ordinal, versions }, containers: pod.containers.map(changed) }, random);
-    this.world.time.after(random.between(600_000, 2 * 86_400_000), () => {
+    this.world.time.after(random.whole(0, 1) * 86_400_000 + random.between(4, 20) * 3_600_000, () => {
       const now = this.wanted.get(pod.app);
       if (now?.partition) this.put({ ...now, partition: undefined }, random);
     });

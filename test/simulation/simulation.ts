@@ -37,8 +37,9 @@ const HOUR_MS = 3_600_000;
 /** Actions of a day end with time enough for everything to come to rest before the day ends. */
 const ACTIVE_MS = DAY_MS - 4 * 60 * 60_000 - LONGEST_FAULT_MS;
 
-/** What happens every evening, long after the last fault, this much before the end of the day: rules that ask for calm are looked at then. */
+/** Actions of the evenings, one each, long after the last fault: for the rules that ask for calm. */
 const EVENINGS = ["roll out", "roll out", "become unhealthy", "become unready"];
+/** Before the end of the day. */
 const EVENING_MS = 175 * 60_000;
 
 /**
