@@ -21,6 +21,15 @@ const SECRET_PLACES = /^\/var\/lib\/kubelet-ts\/(checkpoints|manifests)\//;
 
 const hasSecret = (text: string | Buffer) => SECRET_MARKS.some((mark) => text.includes(mark));
 
+/** Output of a program. */
+const toStream = (text: string) =>
+  new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode(text));
+      controller.close();
+    },
+  });
+
 /** One machine: its clock, disk and engine, and kubelet-ts on it, as `kubelet-ts --pod-manifest-path` assembles it. */
 export class World {
   readonly seed: number;
@@ -388,7 +397,7 @@ export class World {
     const { exitCode, stdout, stderr } = this.firewall.run(argv, input);
     const { promise, resolve } = Promise.withResolvers<number>();
     this.time.afterForProcess(PROGRAM_MS, () => resolve(exitCode));
-    return { stdout, stderr, exited: promise, signalCode: null, kill: () => {} };
+    return { stdout: toStream(stdout), stderr: toStream(stderr), exited: promise, signalCode: null, kill: () => {} };
   }
 
   mountManifests(isMounted: boolean): void {
