@@ -1,7 +1,9 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { findContainer } from "../../base/model/pod-containers.ts";
 import { findRunningContainer } from "../../plan/status/log-container.ts";
+import { listOf } from "../../server/channel-protocol.ts";
 import { type PodStreams, parseLogQuery, type StreamRefusal } from "../../server/pod-streams.ts";
+import type { WebSocketConnection } from "../../server/websocket.ts";
 import { badRequest, internalError } from "../api-error.ts";
 import type { ApiRequest, ApiResponse } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
@@ -57,14 +59,35 @@ function containerOf({ metadata, spec }: Pod, query: URLSearchParams): string {
   throw badRequest(`container ${name} is not valid for pod ${metadata.name}`);
 }
 
+const BASE64 = "base64.binary.k8s.io";
+
 async function log(request: ApiRequest, pod: Pod, streams: PodStreams): Promise<ApiResponse> {
   const query = parseLogQuery(request.query);
   if ("problem" in query) throw badRequest("the query of the log is not valid");
-  const found = await streams.log(pod, containerOf(pod, request.query), query, request.signal).catch((error: Error) => {
-    throw internalError(error.message);
-  });
-  if ("problem" in found) throw badRequest(found.problem);
-  return { status: 200, headers: { "Content-Type": "text/plain" }, chunks: found.chunks };
+  const container = containerOf(pod, request.query);
+  const open = async (signal: AbortSignal) => {
+    const found = await streams.log(pod, container, query, signal).catch((error: Error) => {
+      throw internalError(error.message);
+    });
+    return orRefuse(found).chunks;
+  };
+  if (request.upgrade !== "websocket")
+    return { status: 200, headers: { "Content-Type": "text/plain" }, chunks: await open(request.signal) };
+  // Its pieces are messages. Source: apimachinery's `wsstream.Reader`.
+  const offered = listOf(request.header("Sec-WebSocket-Protocol"));
+  const protocol = offered.find((name) => name === "binary.k8s.io" || name === BASE64);
+  const run = async (socket: WebSocketConnection) => {
+    try {
+      for await (const chunk of await open(socket.gone)) {
+        const data = Buffer.from(chunk);
+        await (protocol === BASE64 ? socket.send(Buffer.from(data.toString("base64")), "text") : socket.send(data));
+      }
+    } catch (error) {
+      if (!socket.gone.aborted) throw error;
+    }
+    socket.close();
+  };
+  return { protocol, run };
 }
 
 function orRefuse<T extends object>(response: T | StreamRefusal): T {
