@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { readTextIfExists } from "../../src/base/files/bounded-read.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { fillerOnce, sleeper } from "../support/manifests.ts";
 
@@ -21,6 +23,9 @@ describeWithEngine("eviction", () => {
     });
     expect((await node.statusOf("modest"))?.phase).toBe("Running");
     const evicted = await node.statusOf("full");
+    // It is shown before it is on the disk: what is killed in between knows nothing of it.
+    const stored = join(node.rootDir, "state", `evictions-${node.name}.json`);
+    await node.until("the eviction to be stored", async () => readTextIfExists(stored, 65_536)?.includes('"Evicted"'));
     await first.kill();
     const second = await node.start(flags("1h"));
     await node.untilPhase("modest", "Running");
