@@ -137,14 +137,8 @@ const FindingText = ({ place, isError, message }: { place: string; isError: bool
   </div>
 );
 
-interface EditBoxProps {
-  text: string;
-  onText: (text: string) => void;
-  onEnd: () => void;
-  source: string;
-}
-
-function EditBox({ text, onText, onEnd, source }: EditBoxProps) {
+function EditBox(props: { text: string; onText: (text: string) => void; onEnd: () => void; source: string }) {
+  const { text, onText, onEnd, source } = props;
   const [result, setResult] = useState<CompareResult>();
   return (
     <>

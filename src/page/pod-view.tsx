@@ -139,15 +139,9 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
   );
 }
 
-interface PodPartProps {
-  state: PageState;
-  detail: PodDetail;
-  tab: PodTab;
-  path: string;
-  now: number;
-}
-
-function PodPart({ state: { canAct, connects }, detail, tab, path, now }: PodPartProps) {
+function PodPart(props: { state: PageState; detail: PodDetail; tab: PodTab; path: string; now: number }) {
+  const { state, detail, tab, path, now } = props;
+  const { canAct, connects } = state;
   const { row, containers, events } = detail;
   switch (tab) {
     case "logs":

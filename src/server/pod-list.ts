@@ -5,19 +5,13 @@ import { memoized } from "../base/model/memoized.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 import { redactPod } from "./redact-pod.ts";
 
-/** A rendered list and the name of exactly these bytes. */
-interface PreparedList {
-  body: Uint8Array;
-  /** Strong, quoted, as `ETag` and `If-None-Match` carry it. */
-  etag: string;
-}
-
 /** Renders lists of pods on demand, a list once while it is the same, and each pod once for each version of its object. */
 export class PodListRenderer {
   /** Shows literal environment values. */
   readonly isFull: boolean;
   readonly #item = memoized((pod: Pod) => JSON.stringify(toListItem(this.isFull ? pod : redactPod(pod))));
-  readonly render = memoized((pods: readonly Pod[]): PreparedList => {
+  /** With the name of exactly these bytes: strong, quoted, as `ETag` and `If-None-Match` carry it. */
+  readonly render = memoized((pods: readonly Pod[]) => {
     const body = podListText(pods.toSorted((a, b) => byFullName(a.metadata, b.metadata)).map((pod) => this.#item(pod)));
     return { body: Buffer.from(body), etag: `"${Bun.hash(body).toString(16)}"` };
   });

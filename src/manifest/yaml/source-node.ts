@@ -2,7 +2,7 @@
  * A value of a document with its position: scalars are resolved, anchors and merges expanded, duplicate keys settled.
  * YAML and JSON have the same shape. An aliased value is one node shared by several parents.
  */
-export type SourceNode = MapNode | ListNode | StringNode | NumberNode | BoolNode | NullNode;
+export type SourceNode = MapNode | ListNode | StringNode | NumberNode | BoolNode | (Located & { kind: "null" });
 
 interface Located {
   /** Start of the value: UTF-16 offset into the text. */
@@ -41,9 +41,6 @@ interface BoolNode extends Located {
   value: boolean;
   /** The source text, e.g. `yes`; used in messages that advise to quote it. */
   source: string;
-}
-interface NullNode extends Located {
-  kind: "null";
 }
 
 /** One document of a stream: its value, or the position and cause of an error. */
