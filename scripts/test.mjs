@@ -1,7 +1,7 @@
 /**
  * `npm test`: everything that must hold, on a machine with nothing but Node, npm and git. Sets up what is missing, then types,
- * lint, words and unit tests at the same time, simulated machines, and integration tests against a real engine: first those that share the machine, several files
- * at a time, then the two of test/integration/serial, which need it for themselves. The last line is `N passed, N failed`; a
+ * lint, words and unit tests at the same time, simulated machines, and integration tests against a real engine: first those
+ * that share the machine, several files at a time, then the two of test/integration/serial, which need it for themselves. The last line is `N passed, N failed`; a
  * check that fails counts as one failed.
  *
  * `npm run test:unit -- FILE…` runs only unit tests, `npm run test:long` those of test/long: random edits and kills,

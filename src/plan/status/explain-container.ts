@@ -61,18 +61,15 @@ export function explainContainer(input: ExplainContainerInput): Cause {
 /** The time of the edit that ended the readiness of a pod. @param events of the pod, or those that concern one container */
 export function findEditThatFailed(pod: Pod, events: readonly CoreEvent[]): string | undefined {
   const restart = findRestartThatFailed(pod, events);
-  return findImageUpdate(events, restart) === undefined ? restart?.lastTimestamp : undefined;
+  const replaced = [IMAGE_UPDATE, NEW_VALUES].find((reasons) => findReplacement(events, restart, reasons));
+  return replaced ? undefined : restart?.lastTimestamp;
 }
 
-/** The message of the image update that ended a container, or of other reasons: the manifest is the same. */
-function findImageUpdate(
-  events: readonly CoreEvent[],
-  end: CoreEvent | undefined,
-  reasons = /^ImageUpdat(ing|eFailed)$/,
-): string | undefined {
+/** The message of what ended a container to start it again while the manifest is the same: an image update, or other values. */
+function findReplacement(events: readonly CoreEvent[], end: CoreEvent | undefined, reasons: RegExp) {
   return events.findLast(({ reason, lastTimestamp }) => {
     const takenMs = Date.parse(end?.lastTimestamp ?? "") - Date.parse(lastTimestamp);
-    return reasons.test(reason) && takenMs >= -CLOCK_SLACK_MS && takenMs <= IMAGE_SWAP_MS;
+    return reasons.test(reason) && takenMs >= -CLOCK_SLACK_MS && takenMs <= REPLACED_WITHIN_MS;
   })?.message;
 }
 
@@ -90,9 +87,9 @@ function findRestartThatFailed({ spec, status }: Pod, events: readonly CoreEvent
 /** With what the pod was Ready, if an edit of this container ended that. */
 function describeEdit({ pod, events }: ExplainContainerInput): string[] {
   const restart = findRestartThatFailed(pod, events);
-  const source = findImageUpdate(events, restart, ENVIRONMENT);
+  const source = findReplacement(events, restart, NEW_VALUES);
   if (source !== undefined) return [`the pod was Ready until its restart of ${restart?.lastTimestamp}: ${source}`];
-  const update = findImageUpdate(events, restart);
+  const update = findReplacement(events, restart, IMAGE_UPDATE);
   if (update !== undefined) return [`${update}; an image with which the pod does not become Ready is rolled back`];
   const edit = findEditThatFailed(pod, events);
   if (edit === undefined || pod.metadata.annotations?.[ROLLBACK_ANNOTATION]) return [];
@@ -162,8 +159,8 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
     };
   }
   if (stop !== undefined) {
-    const update = findImageUpdate(events, stop);
-    const source = findImageUpdate(events, stop, ENVIRONMENT);
+    const update = findReplacement(events, stop, IMAGE_UPDATE);
+    const source = findReplacement(events, stop, NEW_VALUES);
     const kind = update === undefined ? "new values of its environment" : "an update of its image";
     const cause = update ?? source;
     const problem = cause === undefined ? "kubelet-ts stopped it" : `it was restarted by ${kind}`;
@@ -337,9 +334,10 @@ function findStop(
 
 /** Times of events and of containers come from two clocks, in whole seconds. */
 const CLOCK_SLACK_MS = 2000;
-const ENVIRONMENT = /^EnvironmentChanged$/;
-/** A container ends at once when the new image is there. */
-const IMAGE_SWAP_MS = 30_000;
+const IMAGE_UPDATE = /^ImageUpdat(ing|eFailed)$/;
+const NEW_VALUES = /^EnvironmentChanged$/;
+/** A container ends at once when the new image or value is there. */
+const REPLACED_WITHIN_MS = 30_000;
 
 /** A container that waits for the others has no fix of its own. */
 function explainProgress({ pod, spec, status, events, isInit }: ExplainContainerInput): Explained {

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { CoreEvent } from "../../../src/base/api/event.ts";
 import type { ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
+import { findEditThatFailed } from "../../../src/plan/status/explain-container.ts";
 import { explainPod, renderExplanation, toPlainText } from "../../../src/plan/status/explain-pod.ts";
 import { ago, ended, has, NOW, running, shown } from "../../cli/print/pods.ts";
 
@@ -473,6 +474,7 @@ test.each([
   const updated = renderExplanation(explainOf(pod, { events: [update, edit] }));
   expect([updated.includes("its edit"), updated.includes("is rolled back")]).toEqual([false, seconds === 62]);
   const rotated = { ...event("EnvironmentChanged", 'Secret "default/db" changed'), lastTimestamp: ago(seconds) };
+  for (const cause of [update, rotated]) expect(findEditThatFailed(pod, [cause, edit])).toBeUndefined();
   const text2 = renderExplanation(explainOf(pod, { events: [rotated, edit] }));
   expect([text2.includes("its edit"), text2.includes(': Secret "default/db" changed')]).toEqual([
     false,
