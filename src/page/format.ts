@@ -21,6 +21,9 @@ export function formatCores(cores: number | null | undefined): string {
   return millis >= 10 ? `${Math.round(millis)}m` : `${millis.toFixed(1)}m`;
 }
 
+/** Milliseconds since 1970 of an RFC 3339 time; 0 when there is none. */
+export const toMs = (time: string | undefined | null): number => (time ? Date.parse(time) || 0 : 0);
+
 const STEPS = [
   [86_400_000, "d"],
   [3_600_000, "h"],

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
+import type { Condition } from "../base/api/conditions.ts";
 import { formatAge, formatBytes, formatPercent } from "./format.ts";
 import { Badge, Meter, type Tone, timeOf } from "./parts.tsx";
 import type { PageState } from "./store.ts";
-import type { Condition, NodeState, NodeUsage } from "./wire.ts";
+import type { NodeState, NodeUsage } from "./wire.ts";
 
 /** The node at a glance. The tiles keep their size while values arrive. */
 export function NodeTiles({ state, now }: { state: PageState; now: number }) {

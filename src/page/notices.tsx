@@ -1,4 +1,4 @@
-import { formatTime } from "./format.ts";
+import { formatTime, toMs } from "./format.ts";
 import { At, Button, Plain, timeOf } from "./parts.tsx";
 import type { PageState } from "./store.ts";
 import type { ClusterState, NodeState } from "./wire.ts";
@@ -54,7 +54,7 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
 
 /** 0 while the node is Ready. */
 const notReadySince = ({ conditions }: NodeState): number =>
-  conditions.find(({ type, status }) => type === "Ready" && status !== "True")?.since ?? 0;
+  toMs(conditions.find(({ type, status }) => type === "Ready" && status !== "True")?.lastTransitionTime);
 
 /** Why and since when the cluster is out of reach, and what works meanwhile. */
 export function ClusterFailure({ cluster: { server, failure } }: { cluster: ClusterState }) {

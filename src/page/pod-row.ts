@@ -27,35 +27,22 @@ export interface PodRow {
   ip: string;
 }
 
-/** Columns of `kubelet-ts get pods` for a pod. */
-interface PodColumns {
-  status: string;
-  ready: number;
-  total: number;
-  restarts: number;
-  lastRestart: Date | undefined;
-  /** RFC 3339; undefined = unknown. */
-  createdAt: string | undefined;
-}
+/** The columns of `kubelet-ts get pods`, and what the pod alone does not say. */
+type PodColumns = Pick<
+  PodRow,
+  "status" | "ready" | "total" | "restarts" | "lastRestart" | "createdAt" | "source" | "why"
+>;
 
-/** A row of the overview. Pure. @param why the pod is not ready; "" when it is */
-export function toPodRow(pod: Pod, columns: PodColumns, source: string, why: string): PodRow {
+/** A row of the overview. Pure. */
+export function toPodRow(pod: Pod, columns: PodColumns): PodRow {
   const { metadata, status } = pod;
   return {
     uid: metadata.uid ?? "",
     namespace: metadata.namespace ?? "default",
     name: metadata.name ?? "",
-    status: columns.status,
-    ready: columns.ready,
-    total: columns.total,
+    ...columns,
     isReady: hasCondition(status, "Ready"),
-    restarts: columns.restarts,
-    // A container that waits for its second start has ended, and was not restarted.
-    lastRestart: columns.restarts > 0 ? (columns.lastRestart?.getTime() ?? 0) : 0,
-    createdAt: columns.createdAt ? Date.parse(columns.createdAt) || 0 : 0,
     owner: describeOwner(pod),
-    source,
-    why,
     notice: describeNotice(pod),
     ip: status?.podIP ?? "",
   };

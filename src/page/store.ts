@@ -1,10 +1,9 @@
 import type { PodRow } from "./pod-row.ts";
 import {
+  type Access,
   type NodeState,
   type NodeUsage,
   RANGE_MS,
-  type Rejection,
-  type ServiceRow,
   type Snapshot,
   type Spark,
   type Update,
@@ -17,24 +16,17 @@ const SPARK_POINTS = 60;
 export const SPARK_MS = RANGE_MS["10m"];
 
 /** Everything the overview shows. Replaced as a whole; unchanged rows stay the same objects. */
-export interface PageState {
+export interface PageState extends Access, Pick<Snapshot, "isComplete" | "rejections" | "workloads" | "services"> {
   /** `locked`: nothing is shown without a session. */
   connection: "connecting" | "live" | "lost" | "locked";
   /** While the connection is lost: why the server refuses it; "" when it does not answer. */
   refusal: string;
   /** The page that the server has now, when it is another one than this; else "". */
   newBuild: string;
-  privileged: boolean;
-  canAct: boolean;
   /** There was a session, which has expired. */
   hasExpired: boolean;
   node: NodeState | undefined;
   pods: ReadonlyMap<string, PodRow>;
-  /** false while a source of pods has not been read, or has a manifest that is refused. */
-  isComplete: boolean;
-  rejections: readonly Rejection[];
-  workloads: readonly WorkloadRow[];
-  services: readonly ServiceRow[];
   times: readonly number[];
   nodeUsage: NodeUsage | undefined;
   sparks: ReadonlyMap<string, Spark>;
@@ -76,24 +68,19 @@ const podsOf = (rows: readonly PodRow[], before: PageState["pods"]): PageState["
   );
 
 export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: PageState = EMPTY_STATE): PageState {
-  const { usage } = snapshot;
-  const { access, node, isComplete, rejections, workloads, services } = snapshot;
+  const { access, usage, now, pods, ...parts } = snapshot;
   return {
     ...access,
+    ...parts,
     connection: "live",
     refusal: "",
     newBuild: before.newBuild,
     hasExpired: !access.privileged && (before.privileged || before.hasExpired),
-    node,
-    pods: podsOf(snapshot.pods, before.pods),
-    isComplete,
-    rejections,
-    workloads,
-    services,
+    pods: podsOf(pods, before.pods),
     times: usage.times,
     nodeUsage: usage.node,
     sparks: new Map(Object.entries(usage.pods)),
-    clockOffsetMs: snapshot.now - receivedAtMs,
+    clockOffsetMs: now - receivedAtMs,
     connects: before.connects + 1,
     heardAtMs: receivedAtMs,
   };

@@ -1,7 +1,9 @@
+import type { Condition } from "../base/api/conditions.ts";
+import type { CoreEvent } from "../base/api/event.ts";
 import { fetchJson, useLoaded } from "./connection.ts";
-import { formatBytes } from "./format.ts";
+import { formatBytes, toMs } from "./format.ts";
 import { Age, Badge, Card, Plain, Table, type Tone } from "./parts.tsx";
-import type { Condition, EventRow, ProcessRow } from "./wire.ts";
+import type { ProcessRow } from "./wire.ts";
 
 /** Conditions of the node or of a pod. @param toneOf whether a condition is as it should be */
 export const ConditionTable = ({
@@ -21,9 +23,9 @@ export const ConditionTable = ({
       columns={[
         { title: "Type", isHeading: true, cell: ({ type }) => <bdi>{type}</bdi> },
         { title: "Status", class: "fixed", cell: (it) => <Badge tone={toneOf(it)}>{it.status}</Badge> },
-        { title: "Since", class: "fixed", cell: ({ since }) => <Age at={since} now={now} /> },
+        { title: "Since", class: "fixed", cell: (it) => <Age at={toMs(it.lastTransitionTime)} now={now} /> },
         { title: "Reason", class: "fixed", cell: ({ reason }) => <bdi>{reason}</bdi> },
-        { title: "Message", class: "message", cell: ({ message }) => <Plain text={message} /> },
+        { title: "Message", class: "message", cell: ({ message = "" }) => <Plain text={message} /> },
       ]}
     />
   </Card>
@@ -35,28 +37,34 @@ export function podConditionTone({ type, status, reason }: Condition): Tone {
   return (status === "True") === (type !== "DisruptionTarget") ? "good" : "warn";
 }
 
+/** `default/web` for a pod, `Node edge`, `Deployment default/shop`. */
+function objectOf({ involvedObject: { kind, namespace, name } }: CoreEvent): string {
+  if (kind === "Node") return `Node ${name}`;
+  return kind === "Pod" ? `${namespace}/${name}` : `${kind} ${namespace}/${name}`;
+}
+
 /** Newest first. */
-export function EventTable(props: { events: readonly EventRow[]; now: number; withObject?: boolean }) {
+export function EventTable(props: { events: readonly CoreEvent[]; now: number; withObject?: boolean }) {
   const { events, now, withObject } = props;
   if (events.length === 0) return <p class="empty">No events.</p>;
-  const object = { title: "Object", class: "object", cell: (event: EventRow) => <bdi>{event.object}</bdi> };
+  const object = { title: "Object", class: "object", cell: (event: CoreEvent) => <bdi>{objectOf(event)}</bdi> };
   return (
     <Table
       class="stacked"
-      rows={events.toSorted((a, b) => b.lastTime - a.lastTime)}
+      rows={events.toSorted((a, b) => toMs(b.lastTimestamp) - toMs(a.lastTimestamp))}
       isLong
-      keyOf={(event) => `${event.object} ${event.reason} ${event.firstTime} ${event.message}`}
+      keyOf={({ metadata }) => metadata.uid}
       rowClass={({ type }) => (type === "Warning" ? "warning" : undefined)}
       columns={[
         {
           title: "Last seen",
-          cell: ({ lastTime, firstTime, count }) => (
+          cell: ({ lastTimestamp, firstTimestamp, count }) => (
             <>
-              <Age at={lastTime} now={now} />
+              <Age at={toMs(lastTimestamp)} now={now} />
               {count > 1 && (
                 <span class="ago">
                   {" "}
-                  ×{count} in <Age at={firstTime} now={now} />
+                  ×{count} in <Age at={toMs(firstTimestamp)} now={now} />
                 </span>
               )}
             </>

@@ -1,3 +1,5 @@
+import type { Condition } from "../base/api/conditions.ts";
+import type { CoreEvent } from "../base/api/event.ts";
 import type { PodRow } from "./pod-row.ts";
 
 /** Messages between the page and its server. Times are milliseconds since 1970, sizes are bytes, CPU is in cores; 0, "" and null: not known, never, none. */
@@ -45,7 +47,7 @@ export interface NodeState {
   problem: string;
   /** The problem is an engine that is gone or hangs. */
   isEngineAway: boolean;
-  conditions: Condition[];
+  conditions: readonly Condition[];
   cpuCount: number;
   memoryBytes: number;
   bootTime: number;
@@ -56,14 +58,6 @@ export interface NodeState {
 export interface ClusterState {
   server: string;
   failure: { isAnswering: boolean; reason: string; since: number } | null;
-}
-
-export interface Condition {
-  type: string;
-  status: string;
-  reason: string;
-  message: string;
-  since: number;
 }
 
 export interface Rejection {
@@ -171,12 +165,12 @@ export interface PodDetail {
   annotations: Record<string, string>;
   qosClass: string;
   startedAt: number;
-  conditions: Condition[];
+  conditions: readonly Condition[];
   /** Services that lead to the pod. */
   services: ServiceRow[];
   containers: ContainerDetail[];
   volumes: VolumeDetail[];
-  events: EventRow[];
+  events: readonly CoreEvent[];
   /** Reasons why the pod is not Ready, each with what to do. */
   explanation: Explanation[];
   /** Images of this pod that the kubelet keeps up to date. */
@@ -260,17 +254,6 @@ export interface VolumeDetail {
   capacityBytes: number;
 }
 
-export interface EventRow {
-  type: string;
-  reason: string;
-  message: string;
-  count: number;
-  firstTime: number;
-  lastTime: number;
-  /** `namespace/pod`, `Node name`, `Kind namespace/name`. */
-  object: string;
-}
-
 export interface NodeDetail {
   /** `use`: what the kubelet keeps there, "" for others. */
   filesystems: { device: string; mountPoint: string; use: string; capacityBytes: number; usedBytes: number }[];
@@ -288,7 +271,7 @@ export interface NodeDetail {
   machine: Record<string, string>;
   /** Versions, drivers and directories of the engine; empty before it has answered. */
   engine: Record<string, string>;
-  events: EventRow[];
+  events: readonly CoreEvent[];
 }
 
 /** Shares of time, in per cent. The rest is idle. */

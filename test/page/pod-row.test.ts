@@ -2,9 +2,18 @@ import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import { toPodRow } from "../../src/page/pod-row.ts";
 
-const COLUMNS = { status: "Running", ready: 1, total: 1, restarts: 0, lastRestart: undefined, createdAt: undefined };
+const COLUMNS = {
+  status: "Running",
+  ready: 1,
+  total: 1,
+  restarts: 0,
+  lastRestart: 0,
+  createdAt: 0,
+  source: "",
+  why: "",
+};
 const rowOf = (metadata: object, conditions: object[] = []) =>
-  toPodRow({ metadata, spec: { containers: [] }, status: { conditions } } as unknown as Pod, COLUMNS, "", "");
+  toPodRow({ metadata, spec: { containers: [] }, status: { conditions } } as unknown as Pod, COLUMNS);
 
 test.each([
   [{}, ""],

@@ -13,6 +13,7 @@ import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";
+import { toMs } from "../../page/format.ts";
 import { type PodRow, toPodRow } from "../../page/pod-row.ts";
 import type {
   ImageUpdateRow,
@@ -37,10 +38,7 @@ import {
   hideLogEnds,
   hideProbeOutput,
   MAX_SHOWN_MANIFEST_BYTES,
-  toCondition,
-  toEventRow,
   toManifestView,
-  toMs,
   toPodDetail,
 } from "../../server/page/pod-detail.ts";
 import { redactPod } from "../../server/redact-pod.ts";
@@ -105,10 +103,16 @@ export class KubeletPage implements PageSource, PageDetails {
 
   toRow(pod: Pod): PodRow {
     const desired = this.#find(pod);
-    const source = desired ? describeSource(desired, desired.location) : "";
     const [cause] = this.#explain(pod).causes;
-    const why = cause ? `${cause.subject}: ${cause.problem}` : "";
-    return toPodRow(pod, { ...summarizePod(pod), createdAt: creationTime(pod) }, source, why);
+    const { lastRestart, ...columns } = summarizePod(pod);
+    return toPodRow(pod, {
+      ...columns,
+      // A container that waits for its second start has ended, and was not restarted.
+      lastRestart: columns.restarts > 0 ? (lastRestart?.getTime() ?? 0) : 0,
+      createdAt: toMs(creationTime(pod)),
+      source: desired ? describeSource(desired, desired.location) : "",
+      why: cause ? `${cause.subject}: ${cause.problem}` : "",
+    });
   }
 
   rejections(): Rejection[] {
@@ -179,7 +183,8 @@ export class KubeletPage implements PageSource, PageDetails {
       engine: serverVersion ? `Docker ${serverVersion}` : "no Docker engine",
       problem: facts.ready.runtimeError ?? "",
       isEngineAway: (engine.connectError ?? kubelet.runtimeError) !== undefined,
-      conditions: toNodeConditions(facts, clock.now()).map((condition) => toCondition(condition)),
+      // With the time of a heartbeat a node that did not change would be sent again.
+      conditions: toNodeConditions(facts, clock.now()).map(({ lastHeartbeatTime: _, ...condition }) => condition),
       cpuCount: node.cpuCount,
       memoryBytes: node.memoryBytes,
       // Coarse: a node that did not change is not sent again.
@@ -190,7 +195,7 @@ export class KubeletPage implements PageSource, PageDetails {
 
   async nodeDetail(): Promise<NodeDetail> {
     const machine = await this.#machine.read(this.#view.pods());
-    return { ...machine, events: this.#view.events().items.map(toEventRow) };
+    return { ...machine, events: this.#view.events().items };
   }
 
   processes(uid: PodUID): Promise<readonly ProcessRow[]> {

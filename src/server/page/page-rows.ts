@@ -38,7 +38,7 @@ export function toServiceRow(
     ports: ports.map(({ port, nodePort, protocol }) => `${port}${nodePort ? `:${nodePort}` : ""}/${protocol}`),
     status: isSelecting ? `${ready.length}/${pods.length} ready` : "-",
     isGood: explanation?.isReady ?? true,
-    explanation: toExplanations(explanation),
+    explanation: explanation?.causes ?? [],
     pods: pods.toSorted((a, b) => Number(b.isReady) - Number(a.isReady) || a.name.localeCompare(b.name)),
   };
 }
@@ -60,7 +60,7 @@ export function toIngressRow(
     ports: tls.length > 0 ? ["TLS"] : [],
     status: explanation?.state.replace(/^it is /, "") ?? "-",
     isGood: explanation?.isReady ?? true,
-    explanation: toExplanations(explanation),
+    explanation: explanation?.causes ?? [],
     pods: [...new Map(pods.map((pod) => [pod.name, pod])).values()],
   };
 }
@@ -69,7 +69,7 @@ export function toIngressRow(
 export function toWorkloadRow(facts: WorkloadFacts): WorkloadRow {
   const { kind, namespace, name, source, spec, status, nextRun, explanation } = facts;
   const { schedule = "", suspend = false } = spec as { schedule?: string; suspend?: boolean };
-  const row = { kind, namespace, name, source, explanation: toExplanations(explanation), lastRun: 0, nextRun: 0 };
+  const row = { kind, namespace, name, source, explanation: explanation?.causes ?? [], lastRun: 0, nextRun: 0 };
   if (!status) return { ...row, status: "Pending", isGood: false };
   const isReady = explanation?.isReady ?? true;
   switch (kind) {
@@ -98,9 +98,6 @@ export function toWorkloadRow(facts: WorkloadFacts): WorkloadRow {
     }
   }
 }
-
-const toExplanations = (explanation: ObjectExplanation | undefined) =>
-  (explanation?.causes ?? []).map(({ problem, facts, fix }) => ({ problem, facts, fix }));
 
 /** Where no pods are wanted, none is missed. */
 const readyStatus = (ready: number, wanted: number, isReady: boolean) => ({

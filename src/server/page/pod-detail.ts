@@ -1,4 +1,3 @@
-import type { Condition as ApiCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Container, ContainerPort, ContainerStatus, Pod, Probe, Volume } from "../../base/api/pod.ts";
 import type { ContainerState } from "../../base/api/pod-status.ts";
@@ -7,11 +6,10 @@ import type { PodSummary } from "../../base/api/stats-summary.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { allContainersOf, allStatusesOf, containersOf, isEphemeral } from "../../base/model/pod-containers.ts";
 import type { ProbeKind } from "../../base/model/prober.ts";
+import { toMs } from "../../page/format.ts";
 import type { PodRow } from "../../page/pod-row.ts";
 import type {
-  Condition,
   ContainerDetail,
-  EventRow,
   ImageUpdateRow,
   ManifestView,
   PodDetail,
@@ -48,7 +46,7 @@ export function toPodDetail(facts: PodDetailFacts): PodDetail {
     annotations: metadata.annotations ?? {},
     qosClass: status?.qosClass ?? "",
     startedAt: toMs(status?.startTime),
-    conditions: (status?.conditions ?? []).map(toCondition),
+    conditions: status?.conditions ?? [],
     services: facts.services,
     containers: allContainersOf(spec).map((container) => toContainerDetail(container, facts)),
     volumes: (spec.volumes ?? []).map(({ name, ...source }) => {
@@ -60,7 +58,7 @@ export function toPodDetail(facts: PodDetailFacts): PodDetail {
         capacityBytes: volumeLimit(source) ?? measured?.capacityBytes ?? 0,
       };
     }),
-    events: events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid).map(toEventRow),
+    events: events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid),
     explanation: [...explanation.causes, ...explanation.recent].map(({ subject, problem, facts, fix }) => ({
       problem: `${subject}: ${problem}`,
       facts,
@@ -173,33 +171,6 @@ function describeTiming(probe: Probe): string {
   const { periodSeconds = 10, timeoutSeconds = 1, failureThreshold = 3, initialDelaySeconds = 0 } = probe;
   const delay = initialDelaySeconds > 0 ? `after ${initialDelaySeconds} s, ` : "";
   return `${delay}every ${periodSeconds} s, timeout ${timeoutSeconds} s, fails after ${failureThreshold}`;
-}
-
-/** Milliseconds since 1970 of an RFC 3339 time; 0 when there is none. */
-export const toMs = (time: string | undefined | null): number => (time ? Date.parse(time) || 0 : 0);
-
-export const toCondition = ({
-  type,
-  status,
-  reason = "",
-  message = "",
-  lastTransitionTime: since,
-}: ApiCondition): Condition => ({ type, status, reason, message, since: toMs(since) });
-
-export const toEventRow = ({ type, reason, message, count, ...event }: CoreEvent): EventRow => ({
-  type,
-  reason,
-  message,
-  count,
-  firstTime: toMs(event.firstTimestamp),
-  lastTime: toMs(event.lastTimestamp),
-  object: describeObject(event.involvedObject),
-});
-
-/** `default/web` for a pod, `Node edge`, `Deployment default/shop`. */
-function describeObject({ kind, namespace, name }: CoreEvent["involvedObject"]): string {
-  if (kind === "Node") return `Node ${name}`;
-  return kind === "Pod" ? `${namespace}/${name}` : `${kind} ${namespace}/${name}`;
 }
 
 /** The pod without termination messages that may be the end of a log: logs need a session. Pure. */
