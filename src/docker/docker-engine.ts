@@ -279,7 +279,6 @@ export async function readEngineInfo(
     // In its user namespace a rootless engine may not, although it may inside.
     negativeOomScores: negativeOomScores && !info.SecurityOptions.includes("name=rootless"),
     securityOptions: info.SecurityOptions,
-    architecture: info.Architecture,
     runtimes: Object.keys(info.Runtimes),
     ...(info.DiscoveredDevices.length > 0 && { cdiDevices: info.DiscoveredDevices.map(({ ID }) => ID) }),
   };

@@ -423,7 +423,6 @@ class PlanDraft {
     const action: Extract<PodAction, { kind: "start-container" }> = {
       kind: "start-container",
       name,
-      isInit,
       restartCount: previous ? previous.restartCount + 1 : 0,
       hash,
     };

@@ -35,7 +35,6 @@ interface ImagePin {
 interface ImageCandidate {
   ref: string;
   tag: string;
-  foundAt: string;
   /** It is on this machine. */
   isPulled?: true;
 }
@@ -175,7 +174,7 @@ export function noteLookedUp(
   const isKnown = present.includes(found.ref) || record.rejected.some(({ ref }) => ref === found.ref);
   if (isKnown) return checked;
   if (candidate?.ref === found.ref) return { ...checked, candidate };
-  return { ...checked, candidate: { ...found, foundAt: now.toISOString() } };
+  return { ...checked, candidate: found };
 }
 
 /** A look-up or a pull failed: the next try comes after 1 min, 2 min, … 1 h. */

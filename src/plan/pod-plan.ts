@@ -30,7 +30,6 @@ export type PodAction =
   | {
       kind: "start-container";
       name: string;
-      isInit: boolean;
       restartCount: number;
       hash: string;
       /** Back-off to remember once the start begins. */

@@ -1,13 +1,7 @@
 import type { ConfigMap } from "../base/api/config-map.ts";
 import type { Secret } from "../base/api/secret.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
-import {
-  type DesiredObject,
-  isWorkload,
-  type ObjectKey,
-  type ObjectKind,
-  objectKey,
-} from "../base/model/desired-object.ts";
+import { type DesiredObject, isWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { compareFullNames, type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
@@ -30,7 +24,8 @@ export interface FeedInfo {
   isRead: boolean;
   /** Findings of all sources, in their order. */
   findings: readonly Finding[];
-  duplicates: readonly Duplicate[];
+  /** A line for each text that is ignored, because an earlier one describes the same object. */
+  duplicates: readonly string[];
 }
 
 interface MergeResult extends FeedInfo {
@@ -47,7 +42,6 @@ export interface ReadOnceResult extends MergeResult {
 export interface ManifestRejection {
   /** Path or masked URL of the source. */
   source: string;
-  kind: "file" | "http" | "api";
   finding: Finding;
   /** Pods that run by an older text of that file. */
   stalePods: readonly PodFullName[];
@@ -117,12 +111,11 @@ export class DesiredStateFeed {
   /** Manifests that are refused at present, in the order of the sources. */
   rejections(): ManifestRejection[] {
     return this.#sets.flatMap((set, index) => {
-      const { name, kind } = this.#sources[index]!;
+      const { name } = this.#sources[index]!;
       return (set?.findings ?? [])
         .filter((finding) => hasErrors([finding]))
         .map((finding) => ({
           source: name,
-          kind,
           finding,
           stalePods: [...(set?.stale ?? [])]
             .filter(([, why]) => why.startsWith(`${finding.file}:`))
@@ -203,7 +196,7 @@ export class DesiredStateFeed {
     if (this.#deps.kept.length > 0) this.#handOver();
     const { state, ...info } = mergeSources(this.#sets);
     const logged = new Set<string>();
-    for (const { message } of info.duplicates) {
+    for (const message of info.duplicates) {
       logged.add(`duplicate:${message}`);
       this.#facts.log(`duplicate:${message}`, "warn", message);
     }
@@ -247,22 +240,13 @@ export class DesiredStateFeed {
 const keepSame = <K, V>(before: ReadonlyMap<K, V> | undefined, now: ReadonlyMap<K, V>): ReadonlyMap<K, V> =>
   before?.size === now.size && [...now].every(([key, item]) => before.get(key) === item) ? before : now;
 
-/** A text that is ignored, because an earlier one describes the same object. */
-interface Duplicate {
-  kind: "Pod" | "ConfigMap" | "Secret" | ObjectKind;
-  /** `namespace/name`. */
-  name: string;
-  /** One line: which text is ignored, which one counts. */
-  message: string;
-}
-
 /**
  * All sources together. Of two objects with the same namespace and name (or two pods with one UID) the first counts, by
  * order of the sources, then of the files, then of the documents; the other is reported, unless it is a kept one.
  * @param sets in the order of the sources; undefined: that source was not read yet
  */
 export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeResult {
-  const duplicates: Duplicate[] = [];
+  const duplicates: string[] = [];
   const notices = new Map<PodUID, PodNotice[]>();
   const byName = new Map<string, DesiredPod>();
   const byUid = new Map<PodUID, DesiredPod>();
@@ -280,7 +264,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
         if (set?.isKept) continue;
         const what = byName.has(name) ? `pod "${name}"` : `a pod with the uid ${uid}`;
         const message = `${desired.origin}: ignored, ${what} is described by ${winner.origin} already`;
-        duplicates.push({ kind: "Pod", name, message });
+        duplicates.push(message);
         note(winner.pod.metadata.uid!, { reason: "DuplicateManifest", message });
         continue;
       }
@@ -305,8 +289,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
         const unclaimed = from !== undefined && { unclaimed: unclaimedMessage(desired.kind.toLowerCase(), name, from) };
         objects.set(key, unclaimed ? { ...desired, ...unclaimed } : desired);
       } else {
-        const message = `${desired.origin}: ignored, ${desired.kind} "${name}" is described by ${winner.origin} already`;
-        reported.push({ kind: desired.kind, name, message });
+        reported.push(`${desired.origin}: ignored, ${desired.kind} "${name}" is described by ${winner.origin} already`);
       }
     }
   }
@@ -347,16 +330,16 @@ function unclaimedMessage(kind: string, fullName: PodFullName, source: string): 
 }
 
 function addObjects<T extends ConfigMap | Secret>(
-  kind: Duplicate["kind"],
+  kind: "ConfigMap" | "Secret",
   objects: readonly T[],
   known: Map<string, T>,
-  duplicates: Duplicate[],
+  duplicates: string[],
 ): void {
   for (const object of objects) {
     const name = podFullName(object.metadata);
     if (!known.has(name)) known.set(name, object);
     else if (known.get(name) !== object) {
-      duplicates.push({ kind, name, message: `${kind} "${name}" is described more than once; the first text counts` });
+      duplicates.push(`${kind} "${name}" is described more than once; the first text counts`);
     }
   }
 }

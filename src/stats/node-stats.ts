@@ -1,10 +1,10 @@
 import type { Summary } from "../base/api/stats-summary.ts";
 import type { FileSlot } from "../base/concurrency/worker-pool.ts";
-import { parseBootTimeSeconds, parseDefaultInterface, parseTaskCount } from "../base/host/proc.ts";
+import { meminfoBytes, parseBootTimeSeconds, parseDefaultInterface, parseTaskCount } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { OtherContainer } from "../base/model/container-engine.ts";
 import type { NodeSignals } from "../base/model/node.ts";
-import { meminfoBytes, singleValue } from "./cgroups/cgroup-figures.ts";
+import { singleValue } from "./cgroups/cgroup-figures.ts";
 import { CgroupReader } from "./cgroups/cgroup-reader.ts";
 import { readText } from "./cgroups/kernel-files.ts";
 import {

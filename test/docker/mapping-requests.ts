@@ -15,8 +15,6 @@ export const NODE: NodeInfo = {
   ip: "192.0.2.1",
   cpuCount: 2,
   memoryBytes: NODE_MEMORY_BYTES,
-  bootId: "boot",
-  machineId: "machine",
 };
 
 /** Docker 20.10 as it was recorded, on a kernel that allows everything. */
@@ -29,7 +27,6 @@ export const ENGINE: EngineInfo = {
   imagesDir: "/var/lib/docker",
   negativeOomScores: true,
   securityOptions: ["name=seccomp,profile=default"],
-  architecture: "x86_64",
   runtimes: ["runc"],
 };
 

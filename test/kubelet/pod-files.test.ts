@@ -19,7 +19,7 @@ beforeEach(() => {
   files = new PodFiles({
     logger: new RecordingLogger(),
     options: { ...DEFAULT_KUBELET_OPTIONS, rootDir: root },
-    node: { name: "node1", ip: "192.0.2.1", cpuCount: 1, memoryBytes: 1, bootId: "", machineId: "" },
+    node: { name: "node1", ip: "192.0.2.1", cpuCount: 1, memoryBytes: 1 },
     readLogTail: async () => "",
     files: localHostFiles(),
   });

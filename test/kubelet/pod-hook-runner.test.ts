@@ -146,7 +146,7 @@ test.each([
 test("a postStart hook that fails is an event, and its container is told", async () => {
   const recorder = new RecordingRecorder();
   const exec = { run: () => Promise.reject(new Error("no such command")) };
-  const node = { name: "node1", ip: "192.0.2.1", cpuCount: 1, memoryBytes: 1, bootId: "", machineId: "" };
+  const node = { name: "node1", ip: "192.0.2.1", cpuCount: 1, memoryBytes: 1 };
   const runner = new PodHookRunner({ exec, clock: new FakeClock(), version: "1.20", recorder, node });
   const container = aContainer({ lifecycle: { postStart: { exec: { command: ["x"] } } } });
   const started = runner.runPostStart({ pod: aPod(), container, podIps: [] }, "c1", never);
@@ -166,7 +166,7 @@ test.each([
     ran.push(...argv);
     return { exitCode: 0, output: "", stderr: "", timedOut: false };
   };
-  const node = { name: "node1", ip: "192.0.2.1", cpuCount: 1, memoryBytes: 1, bootId: "", machineId: "" };
+  const node = { name: "node1", ip: "192.0.2.1", cpuCount: 1, memoryBytes: 1 };
   const deps = {
     exec: { run: exec },
     clock: new FakeClock(),

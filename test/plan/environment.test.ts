@@ -13,7 +13,7 @@ import {
 import type { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 
-const NODE = { name: "node1", ip: "192.0.2.1", cpuCount: 2, memoryBytes: 4096, bootId: "", machineId: "" };
+const NODE = { name: "node1", ip: "192.0.2.1", cpuCount: 2, memoryBytes: 4096 };
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 

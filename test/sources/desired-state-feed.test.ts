@@ -389,7 +389,6 @@ test("refused manifests are listed with their place until they are good", async 
   await until("the rejection", () => life.feed.rejections().length > 0);
   expect(life.feed.rejections()[0]).toMatchObject({
     source: machine.manifests,
-    kind: "file",
     finding: { file: join(machine.manifests, "a.yaml"), line: 5, column: 1 },
     stalePods: ["default/a-node1"],
   });

@@ -84,8 +84,6 @@ export function aManager(
       ip: "192.0.2.1",
       cpuCount: 2,
       memoryBytes: 1024,
-      bootId: "",
-      machineId: "",
     }),
     clock,
     engine,

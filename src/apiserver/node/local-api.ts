@@ -157,10 +157,6 @@ export class LocalApi implements ObjectAccess {
     return this.#tls?.port;
   }
 
-  get socketPath(): string | undefined {
-    return this.#socket?.socketPath;
-  }
-
   /** The kubelet has another state of its pods. @param isStatus the status of a pod, and nothing else */
   podsChanged(isStatus = false): void {
     this.#nodeObjects.podsChanged(isStatus);

@@ -1,7 +1,7 @@
 import { hostname, networkInterfaces } from "node:os";
 import { namesIfReadable, readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { NodeInfo } from "../model/node.ts";
-import { parseDefaultInterface } from "./proc.ts";
+import { meminfoBytes, parseDefaultInterface } from "./proc.ts";
 
 /** Architecture of this machine, as images and nodes name it. */
 export const ARCHITECTURE = process.arch === "x64" ? "amd64" : process.arch;
@@ -11,17 +11,15 @@ export const readNodeName = (override: string) => (override || hostname()).trim(
 
 /** Facts of this machine. Missing files (an unusual kernel) yield zero or an empty text. */
 export function readNodeInfo(name: string, nodeIp: string): NodeInfo {
-  const memInfo = readText("/proc/meminfo");
+  const meminfo = readText("/proc/meminfo");
   return {
     name,
     ip: nodeIp || readDefaultAddress(),
     cpuCount: navigator.hardwareConcurrency,
-    memoryBytes: memInfoBytes(memInfo, "MemTotal"),
-    swapBytes: memInfoBytes(memInfo, "SwapTotal"),
+    memoryBytes: meminfoBytes(meminfo, "MemTotal") ?? 0,
+    swapBytes: meminfoBytes(meminfo, "SwapTotal") ?? 0,
     ...readPidLimit(),
     hugePageBytes: readHugePages("/sys/kernel/mm/hugepages"),
-    bootId: readText("/proc/sys/kernel/random/boot_id").trim(),
-    machineId: readText("/etc/machine-id").trim(),
   };
 }
 
@@ -84,10 +82,5 @@ export const readMayLowerOomScores = () =>
   mayLowerOomScores(process.getuid?.() === 0, readText("/proc/self/status"), readText("/proc/1/status"));
 
 const isLinkLocal = (address: string) => address.startsWith("fe80:") || address.startsWith("169.254.");
-
-function memInfoBytes(text: string, field: string): number {
-  const kibibytes = new RegExp(`^${field}:\\s*(\\d+) kB$`, "m").exec(text)?.[1];
-  return kibibytes === undefined ? 0 : Number(kibibytes) * 1024;
-}
 
 const readText = (path: string): string => readTextIfReadable(path, SYSTEM_FILE_BYTES) ?? "";

@@ -178,3 +178,9 @@ function toCounters<F extends string>(
   const named = fields.flatMap((field, index) => (field === "" ? [] : [[field, Number(numbers[index] ?? 0)]]));
   return Object.fromEntries(named);
 }
+
+/** An amount of `/proc/meminfo`: bytes, or a number where the line has no unit. */
+export function meminfoBytes(meminfo: string, name: string): number | undefined {
+  const match = new RegExp(`^${name}:\\s+(\\d+)( kB)?`, "m").exec(meminfo);
+  return match ? Number(match[1]) * (match[2] ? 1024 : 1) : undefined;
+}

@@ -16,8 +16,6 @@ export interface NodeInfo {
   swapBytes?: number;
   /** Huge pages set aside, in bytes by resource name, e.g. `hugepages-2Mi`; a size the kernel has none of may be missing. */
   hugePageBytes?: Readonly<Record<string, number>>;
-  bootId: string;
-  machineId: string;
 }
 
 /** Features of the engine and its kernel, probed once per connection. */
@@ -38,7 +36,6 @@ export interface EngineInfo {
   negativeOomScores: boolean;
   /** From /info SecurityOptions: seccomp, apparmor, selinux, rootless, userns. */
   securityOptions: readonly string[];
-  architecture: string;
   runtimes: readonly string[];
   /** CDI devices of /info DiscoveredDevices, e.g. `nvidia.com/gpu=0`; absent before API 1.50. */
   cdiDevices?: readonly string[];

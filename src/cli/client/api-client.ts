@@ -31,12 +31,10 @@ export type ApiResource = Listed & { group: string; version: string };
 /** The API server refused a request. Source: meta/v1 `Status`. */
 export class ApiStatusError extends CommandError {
   readonly code: number;
-  readonly reason: string;
 
-  constructor(code: number, reason: string, message: string) {
+  constructor(code: number, message: string) {
     super(message);
     this.code = code;
-    this.reason = reason;
   }
 }
 
@@ -218,7 +216,6 @@ export class ApiClient {
         : `; it is in namespace "${elsewhere}": add -n ${elsewhere}`;
     throw new ApiStatusError(
       404,
-      "NotFound",
       `${resourceId({ ...resource, plural: resource.name })} "${name}" not found${hint ?? ""}`,
     );
   }
@@ -262,8 +259,8 @@ export const parseWarnings = (header: string): string[] =>
 function toStatusError(code: number, text: string): ApiStatusError {
   try {
     const { reason = "", message = "" } = JSON.parse(text) as { reason?: string; message?: string };
-    return new ApiStatusError(code, reason, message || reason || `the local API answered ${code}`);
+    return new ApiStatusError(code, message || reason || `the local API answered ${code}`);
   } catch {
-    return new ApiStatusError(code, "", `the local API answered ${code}: ${text.trim().slice(0, 200)}`);
+    return new ApiStatusError(code, `the local API answered ${code}: ${text.trim().slice(0, 200)}`);
   }
 }

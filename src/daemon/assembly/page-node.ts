@@ -1,6 +1,6 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { findMount } from "../../base/files/mount-points.ts";
-import { type CoreTimes, type InterfaceCounters, parseCoreTimes } from "../../base/host/proc.ts";
+import { type CoreTimes, type InterfaceCounters, meminfoBytes, parseCoreTimes } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { EngineInfo } from "../../base/model/node.ts";
 import { allStatusesOf } from "../../base/model/pod-containers.ts";
@@ -16,7 +16,6 @@ import type {
   OtherContainerRow,
 } from "../../page/wire.ts";
 import { type CadvisorFacts, CadvisorFactsReader, type NodeFilesystem } from "../../stats/cadvisor/cadvisor-facts.ts";
-import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
 import { readText } from "../../stats/cgroups/kernel-files.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";

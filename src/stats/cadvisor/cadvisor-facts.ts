@@ -1,8 +1,7 @@
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { findMount, parseMounts } from "../../base/files/mount-points.ts";
-import { type DiskCounters, parseDiskstats } from "../../base/host/proc.ts";
+import { type DiskCounters, meminfoBytes, parseDiskstats } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import { meminfoBytes } from "../cgroups/cgroup-figures.ts";
 import { readText } from "../cgroups/kernel-files.ts";
 import { type DirectoryUsage, type FsCapacity, readCapacityNow } from "../disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots, type NodeStats } from "../node-stats.ts";

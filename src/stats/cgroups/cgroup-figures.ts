@@ -1,3 +1,4 @@
+import { meminfoBytes } from "../../base/host/proc.ts";
 import type { CgroupDirectories } from "./cgroup-layout.ts";
 import { readText } from "./kernel-files.ts";
 
@@ -322,11 +323,6 @@ export function singleValue(text: string | undefined): number | undefined {
   if (word === "max") return Number.POSITIVE_INFINITY;
   const value = Number(word);
   return word === "" || Number.isNaN(value) ? undefined : value;
-}
-
-export function meminfoBytes(meminfo: string, name: string): number | undefined {
-  const match = new RegExp(`^${name}:\\s+(\\d+)( kB)?`, "m").exec(meminfo);
-  return match ? Number(match[1]) * (match[2] ? 1024 : 1) : undefined;
 }
 
 /** Pressure of a cgroup, as far as the kernel reports it. */

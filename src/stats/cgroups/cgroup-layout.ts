@@ -15,7 +15,6 @@ const V2_NAMES = {
 type CgroupController = keyof typeof V2_NAMES;
 
 export interface CgroupLayout {
-  mode: "v1" | "v2" | "hybrid";
   /** A controller that the kernel lacks, or that is not mounted, is absent. */
   controllers: ReadonlyMap<CgroupController, CgroupHierarchy>;
   /** The v2 hierarchy; in hybrid mode it holds pressure information and no controllers. */
@@ -44,15 +43,12 @@ export function toCgroupLayout(mounts: readonly CgroupHierarchy[], unifiedContro
   const unified = preferRootMount(mounts.filter(({ version }) => version === 2));
   const controllers = new Map<CgroupController, CgroupHierarchy>();
   const inUnified = new Set(unifiedControllers.trim().split(/\s+/));
-  let inV1 = 0;
   for (const [controller, v2Name] of Object.entries(V2_NAMES) as [CgroupController, string][]) {
     const v1 = preferRootMount(mounts.filter((mount) => mount.version === 1 && mount.controllers.includes(controller)));
     const mount = v1 ?? (unified && inUnified.has(v2Name) ? unified : undefined);
-    if (v1) inV1++;
     if (mount) controllers.set(controller, mount);
   }
-  const mode = inV1 === 0 && unified ? "v2" : unified ? "hybrid" : "v1";
-  return { mode, controllers, ...(unified && { unified }) };
+  return { controllers, ...(unified && { unified }) };
 }
 
 /** Controllers without which limits have no effect, and the way to get them; undefined where all are there. */

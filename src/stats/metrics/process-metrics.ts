@@ -1,6 +1,5 @@
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
-import { parseOpenFilesLimit } from "../../base/host/proc.ts";
-import { meminfoBytes } from "../cgroups/cgroup-figures.ts";
+import { meminfoBytes, parseOpenFilesLimit } from "../../base/host/proc.ts";
 import { readText } from "../cgroups/kernel-files.ts";
 import { type Metric, metricsOf } from "./metric.ts";
 

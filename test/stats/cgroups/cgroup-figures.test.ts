@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { meminfoBytes } from "../../../src/base/host/proc.ts";
 import {
   computeWorkingSetBytes,
   keyedValue,
-  meminfoBytes,
   parsePageSize,
   parsePressure,
   readBlockIo,

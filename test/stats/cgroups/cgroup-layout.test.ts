@@ -47,14 +47,6 @@ test.each<Row>([
   expect(directories[controller as keyof typeof directories]?.path).toBe(path as string);
 });
 
-test.each([
-  [V1, "v1"],
-  [V1 + UNIFIED, "hybrid"],
-  [V2, "v2"],
-])("the mode by %j is %s", (mountinfo, mode) => {
-  expect(toCgroupLayout(parseCgroupMounts(mountinfo), "cpu memory").mode).toBe(mode as never);
-});
-
 test("a process may be in another cgroup in each hierarchy", () => {
   const paths = parseProcCgroup("5:memory:/kubepods/a:b\n3:cpu,cpuacct:/other\n1:name=systemd:/x\n0::/unified\n");
   const layout = toCgroupLayout(parseCgroupMounts(V1 + UNIFIED), "");
