@@ -125,14 +125,14 @@ function servedGroups({ definitions, extras }: ServedResources): { group: string
   const add = (group: string, version: string) =>
     groups.getOrInsertComputed(group, () => new Set<string>()).add(version);
   for (const { group, version } of [...definitions, ...extras]) add(group, version);
-  // kubectl before 1.22 evicts only where the group of evictions is served.
-  for (const { kindGroup, kindVersion } of extras) if (kindGroup !== undefined) add(kindGroup, kindVersion ?? "v1");
+  // kubectl before 1.22 evicts only where the group of evictions is listed; of a version without kinds newer ones complain.
+  for (const { kindGroup = "" } of extras) groups.getOrInsertComputed(kindGroup, () => new Set());
   return [...groups].map(([group, versions]) => ({ group, versions: [...versions] }));
 }
 
 const groupObject = (group: string, versions: readonly string[]) => {
   const list = versions.map((version) => ({ groupVersion: `${group}/${version}`, version }));
-  return { name: group, versions: list, preferredVersion: list[0] };
+  return { name: group, versions: list, preferredVersion: list[0] ?? { groupVersion: `${group}/v1`, version: "v1" } };
 };
 
 /** `/apis`. Source: meta/v1 `APIGroupList`. */

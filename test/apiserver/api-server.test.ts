@@ -990,6 +990,21 @@ describe("discovery", () => {
     expect((await get("/apis/nothing")).status).toBe(404);
   });
 
+  test("every listed version has kinds: over an empty one kubectl api-resources fails; the group of evictions has none", async () => {
+    const eviction = { group: "", version: "v1", name: "pods/eviction", kind: "Eviction", kindGroup: "policy" };
+    const handle = () => Promise.reject(new Error("not called"));
+    const { get } = anApiServer({ extras: [{ ...eviction, namespaced: true, verbs: ["create"], handle }] });
+    const { groups } = (await get("/apis")).json;
+    expect(groups.at(-1)).toEqual({
+      name: "policy",
+      versions: [],
+      preferredVersion: { groupVersion: "policy/v1", version: "v1" },
+    });
+    for (const { groupVersion } of groups.flatMap(({ versions }: { versions: object[] }) => versions)) {
+      expect((await get(`/apis/${groupVersion}`)).json.resources).not.toBeEmpty();
+    }
+  });
+
   test("a client that can read all in one response gets the lists", async () => {
     const Accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
     const { json, headers } = await anApiServer().get("/apis", { Accept });
