@@ -42,7 +42,7 @@ export function nonResourceResponse(
 /** Clients that ask for aggregated discovery get the plain lists: it would save 50 ms of a first call. */
 function discovery(path: string, served: ServedResources, deps: NonResourceDeps): ApiResponse | undefined {
   const found = (object: object | undefined) => object && json(200, object);
-  if (path === "/apis") return json(200, apiGroupList(served));
+  if (path === "/apis") return json(200, { kind: "APIGroupList", apiVersion: "v1", groups: groupsOf(served) });
   if (path === "/api") {
     // Source: meta/v1 `APIVersions`.
     const serverAddressByClientCIDRs = [{ clientCIDR: "0.0.0.0/0", serverAddress: deps.serverAddress() }];
@@ -56,10 +56,9 @@ function discovery(path: string, served: ServedResources, deps: NonResourceDeps)
 }
 
 function rootPaths(served: ServedResources): string[] {
-  const groups = servedGroups(served).filter(({ group }) => group !== "");
-  const paths = groups.flatMap(({ group, versions }) => [
-    `/apis/${group}`,
-    ...versions.map((version) => `/apis/${group}/${version}`),
+  const paths = groupsOf(served).flatMap(({ name, versions }) => [
+    `/apis/${name}`,
+    ...versions.map(({ groupVersion }) => `/apis/${groupVersion}`),
   ]);
   return [...STATIC_PATHS, ...paths, ...HEALTH_ROOTS].sort();
 }
@@ -119,35 +118,24 @@ export interface ServedResources {
   extras: readonly ExtraResource[];
 }
 
-/** Groups in the order in which kubectl looks for a short name. */
-function servedGroups({ definitions, extras }: ServedResources): { group: string; versions: string[] }[] {
-  const groups = new Map<string, Set<string>>([["", new Set(["v1"])]]);
-  const add = (group: string, version: string) =>
-    groups.getOrInsertComputed(group, () => new Set<string>()).add(version);
-  for (const { group, version } of [...definitions, ...extras]) add(group, version);
+/** Groups, all but the core, in the order in which kubectl looks for a short name. Source: meta/v1 `APIGroup`. */
+function groupsOf({ definitions, extras }: ServedResources) {
+  const groups = new Map<string, Set<string>>();
+  const versionsOf = (group: string) => groups.getOrInsertComputed(group, () => new Set());
+  for (const { group, version } of [...definitions, ...extras]) versionsOf(group).add(version);
   // kubectl before 1.22 evicts only where the group of evictions is listed; of a version without kinds newer ones complain.
-  for (const { kindGroup = "" } of extras) groups.getOrInsertComputed(kindGroup, () => new Set());
-  return [...groups].map(([group, versions]) => ({ group, versions: [...versions] }));
+  for (const { kindGroup = "" } of extras) versionsOf(kindGroup);
+  groups.delete("");
+  return [...groups].map(([name, all]) => {
+    const versions = [...all].map((version) => ({ groupVersion: `${name}/${version}`, version }));
+    return { name, versions, preferredVersion: versions[0] ?? { groupVersion: `${name}/v1`, version: "v1" } };
+  });
 }
-
-const groupObject = (group: string, versions: readonly string[]) => {
-  const list = versions.map((version) => ({ groupVersion: `${group}/${version}`, version }));
-  return { name: group, versions: list, preferredVersion: list[0] ?? { groupVersion: `${group}/v1`, version: "v1" } };
-};
-
-/** `/apis`. Source: meta/v1 `APIGroupList`. */
-const apiGroupList = (served: ServedResources) => ({
-  kind: "APIGroupList",
-  apiVersion: "v1",
-  groups: servedGroups(served)
-    .filter(({ group }) => group !== "")
-    .map(({ group, versions }) => groupObject(group, versions)),
-});
 
 /** `/apis/<group>`; undefined when it is not served. */
 function apiGroup(group: string, served: ServedResources): object | undefined {
-  const found = servedGroups(served).find((it) => it.group === group && group !== "");
-  return found && { kind: "APIGroup", apiVersion: "v1", ...groupObject(group, found.versions) };
+  const found = groupsOf(served).find(({ name }) => name === group);
+  return found && { kind: "APIGroup", apiVersion: "v1", ...found };
 }
 
 /** `/api/v1`, `/apis/<group>/<version>`; undefined when it is not served. */
@@ -157,8 +145,7 @@ function apiResourceList(group: string, version: string, served: ServedResources
     ...served.definitions.filter(isOfGroup).flatMap(toApiResources),
     ...served.extras.filter(isOfGroup).map(extraToApiResource),
   ];
-  const isServed = servedGroups(served).some((it) => it.group === group && it.versions.includes(version));
-  if (!isServed) return undefined;
+  if (resources.length === 0) return undefined;
   return {
     kind: "APIResourceList",
     ...(group !== "" && { apiVersion: "v1" }),
