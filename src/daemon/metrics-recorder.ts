@@ -30,7 +30,7 @@ export class MetricsRecorder {
   /** Whose pods are counted as running, at each scrape. Source: the prober deletes the counts of a pod with its workers. */
   watch(kubelet: Kubelet): void {
     this.#watched = kubelet;
-    kubelet.onGone((uid) => this.#probes.forget("pod_uid", uid));
+    kubelet.podsGone.add((uid) => this.#probes.forget("pod_uid", uid));
   }
 
   /** The counted metrics, for /metrics. @param configuration undefined without configuration files */

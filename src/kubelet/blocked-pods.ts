@@ -1,7 +1,7 @@
 import type { PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
-import { type PodFullName, type PodUID, podRefOf } from "../base/model/identity.ts";
+import { type PodFullName, type PodUID, podFullName, podRefOf } from "../base/model/identity.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { Admission, Rejection } from "../plan/admission.ts";
 import type { PodRevision } from "./edit-rules.ts";
@@ -51,6 +51,13 @@ export class BlockedPods {
 
   wait(uid: PodUID, waitsFor: PodFullName): void {
     this.#current.set(uid, { waits: { message: `waits until pod "${waitsFor}" is gone` } });
+  }
+
+  /** A pod of the API or of a controller begins here. Source: the scheduler's event; static pods pass none. */
+  assign({ pod, source, isBound }: DesiredPod): void {
+    if (isBound || (source !== "api" && !pod.metadata.ownerReferences)) return;
+    const message = `Successfully assigned ${podFullName(pod.metadata)} to ${pod.spec.nodeName}`;
+    this.#deps.recorder.record(podRefOf(pod), { type: "Normal", reason: "Scheduled", message });
   }
 
   /** @param why message of the condition PodScheduled */

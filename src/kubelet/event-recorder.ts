@@ -251,7 +251,7 @@ export class PodEventRecorder implements EventRecorder {
   #toCoreEvent({ ref }: PodRing, kept: KeptEvent): CoreEvent {
     const { type, reason, message, fieldPath } = kept.event;
     const { nodeName } = this.#deps;
-    const component = componentOf(ref);
+    const component = componentOf(ref, reason);
     return {
       apiVersion: "v1",
       kind: "Event",
@@ -287,9 +287,13 @@ export class PodEventRecorder implements EventRecorder {
 /** `pod`, `replicaSet`. */
 const logKey = ({ kind = "Pod" }: EventTarget): string => kind.charAt(0).toLowerCase() + kind.slice(1);
 
-/** `kubelet`, `replicaset-controller`. Source: the names of kube-controller-manager's controllers. */
-const componentOf = ({ kind }: EventTarget): string =>
-  kind === undefined || kind === "Node" ? "kubelet" : `${kind.toLowerCase()}-controller`;
+const OF_SCHEDULER = ["Scheduled", "FailedScheduling"];
+
+/** `kubelet`, `default-scheduler`, `replicaset-controller`. Source: the names of kube-controller-manager's controllers. */
+function componentOf({ kind }: EventTarget, reason: string): string {
+  if (kind !== undefined && kind !== "Node") return `${kind.toLowerCase()}-controller`;
+  return OF_SCHEDULER.includes(reason) ? "default-scheduler" : "kubelet";
+}
 
 /** The next occurrence of these events is logged, however recently it was logged before. */
 function forgetLogTimes(ring: PodRing, matches: (kept: KeptEvent) => boolean): void {

@@ -42,6 +42,7 @@ const ENGINE_AWAITED = {
  * pod whose name or host port is still held by a terminating pod waits for it.
  */
 export class Kubelet {
+  /** Pods that were removed completely. */
   readonly podsGone = new Listeners<PodUID>();
   readonly #deps: KubeletDeps;
   readonly #cache: PodCache;
@@ -229,11 +230,6 @@ export class Kubelet {
     );
   }
 
-  /** Calls back when a pod was removed completely. */
-  onGone(listener: (uid: PodUID) => void): void {
-    this.#workers.gone.add(listener);
-  }
-
   /** It ran, or was about to, and no list of containers has shown that it is gone. */
   mayRun({ namespace, name }: { namespace?: string | undefined; name: string }): boolean {
     const left = [...this.#deps.records.cleanup.values()].filter(({ isRemoved }) => !isRemoved);
@@ -346,6 +342,7 @@ export class Kubelet {
       const why = { reason: "Unsupported", message: (error as Error).message };
       return this.#earlierOf(desired) ? this.#keep(desired, why) : this.#reject(desired, why, removing);
     }
+    if (!this.#workers.hasLeftovers(uid)) this.#blocked.assign(desired);
     const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     const next = isTentative ? toTentativeRevision(revision, worker.snapshot) : revision;
     worker.setRevision(this.#edits.select(worker, next, (kept) => this.#deps.rules.toPodRevision(kept, this.#desired)));

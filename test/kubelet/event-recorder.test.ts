@@ -28,6 +28,13 @@ function recorder(rate = { perSecond: 0, burst: 0 }) {
 
 const messages = (events: PodEventRecorder, uid?: string) => events.list(uid).map(({ message }) => message);
 
+test("events of the scheduler are told from those of the kubelet", () => {
+  const { events } = recorder();
+  for (const reason of ["FailedScheduling", "Scheduled", "Pulled"]) events.record(WEB, { ...STARTED, reason });
+  const components = ["default-scheduler", "default-scheduler", "kubelet"];
+  expect(events.list().map(({ source }) => source.component)).toEqual(components);
+});
+
 test("equal events are one with a count, in the shape of core/v1", async () => {
   const { clock, events } = recorder();
   events.record(WEB, UNHEALTHY);

@@ -71,7 +71,11 @@ test("a held pod is Pending and unscheduled until uncordon; one that runs contin
   const world = new KubeletWorld();
   await world.started(named("old", { nodeName: "node1" }));
   world.hold = "node is cordoned";
-  world.want(named("new", { nodeName: "node1" }), named("old", { nodeName: "node1" }));
+  const made = named("new", { nodeName: "node1" });
+  made.metadata.ownerReferences = [
+    { apiVersion: "apps/v1", kind: "ReplicaSet", name: "new", uid: "r", controller: true },
+  ];
+  world.want(made, named("old", { nodeName: "node1" }));
   await world.clock.advance(60_000);
   const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "node is cordoned" };
   expect(world.statusOf("new")).toMatchObject({ phase: "Pending", conditions: [condition] });
@@ -79,9 +83,8 @@ test("a held pod is Pending and unscheduled until uncordon; one that runs contin
   const nodeOf = (name: string) =>
     world.kubelet.pods().find(({ metadata }) => metadata.name === `${name}-node1`)?.spec.nodeName;
   expect([nodeOf("old"), nodeOf("new")]).toEqual(["node1", undefined]);
-  expect(world.recorder.events.filter((event) => event.includes("FailedScheduling"))).toEqual([
-    "new-node1 FailedScheduling node is cordoned",
-  ]);
+  const scheduling = () => world.recorder.events.filter((event) => event.includes("Schedul"));
+  expect(scheduling()).toEqual(["new-node1 FailedScheduling node is cordoned"]);
   const before = world.statusOf("new");
   world.kubelet.refresh();
   expect(world.statusOf("new")).toBe(before!);
@@ -90,4 +93,7 @@ test("a held pod is Pending and unscheduled until uncordon; one that runs contin
   await world.clock.advance(1_000);
   expect(world.statusOf("new")?.phase).toBe("Running");
   expect(nodeOf("new")).toBe("node1");
+  world.renew();
+  await world.started(made);
+  expect(scheduling().slice(1)).toEqual(["new-node1 Scheduled Successfully assigned default/new-node1 to node1"]);
 });

@@ -102,7 +102,7 @@ export async function assembleKubelet(input: AssembleInput) {
   const admission = new PodAdmission(context, engine, settings, labels);
   const kubeletParts = { podManager, services, probes, rules: admission, oomEvents, imageUpdates };
   const kubelet = buildKubelet(context, engine, kubeletParts);
-  kubelet.onGone((uid) => probeLog.forget(uid));
+  kubelet.podsGone.add((uid) => probeLog.forget(uid));
   const imageGc = buildImageGc(context, parts, kubelet, imageUpdates);
   /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
