@@ -1,4 +1,4 @@
-import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
+import { REVISION_ANNOTATION, withoutSource } from "../base/api/annotations.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { matchesSelector } from "../base/api/selectors.ts";
@@ -116,10 +116,6 @@ export function selectsLabels(
 
 const isAdoptable = ({ metadata }: Pod): boolean =>
   metadata.deletionTimestamp === undefined && !metadata.ownerReferences?.some(({ controller }) => controller);
-
-/** Annotations without those that tell where a pod comes from. */
-const withoutSource = (annotations: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(annotations).filter(([name]) => !name.startsWith("kubernetes.io/config.")));
 
 /** The ordinal in `<name>-<ordinal>`. */
 function ordinalOf({ object }: DesiredWorkload, name: string): number | undefined {

@@ -1,3 +1,4 @@
+import { withoutSource } from "../base/api/annotations.ts";
 import type { ConfigMap } from "../base/api/config-map.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Secret } from "../base/api/secret.ts";
@@ -116,16 +117,14 @@ const indexOf = (configMaps: readonly ConfigMap[], secrets: readonly Secret[]) =
 
 /** The part of a pod that users write, without the identity the node adds. */
 function shownPod({ metadata, spec }: Pod): unknown {
-  const annotations = Object.entries(metadata.annotations ?? {}).filter(
-    ([key]) => !key.startsWith("kubernetes.io/config."),
-  );
+  const annotations = withoutSource(metadata.annotations);
   const { nodeName: _node, ...written } = spec;
   return {
     metadata: {
       name: metadata.name,
       namespace: metadata.namespace,
       ...(metadata.labels && { labels: metadata.labels }),
-      ...(annotations.length > 0 && { annotations: Object.fromEntries(annotations) }),
+      ...(Object.keys(annotations).length > 0 && { annotations }),
     },
     spec: written,
   };

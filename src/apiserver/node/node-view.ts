@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { withoutSource } from "../../base/api/annotations.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod, PodStatus } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
@@ -312,7 +313,8 @@ export class NodeObjects implements ObjectRules {
   }
 
   #toObject({ metadata, spec, status }: Pod, live: ApiObject | undefined): ApiObject {
-    const { annotations } = metadata;
+    const { annotations, ...bare } = metadata;
+    const own = withoutSource(annotations);
     const hasHash = annotations?.["kubernetes.io/config.hash"] !== undefined;
     const isStatic = hasHash && !this.node!.workloads.hasPod(metadata.uid ?? "");
     // The start is that of the oldest container that is left. A pod that terminates is not seen any more.
@@ -323,7 +325,8 @@ export class NodeObjects implements ObjectRules {
       apiVersion: "v1",
       kind: "Pod",
       metadata: {
-        ...metadata,
+        ...bare,
+        ...(Object.keys(own).length > 0 && { annotations: own }),
         name: metadata.name ?? "",
         namespace: metadata.namespace ?? "default",
         creationTimestamp: created ? toApiTime(new Date(created)) : null,

@@ -10,6 +10,10 @@ export const ANNOTATION_PREFIX = "kubelet-ts.io/";
 /** Number of a Deployment's rollout: on the Deployment that of its present template, on a ReplicaSet its own. */
 export const REVISION_ANNOTATION = "deployment.kubernetes.io/revision";
 
+/** Annotations without those that tell where a pod comes from. */
+export const withoutSource = (annotations: Readonly<Record<string, string>> = {}): Record<string, string> =>
+  Object.fromEntries(Object.entries(annotations).filter(([name]) => !name.startsWith("kubernetes.io/config.")));
+
 /** The Docker networks of the pod, separated by commas. In a user-defined network other pods reach the pod by its name. */
 export const NETWORK_ANNOTATION = "kubelet-ts.io/network";
 /** A fixed IPv4 or IPv6 address in the first of them. */

@@ -153,10 +153,17 @@ test.each([
   expect([written, deletions.length, store.list("pods").length]).toEqual([[ended], deleted, 1]);
 });
 
-test("the pod of a workload is no mirror pod", () => {
-  const { store } = aMirror([aStatic], { isOfWorkload: true });
-  expect(store.get("pods", "default", "web")?.metadata.annotations).toEqual(annotations);
-});
+test.each([[{}], [{ mine: "1" }]])(
+  "the pod of a workload is no mirror pod: it has its own annotations alone, %o",
+  (own) => {
+    const pod = aPod(
+      {},
+      { ...aStatic.metadata, annotations: { ...annotations, "kubernetes.io/config.seen": "t", ...own } },
+    );
+    const { store } = aMirror([pod], { isOfWorkload: true });
+    expect(store.get("pods", "default", "web")?.metadata.annotations ?? {}).toEqual(own);
+  },
+);
 
 const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-1", uid: "rs", controller: true }];
 test.each([
