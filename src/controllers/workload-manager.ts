@@ -2,13 +2,12 @@ import type { Pod } from "../base/api/pod.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState, DesiredStateStage, PodDeletion } from "../base/model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../base/model/identity.ts";
-import { memoized } from "../base/model/memoized.ts";
+import { isSameList, memoized } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { adoptReplicaSets, claimPods, isWanted, selectsLabels, sortReplicaSets, wantedWorkloads } from "./adoption.ts";
 import { ClaimBinder, replacedClaims, resolveClaims } from "./claims.ts";
 import {
   type ControllerContext,
-  type ControllerWorld,
   type ObservedPods,
   PodObserver,
   type Statuses,
@@ -212,8 +211,7 @@ export class WorkloadManager {
       return () => {
         entry.record = { ...entry.record, cron: { ...cron, jobs: cron.jobs.filter((other) => other !== job) } };
         const message = `Active job went missing: ${job.name}`;
-        const missing: WorkloadEvent = { type: "Warning", reason: "MissingJob", message };
-        if (!job.isSeen) this.#record(entry.desired, entry.record, missing);
+        if (!job.isSeen) this.#record(entry.desired, entry.record, { type: "Warning", reason: "MissingJob", message });
         this.#records.save();
       };
     }
@@ -227,7 +225,6 @@ export class WorkloadManager {
 
   /** Decides and publishes again: settings, or labels of the node, have changed. */
   refresh(): void {
-    for (const entry of this.#records.entries()) entry.wakeAtMs = Number.NEGATIVE_INFINITY;
     if (this.#published) this.setDesired(this.#state, this.#isComplete, this.#observer.isRead);
   }
 
@@ -288,28 +285,33 @@ export class WorkloadManager {
   /** @returns whether its record has changed */
   #syncWorkload(desired: DesiredWorkload, statuses: Statuses): boolean {
     const key = objectKey(desired.kind, desired.object.metadata);
-    return this.#reconcile(key, desired, this.#records.entry(key), statuses);
+    const entry = this.#records.entry(key);
+    const isSettled = entry?.inputs && isSameList(entry.inputs, this.#inputsOf(desired, entry.record, statuses));
+    return isSettled && this.#leftMs(entry) > 0 ? false : this.#reconcile(key, desired, entry, statuses);
   }
 
-  #world(pod: ControllerWorld["pod"]): ControllerWorld {
-    const { clock, node } = this.#context;
-    return { node, now: clock.now(), nowMs: clock.monotonicMs(), pod };
+  /** All that a decision depends on besides the time. */
+  #inputsOf(desired: DesiredWorkload, record: WorkloadRecord, statuses: Statuses): unknown[] {
+    const { namespace } = desired.object.metadata;
+    return [
+      ...[this.#prepared, desired, record],
+      ...record.pods.flatMap(({ uid }) => [statuses.get(uid), this.#observer.isGone(uid)]),
+      ...(record.cron?.jobs ?? []).map(({ name }) => this.#records.get(objectKey("Job", { namespace, name }))?.job),
+      ...this.#replicaSets.map(({ object }) => this.#records.get(objectKey("ReplicaSet", object.metadata))),
+    ];
   }
 
   /** The Jobs of a CronJob. What changes with them may let it start, or forget, another one. */
   #syncChildJobs(cronJob: DesiredObjectOf<"CronJob">, statuses: Statuses): boolean {
-    const key = objectKey("CronJob", cronJob.object.metadata);
-    const before = this.#childrenOf(cronJob);
-    const hasChanged = before.map((job) => this.#syncWorkload(job, statuses)).includes(true);
-    if (!hasChanged) return false;
-    this.#reconcile(key, cronJob, this.#records.entry(key), statuses);
+    const hasChanged = this.#childrenOf(cronJob).map((job) => this.#syncWorkload(job, statuses));
+    if (!hasChanged.includes(true)) return false;
+    this.#syncWorkload(cronJob, statuses);
     for (const job of this.#childrenOf(cronJob)) this.#syncWorkload(job, statuses);
     return true;
   }
 
   #childrenOf(cronJob: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
-    const key = objectKey("CronJob", cronJob.object.metadata);
-    const record = this.#records.get(key);
+    const record = this.#records.get(objectKey("CronJob", cronJob.object.metadata));
     if (!record?.cron) return [];
     return record.cron.jobs.map((child) => toDesiredJob(child, cronJob, record.uid));
   }
@@ -342,19 +344,24 @@ export class WorkloadManager {
 
   /** @returns whether the record is another one now */
   #reconcile(key: ObjectKey, desired: DesiredWorkload, entry: Entry | undefined, statuses: Statuses): boolean {
-    const world = this.#world(this.#observer.reader(statuses));
-    const { nowMs } = world;
+    const { clock, node } = this.#context;
+    const nowMs = clock.monotonicMs();
+    const world = { node, now: clock.now(), nowMs, pod: this.#observer.reader(statuses) };
     const before = this.#records.get(key);
-    const adopted = this.#adopt(desired, before, world);
+    const adopted = adoptReplicaSets(desired, before, this.#replicaSets, this.#records, world);
     for (const uid of adopted?.uids ?? []) this.#takenOver.add(uid);
     const known = claimPods(desired, adopted?.record ?? before, this.#podsOfApi, world);
     const { namespace } = desired.object.metadata;
     const jobOf = (name: string) => this.#records.get(objectKey("Job", { namespace, name }))?.job;
     const outcome = reconcileWorkload(desired, known, world, entry?.state, jobOf);
-    const { record } = outcome;
+    const isChanged = !before || !Bun.deepEquals(before, outcome.record);
+    const record = isChanged ? outcome.record : before;
+    // A decision that changed nothing changes nothing the next time either.
+    const isSettled = !isChanged && outcome.events.length === 0 && Bun.deepEquals(entry?.state, outcome.state);
     this.#records.set(key, {
       desired,
       record,
+      inputs: isSettled ? this.#inputsOf(desired, record, statuses) : undefined,
       state: outcome.state,
       wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
       wall:
@@ -362,21 +369,14 @@ export class WorkloadManager {
     });
     for (const event of outcome.events) this.#record(desired, record, event);
     if (countEnded(record) > countEnded(before)) this.#hasFreedSlot = true;
-    return !before || JSON.stringify(before) !== JSON.stringify(record);
-  }
-
-  #adopt(desired: DesiredWorkload, known: WorkloadRecord | undefined, world: ControllerWorld) {
-    return adoptReplicaSets(desired, known, this.#replicaSets, this.#records, world);
+    return isChanged;
   }
 
   #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
     const { name = "", namespace = "default" } = object.metadata;
     const { replicaSet, ...rest } = event;
-    const own = { kind, apiVersion: apiVersionOf(kind), name, uid };
-    this.#context.recorder.record(
-      { ...own, namespace, ...(replicaSet && { kind: "ReplicaSet", ...replicaSet }) },
-      rest,
-    );
+    const own = { kind, apiVersion: apiVersionOf(kind), name, uid, namespace };
+    this.#context.recorder.record(replicaSet ? { ...own, kind: "ReplicaSet", ...replicaSet } : own, rest);
   }
 
   #setTimer(): void {

@@ -301,6 +301,8 @@ export interface Entry {
   desired: PreparedWorkload;
   record: WorkloadRecord;
   state: ControllerState | undefined;
+  /** While they are the same ones, and for the times below, the decision is the same: nothing changes; undefined: it may. */
+  inputs: readonly unknown[] | undefined;
   /** Monotonic; the decision holds no longer than that. */
   wakeAtMs: number;
   /** Times of the wall clock within which the decision holds, `untilMs` excluded; undefined: that clock does not matter. */
