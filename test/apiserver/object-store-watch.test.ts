@@ -16,6 +16,21 @@ function aWorld(window = { events: 1_000, bytes: 1e6 }) {
   return { ...api, since, add, change, put };
 }
 
+test("a list is sorted after each change, and does not change itself", () => {
+  const { store } = aWorld();
+  const names = () => store.list("configmaps").map(({ metadata }) => metadata.name);
+  const put = (name: string, namespace = "default") =>
+    store.put("configmaps", { ...aConfigMap(name), metadata: { name, namespace } });
+  for (const name of ["c", "a", "e"]) put(name);
+  const before = store.list("configmaps");
+  for (const name of ["b", "e", "f", "0"]) put(name);
+  put("z", "another");
+  expect(names()).toEqual(["z", "0", "a", "b", "c", "e", "f"]);
+  for (const name of ["0", "c", "f"]) store.remove("configmaps", "default", name);
+  expect([names(), before.length]).toEqual([["z", "a", "b", "e"], 3]);
+  expect(store.list("configmaps")[3]).toBe(store.get("configmaps", "default", "e")!);
+});
+
 describe("a watch", () => {
   test("sends what changes after a revision, and continues", async () => {
     const { watch, since, add, change, remove, store } = aWorld();
