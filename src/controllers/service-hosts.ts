@@ -83,7 +83,9 @@ export class ServiceHosts {
       if (typeof to === "string") return [service, to, external.addressesOf(to)];
       return [service, clusterIps[serviceName(to)], behind.behind(to)];
     };
-    const targets = this.#made.update(services, inputsOf, (service): ServiceTarget => {
+    // An alias is resolved each time.
+    const context = [clusterIps, behind, aliases.length > 0 && leads];
+    const targets = this.#made.update(services, context, inputsOf, (service): ServiceTarget => {
       const alias = leads.has(service) ? externalNameOf(service) : undefined;
       const to = leads.get(service) ?? service;
       if (typeof to === "string") return { service, backends: [], fixed: external.addressesOf(to), alias: to && alias };
@@ -94,8 +96,9 @@ export class ServiceHosts {
       return { service, backends: named, fixed, alias };
     });
     this.#pods = pods;
-    if (!this.#targets || !isSameList(targets, this.#targets)) {
-      this.#targets = targets;
+    const before = this.#targets;
+    this.#targets = targets;
+    if (before?.length !== targets.length || !targets.every((target, index) => hasSameNames(target, before[index]!))) {
       const byNamespace = new Map<string, readonly HostAlias[]>();
       this.#namesIn = (namespace) =>
         byNamespace.getOrInsertComputed(namespace, () => computeServiceNames(targets, namespace, this.#clusterDomain));
@@ -113,6 +116,13 @@ export class ServiceHosts {
     return seesServices(pod) ? this.#namesIn(pod.metadata.namespace ?? "default") : [];
   }
 }
+
+/** Whether two targets have the same lines: another port of a Service changes none. */
+const hasSameNames = (a: ServiceTarget, b: ServiceTarget): boolean =>
+  a === b ||
+  (serviceName(a.service) === serviceName(b.service) &&
+    isSameList(a.fixed, b.fixed) &&
+    isSameList(a.backends, b.backends));
 
 /** All pods of a namespace have the same lines. */
 const textOf = memoized((aliases: readonly HostAlias[]) => JSON.stringify(aliases));

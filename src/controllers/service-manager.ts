@@ -3,7 +3,7 @@ import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { WorkloadObject } from "../base/model/desired-object.ts";
-import { isSameList, MadeOfEach, memoized } from "../base/model/memoized.ts";
+import { isSameList, MadeOfEach } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { canonicalIp, familyOf, type IpFamily, type IpRange, rangeOfAddress } from "../base/text/ip-range.ts";
 import type { DnsRecords } from "../plan/dns-records.ts";
@@ -90,6 +90,7 @@ export class ServiceManager {
   /** The last that the proxy got. */
   #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
   readonly #ruled = new MadeOfEach<Service, RuledService[]>(serviceName);
+  readonly #asked = new MadeOfEach<Service, string>(serviceName);
   readonly #endpoints = new MadeOfEach<Service, WorkloadObject[]>(serviceName);
   #services: readonly Service[] = [];
   /** Requests of the Services at the last allocation; undefined: holders of ports and networks may have changed since. */
@@ -186,7 +187,8 @@ export class ServiceManager {
     return this.#endpoints
       .update(
         this.#services,
-        (service) => [service, pods.endpointsOf(service), pods.selectedBy(service)],
+        [pods, this.#ranges],
+        (service) => [service, pods.endpointsOf(service), pods.selectedBy(service), this.#ranges],
         (service) => toEndpointObjects(service, pods, { nodeName, startedAt, families: this.#familiesOf(service) }),
       )
       .flat();
@@ -243,12 +245,14 @@ export class ServiceManager {
     return isAsked && !services.some((it) => serviceName(it) === name) ? [...services, DNS_SERVICE] : services;
   }
 
-  /** Fields of a Service that it was given; undefined where it was given none. */
-  specOf(service: Service): object | undefined {
-    return this.#toSpec(service, this.#addresses);
+  /** All on which {@link specOf} and {@link statusOf} depend besides the Service. */
+  get inputs(): readonly unknown[] {
+    return [this.#addresses, this.#problems];
   }
 
-  readonly #toSpec = memoized((service: Service, { clusterIps, nodePorts }: ServiceAddresses): object | undefined => {
+  /** Fields of a Service that it was given; undefined where it was given none. */
+  specOf(service: Service): object | undefined {
+    const { clusterIps, nodePorts } = this.#addresses;
     const name = serviceName(service);
     const clusterIPs = clusterIps[name]?.split(",");
     const families = familyFields(service, this.#familiesOf(service));
@@ -262,7 +266,7 @@ export class ServiceManager {
       return { ...port, ...(nodePort && { nodePort }) };
     });
     return { ...(clusterIPs && { clusterIP: clusterIPs[0], clusterIPs, ...families }), ...(ports && { ports }) };
-  });
+  }
 
   #familiesOf(service: Service): readonly IpFamily[] {
     return familiesOf(service, this.#ranges).families;
@@ -273,34 +277,32 @@ export class ServiceManager {
    * written object is what takes them.
    * @param others all other Services of the node
    */
-  assign(service: Service, others: readonly Service[]): ServiceAssignment {
+  assign(service: Service, others: () => readonly Service[]): ServiceAssignment {
     const { proxy } = this.#deps;
     if (!proxy) return { spec: { ...service.spec, ...this.specOf(service) }, problems: [] };
     const known = { ...this.#addresses, range: this.#rangeFor([service], proxy) };
     const holderOf = this.#holderIn(this.#pods, proxy);
     const isKept = wantedIps(service).join() === known.clusterIps[serviceName(service)] && !isPublished(service);
     // No other Service has its address, and it asks for no port.
-    const taken = numbersOf(isKept ? [] : this.#withOwn(others), known, this.#deps.nodePortRange);
+    const taken = numbersOf(isKept ? [] : this.#withOwn(others()), known, this.#deps.nodePortRange);
     return assignService(service, taken, holderOf, this.#context.node.rootHash);
   }
 
   /** @returns undefined where Services have no addresses */
   statusOf(service: Service): object | undefined {
     if (!this.hasAddresses) return undefined;
-    return this.#toStatus(service, this.#addresses, this.#problems.get(serviceName(service)));
-  }
-
-  readonly #toStatus = memoized((service: Service, { ports }: ServiceAddresses, problem?: ServiceProblem): object => {
-    const isPublished = service.spec.type === "LoadBalancer" && Object.values(ports).includes(serviceName(service));
+    const name = serviceName(service);
+    const problem = this.#problems.get(name);
+    const isPublished = service.spec.type === "LoadBalancer" && Object.values(this.#addresses.ports).includes(name);
     const condition = problem && { type: problem.reason, status: "True", ...problem, lastTransitionTime: null };
     return {
       ...(condition && { conditions: [condition] }),
       loadBalancer: isPublished ? { ingress: [{ ip: this.#context.node.ip, ipMode: "VIP" }] } : {},
     };
-  });
+  }
 
   #allocate(services: readonly Service[], pods: readonly Pod[], proxy: ServiceProxy): void {
-    const asked = services.map(askedBy);
+    const asked = this.#asked.update(services, [], (service) => [service], askedBy);
     if (this.#allocatedFor && isSameList(asked, this.#allocatedFor)) return;
     const { addresses, problems } = this.#allocateFrom(services, proxy, this.#holderIn(pods, proxy));
     this.#problems = problems;
@@ -335,8 +337,8 @@ export class ServiceManager {
 
   #keep(addresses: ServiceAddresses): void {
     if (JSON.stringify(addresses) === JSON.stringify(this.#addresses)) return;
+    if (addresses.range !== this.#addresses.range) this.#ranges = parseRanges(addresses.range);
     this.#addresses = addresses;
-    this.#ranges = parseRanges(addresses.range);
     this.#deps.file.write(addresses);
   }
 
@@ -377,6 +379,7 @@ export class ServiceManager {
     return this.#ruled
       .update(
         services,
+        [addresses, pods],
         (service) => [service, addresses, pods.behind(service)],
         (service) => {
           const ips = isOfOtherProxy(service) ? [] : addresses.clusterIps[serviceName(service)]?.split(",");
@@ -415,10 +418,10 @@ function toRuled(
 }
 
 /** The fields on which its addresses depend. */
-const askedBy = memoized((service: Service): string => {
+function askedBy(service: Service): string {
   const { type, clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy } = service.spec;
   return JSON.stringify([serviceName(service), type, clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy]);
-});
+}
 
 const isPublished = ({ spec: { type } }: Service) => type === "NodePort" || type === "LoadBalancer";
 

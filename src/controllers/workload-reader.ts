@@ -25,7 +25,7 @@ interface WorkloadReaderDeps {
   records: WorkloadRecords;
   observer: PodObserver;
   claims: ClaimBinder;
-  services: Pick<ServiceManager, "specOf" | "statusOf">;
+  services: Pick<ServiceManager, "specOf" | "statusOf" | "inputs">;
   ingresses?: Pick<IngressManager, "statusOf"> | undefined;
 }
 
@@ -84,6 +84,11 @@ export class WorkloadReader {
     const notLive = { type: "ManifestLive", status: "False", reason: "Unclaimed", message: desired.unclaimed };
     const { conditions = [] } = status as { conditions?: readonly object[] };
     return { ...status, conditions: [...conditions, notLive] };
+  }
+
+  /** All on which status, annotations and fields of the spec depend besides the object; others each time where that is not known. */
+  inputsOf(kind: string): readonly unknown[] {
+    return kind === "Service" ? this.#deps.services.inputs : [{}];
   }
 
   /** Fields of the spec that an object was given; undefined where it was given none. */

@@ -232,7 +232,7 @@ test("a network of the machine that comes later and overlaps the addresses is to
 test("a client's Service keeps the address of the answer, though another range has become the first free one", () => {
   const networks = ["172.17.0.1/16", "10.96.0.1/16"];
   const kept = {};
-  const { spec } = aManager(kept, networks).manager.assign(aService("web"), []);
+  const { spec } = aManager(kept, networks).manager.assign(aService("web"), () => []);
   // The process ends before it hears of its own object.
   networks.pop();
   const { manager, update } = aManager(kept, networks);

@@ -7,7 +7,7 @@ import type { Clock } from "../../base/model/clock.ts";
 import { objectKey, type WorkloadObject } from "../../base/model/desired-object.ts";
 import type { DesiredState } from "../../base/model/desired-pod.ts";
 import { podFullName } from "../../base/model/identity.ts";
-import { memoized } from "../../base/model/memoized.ts";
+import { isSameList } from "../../base/model/memoized.ts";
 import { type Persisted, StoredMap } from "../../base/model/persisted.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { isRecord } from "../../base/text/json.ts";
@@ -107,12 +107,13 @@ export class NodeView {
 
   #noteObjects(): void {
     const { configMaps, secrets, objects = [], pods } = this.desired;
-    const keys = new Set([
-      ...pods.flatMap(({ pod: { metadata } }) => (metadata.creationTimestamp ? [] : seenKey("Pod", metadata))),
-      ...Array.from(configMaps.values(), ({ metadata }) => seenKey("ConfigMap", metadata)),
-      ...Array.from(secrets.values(), ({ metadata }) => seenKey("Secret", metadata)),
-      ...objects.map(({ kind, object }) => seenKey(kind, object.metadata)),
-    ]);
+    const keys = new Set<string>();
+    // Objects of clients have a time.
+    const note = (kind: string, meta: ObjectMeta) => meta.creationTimestamp ?? keys.add(seenKey(kind, meta));
+    for (const { pod } of pods) note("Pod", pod.metadata);
+    for (const { metadata } of configMaps.values()) note("ConfigMap", metadata);
+    for (const { metadata } of secrets.values()) note("Secret", metadata);
+    for (const { kind, object } of objects) note(kind, object.metadata);
     const now = toApiTime(this.#clock.now());
     for (const key of keys) if (!this.#firstSeen.has(key)) this.#firstSeen.set(key, now);
     // An object of a source that was not read yet is missing, not gone.
@@ -174,6 +175,8 @@ export class NodeObjects implements ObjectRules {
   readonly #origins = new WeakMap<ApiObject, unknown>();
   /** New uids of the endpoints of Services that clients deleted, by those that they had first. */
   readonly #remade = new Map<string, string>();
+  /** Objects that have what controllers write, by the inputs of that. */
+  readonly #shown = new Map<ResourceId, { inputs: readonly unknown[]; objects: WeakSet<ApiObject> }>();
   #isWanted = false;
   #isPlanned = false;
   /** Not only pods have changed since the last {@link sync}. */
@@ -268,14 +271,14 @@ export class NodeObjects implements ObjectRules {
 
   #syncPods(definition: ResourceDefinition): void {
     const node = this.node!;
-    const { store, submitted, onGone } = this.#deps;
+    const { store, submitted, clock, onGone } = this.#deps;
     const wanted = new Set<string>();
     for (const pod of node.kubelet.pods()) {
       const { uid = "", namespace = "default", name = "" } = pod.metadata;
       wanted.add(uid);
       const live = store.get("pods", namespace, name);
       if (live && this.#origins.get(live) === pod) continue;
-      this.#ensureNamespace(namespace);
+      ensureNamespace(store, namespace, clock.now());
       if (!live || !submitted.isOwn(definition, live)) this.#put("pods", this.#toObject(pod, live), pod);
       else if (live.metadata.uid === uid) this.#origins.set(this.#putObserved(live, pod), pod);
     }
@@ -348,7 +351,7 @@ export class NodeObjects implements ObjectRules {
     objects: Iterable<{ metadata: ObjectMeta }>,
     derived: readonly WorkloadObject[] = [],
   ): void {
-    const { store, submitted } = this.#deps;
+    const { store, submitted, clock } = this.#deps;
     const resource = resourceId(definition);
     const found = new Set<ApiObject | undefined>();
     const put = (object: { metadata: ObjectMeta }, toNext: (live: ApiObject | undefined) => ApiObject | undefined) => {
@@ -362,7 +365,7 @@ export class NodeObjects implements ObjectRules {
         if (definition.kind !== "Endpoints" || !derived.includes(object as WorkloadObject)) return;
         submitted.release(definition, live);
       }
-      if (scope !== undefined) this.#ensureNamespace(scope);
+      if (scope !== undefined) ensureNamespace(store, scope, clock.now());
       const next = toNext(live);
       found.add(next ? this.#put(resource, next, object) : live);
     };
@@ -383,7 +386,8 @@ export class NodeObjects implements ObjectRules {
       ...(definition.namespaced && { namespace }),
       name,
       uid: identity.uid,
-      creationTimestamp: identity.creationTimestamp ?? node.firstSeen(definition.kind, object.metadata),
+      creationTimestamp:
+        identity.creationTimestamp ?? own.creationTimestamp ?? node.firstSeen(definition.kind, object.metadata),
       ...("spec" in object && { generation: (live?.metadata.generation ?? 0) + 1 }),
     } as ApiObject["metadata"];
     const status = live && "status" in live && { status: live.status };
@@ -407,12 +411,19 @@ export class NodeObjects implements ObjectRules {
     const { store } = this.#deps;
     const { reader } = node.workloads;
     const resource = resourceId(definition);
+    const inputs = reader.inputsOf(definition.kind);
+    const before = this.#shown.get(resource);
+    const shown = before && isSameList(inputs, before.inputs) ? before : { inputs, objects: new WeakSet<ApiObject>() };
+    this.#shown.set(resource, shown);
     for (const object of store.list(resource)) {
+      if (shown.objects.has(object)) continue;
+      shown.objects.add(object);
       const { metadata } = object;
       const status = reader.statusOf(definition.kind, object);
       const annotations = reader.annotationsOf(definition.kind, object);
       const spec = reader.specOf(definition.kind, object);
-      if (isShown(object, status, annotations, spec)) continue;
+      const hasStatus = hasAll(object, status && { status });
+      if (hasStatus && hasAll(metadata.annotations, annotations) && hasAll(object.spec, spec)) continue;
       const next: ApiObject = {
         ...object,
         ...(annotations && { metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations } } }),
@@ -421,11 +432,6 @@ export class NodeObjects implements ObjectRules {
       };
       this.#put(resource, next, this.#origins.get(object));
     }
-  }
-
-  /** Manifest files use namespaces without declaring them. */
-  #ensureNamespace(name: string): void {
-    ensureNamespace(this.#deps.store, name, this.#deps.clock.now());
   }
 
   /** Measured at each request; only what is more than a heartbeat is a new version. */
@@ -452,7 +458,7 @@ export class NodeObjects implements ObjectRules {
     const { store, clock } = this.#deps;
     const lease = renewNodeLease(name, store.get(LEASES, LEASE_NAMESPACE, name), clock.now());
     if (!lease) return;
-    this.#ensureNamespace(LEASE_NAMESPACE);
+    ensureNamespace(store, LEASE_NAMESPACE, clock.now());
     this.#put(LEASES, lease, this);
   }
 
@@ -496,13 +502,11 @@ export class NodeObjects implements ObjectRules {
       refuseInvalid(definition, name, causes);
     }
     if (!this.node || definition.kind !== "Service") return object;
-    const others = this.#deps.store
-      .list(resourceId(definition))
-      .filter(({ metadata }) => metadata.name !== name || metadata.namespace !== namespace);
-    const { spec, problems } = this.node.workloads.services.assign(
-      object as unknown as Service,
-      others as unknown as readonly Service[],
-    );
+    const others = () => {
+      const all = this.#deps.store.list(resourceId(definition)) as unknown as readonly Service[];
+      return all.filter(({ metadata }) => metadata.name !== name || metadata.namespace !== namespace);
+    };
+    const { spec, problems } = this.node.workloads.services.assign(object as unknown as Service, others);
     const causes = problems.map(({ field, value, message }) => ({
       reason: "FieldValueInvalid",
       field,
@@ -614,12 +618,6 @@ export class NodeObjects implements ObjectRules {
     );
   }
 }
-
-/** Whether an object of the store has what controllers write. */
-const isShown = memoized((object: ApiObject, status?: object, annotations?: object, spec?: object): boolean => {
-  const { metadata } = object;
-  return hasAll(metadata.annotations, annotations) && hasAll(object.spec, spec) && hasAll(object, status && { status });
-});
 
 /** Whether an object has these fields with these values. */
 const hasAll = (object: unknown, fields: object = {}): boolean =>

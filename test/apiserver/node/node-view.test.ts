@@ -62,7 +62,7 @@ test("Endpoints are made once a client asks for them; those of a client are take
   };
   const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), own: [], onGone: () => {} });
   const none = () => undefined;
-  const reader = { statusOf: none, annotationsOf: none, specOf: none, derivedObjects: () => [] };
+  const reader = { statusOf: none, annotationsOf: none, specOf: none, inputsOf: () => [{}], derivedObjects: () => [] };
   const derived = ["web", "api"].map((name) => ({
     ...endpoints,
     metadata: { ...endpoints.metadata, name },
@@ -203,12 +203,16 @@ function aView(clock: FakeClock, file: Persisted<readonly (readonly [string, str
     read = (names) => {
       const configMaps = new Map(names.map((name) => [name, { metadata: { name } }]));
       const pods = names.map((name) => ({ pod: aPod({}, { name }) }));
-      listener({ pods, configMaps, secrets: new Map() } as unknown as DesiredState, { isRead: true });
+      const secrets = new Map([
+        ["client", { metadata: { name: "client", creationTimestamp: "2001-01-01T00:00:00Z" } }],
+      ]);
+      listener({ pods, configMaps, secrets } as unknown as DesiredState, { isRead: true });
     };
   };
   const view = new NodeView({ feed: { onChange }, clock, firstSeen: file } as never);
   return {
     seen: (name: string) => view.firstSeen("ConfigMap", { name }),
+    seenOfClient: () => view.firstSeen("Secret", { name: "client" }),
     seenPod: (startTime: string) => view.firstSeen("Pod", { name: "a" }, startTime),
     read: (...names: string[]) => read(names),
   };
@@ -221,10 +225,10 @@ test("an object of a file is as old as its first reading, also after a restart; 
   aView(clock, file).read("a");
   await clock.advance(60_000);
   const later = toApiTime(clock.now());
-  const { read, seen } = aView(clock, file);
+  const { read, seen, seenOfClient } = aView(clock, file);
   read("a", "b");
   await clock.advance(60_000);
-  expect([seen("a"), seen("b")]).toEqual([first, later]);
+  expect([seen("a"), seen("b"), seenOfClient()]).toEqual([first, later, undefined]);
   read("b");
   read("a", "b");
   expect([seen("a"), seen("b")]).toEqual([toApiTime(clock.now()), later]);
@@ -278,7 +282,7 @@ function anEmptyNode(alsoServed = "leases") {
   const own = apiServiceAt("127.0.0.1");
   const objects = new NodeObjects({ store, registry, submitted, clock, onGone: () => {}, own });
   const none = () => undefined;
-  const reader = { statusOf: none, annotationsOf: none, specOf: none, derivedObjects: () => [] };
+  const reader = { statusOf: none, annotationsOf: none, specOf: none, inputsOf: () => [{}], derivedObjects: () => [] };
   objects.node = {
     kubelet: { pods: () => [] },
     desired: { configMaps: new Map(), secrets: new Map() },
