@@ -18,13 +18,12 @@ import {
   type ResourceDefinition,
   type ResourceRegistry,
   resourceId,
+  type StoredObject,
 } from "../resource-definition.ts";
 
 /** The object in one file. */
-export interface StoredFile {
+export interface StoredFile extends StoredObject {
   path: string;
-  definition: ResourceDefinition;
-  object: ApiObject;
 }
 
 /** Result of reading the directory once. */
@@ -100,10 +99,10 @@ export class ManifestDirectory {
     const before = this.#known.get(path);
     const sidecarPath = this.#sidecarOf(definition, metadata);
     const sidecarText = JSON.stringify({ uid: metadata.uid, ...sidecar });
-    const changes: FileChange[] = [];
+    const changes: [path: string, text: string][] = [];
     // The manifest comes last: what is refused must not be in it.
-    if (this.#textAt(sidecarPath) !== sidecarText) changes.push([sidecarPath, sidecarText]);
-    if (!before || before.fileVersion === "" || this.#textAt(path) !== text) changes.push([path, text]);
+    if (textAt(sidecarPath) !== sidecarText) changes.push([sidecarPath, sidecarText]);
+    if (!before || before.fileVersion === "" || textAt(path) !== text) changes.push([path, text]);
     writeFilesAtomically(changes);
     this.#paths.set(pathKey(definition, metadata.namespace, metadata.name), path);
     this.#known.set(path, { fileVersion: fileVersionOf(path), outcome: { file: { path, definition, object } } });
@@ -239,17 +238,13 @@ export class ManifestDirectory {
     };
   }
 
-  #textAt(path: string): string | undefined {
-    return readTextIfReadable(path, MAX_BODY_BYTES);
-  }
-
   #sidecarOf(definition: ResourceDefinition, { namespace, name }: Pick<ApiMetadata, "namespace" | "name">): string {
     return join(this.#sidecars, resourceId(definition), `${namespace ?? ""}_${name}.json`);
   }
 
   /** The sidecar of an object; empty if it belongs to another object of that name. */
   #readSidecar(definition: ResourceDefinition, metadata: ApiMetadata): Sidecar {
-    const text = this.#textAt(this.#sidecarOf(definition, metadata));
+    const text = textAt(this.#sidecarOf(definition, metadata));
     if (text === undefined) return {};
     try {
       const value: unknown = JSON.parse(text);
@@ -263,6 +258,8 @@ export class ManifestDirectory {
 
 const pathKey = (definition: ResourceDefinition, namespace: string | undefined, name: string) =>
   `${resourceId(definition)} ${namespace ?? ""}/${name}`;
+
+const textAt = (path: string): string | undefined => readTextIfReadable(path, MAX_BODY_BYTES);
 
 /** Changes with every write of the file; "" when there is none. */
 function fileVersionOf(path: string): string {
@@ -295,15 +292,12 @@ function parseManifestObject(bytes: Uint8Array): { object: ApiObject } | { probl
   return { object: object as ApiObject };
 }
 
-/** A file and its whole new content. */
-type FileChange = [path: string, text: string];
-
 /**
  * Replaces files one after the other, in this order, once the new content of all of them is on the disk: a full disk
  * changes none. After a crash each is the old one or the new one. Mode 0600, directories 0700.
  * @throws Error of the file system
  */
-function writeFilesAtomically(changes: readonly FileChange[]): void {
+function writeFilesAtomically(changes: readonly (readonly [path: string, text: string])[]): void {
   const prepared: ReturnType<typeof prepareFile>[] = [];
   try {
     for (const [path, text] of changes) prepared.push(prepareFile(path, text, { durable: true, directoryMode: 0o700 }));

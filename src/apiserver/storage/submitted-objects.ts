@@ -9,6 +9,7 @@ import type { Clock } from "../../base/model/clock.ts";
 import type { DesiredObject } from "../../base/model/desired-object.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import { MadeOfEach } from "../../base/model/memoized.ts";
 import { canonicalJson } from "../../base/text/canonical-json.ts";
 import { CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/identity.ts";
 import type { FeedSource } from "../../sources/checkpoint-store.ts";
@@ -44,8 +45,9 @@ interface SubmittedObjectsDeps {
 export const SOURCE_ID = "local-api";
 
 /** An object in the form in which the kubelet got it. */
-interface Fed extends StoredObject {
-  desired: DesiredPod | DesiredObject;
+interface Fed {
+  object: ApiObject;
+  desired: DesiredPod | DesiredObject | ConfigMap | Secret;
 }
 
 /** After an event the directory must not change for this time before it is read. */
@@ -67,8 +69,9 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   readonly #watch: PathWatch;
   /** Keys of the objects that were submitted, rather than found in a manifest of another source. */
   readonly #own = new Map<ResourceId, Set<string>>();
-  /** Pods and workloads as the kubelet has them, by kind and key. */
-  #fed = new Map<string, Fed>();
+  readonly #parts = new Map<ResourceId, MadeOfEach<ApiObject, Fed | undefined>>();
+  /** Objects as the kubelet has them, by kind and key. */
+  readonly #fed = new Map<string, Fed>();
   #emit: ((set: SourceSet) => void) | undefined;
   #unsubscribe: () => void = () => {};
   #cancelRead: (() => void) | undefined;
@@ -108,6 +111,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   release(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.remove(definition, object);
     this.#ownOf(definition).delete(keyOf(object));
+    this.#parts.delete(resourceId(definition));
     this.#planEmit();
   }
 
@@ -126,7 +130,10 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       const definition = this.#deps.registry.get(resource);
       if (!definition || !isKept(definition)) return;
       const isOwn = this.isOwn(definition, object);
-      if (type === "DELETED") this.#ownOf(definition).delete(keyOf(object));
+      if (type === "DELETED") {
+        this.#ownOf(definition).delete(keyOf(object));
+        this.#fed.delete(keyIn(definition, object));
+      }
       if (definition.fate !== "kept" && isOwn && (type === "DELETED" || !isStatusOnly(object, previous)))
         this.#planEmit();
     });
@@ -168,22 +175,10 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
 
   #assemble(): SourceSet {
     const isEnding = ({ object }: StoredObject) => object.metadata.deletionTimestamp !== undefined;
-    const before = this.#fed;
-    this.#fed = new Map();
-    const feed = <T extends Fed["desired"]>(one: StoredObject, toDesired: (one: StoredObject) => T): T => {
-      const key = keyIn(one.definition, one.object);
-      const known = before.get(key);
-      const fed = known && isStatusOnly(one.object, known.object) ? known : { ...one, desired: toDesired(one) };
-      this.#fed.set(key, fed);
-      return fed.desired as T;
-    };
-    const own = Map.groupBy(this.#allOwn(), ({ definition }) => definition.fate);
-    const ownOf = (fate: Fate) => own.get(fate) ?? [];
-    const pods = ownOf("pods");
     return {
-      pods: pods.filter((it) => !isEnding(it)).map((it) => feed(it, (one) => this.#toDesiredPod(one))),
+      pods: this.#feed("pods", (one) => this.#toDesiredPod(one), isEnding),
       deletions: new Map(
-        pods
+        this.#allOwn("pods")
           .filter(isEnding)
           .map(({ object: { metadata } }) => [
             metadata.uid ?? "",
@@ -191,21 +186,47 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
           ]),
       ),
       // Objects that wait for a finalizer run on until they are gone.
-      objects: ownOf("objects")
-        .filter((it) => !isInForeground(it))
-        .map((it) => feed(it, (one) => this.#toDesiredObject(one))),
-      configMaps: ownOf("configMaps").map(({ object }) => object as unknown as ConfigMap),
-      secrets: ownOf("secrets").map(({ object }) => object as unknown as Secret),
+      objects: this.#feed("objects", (one) => this.#toDesiredObject(one), isInForeground),
+      configMaps: this.#feed("configMaps", ({ object }) => object as unknown as ConfigMap),
+      secrets: this.#feed("secrets", ({ object }) => object as unknown as Secret),
       findings: [],
       stale: new Map(),
       isComplete: this.#isComplete,
     };
   }
 
-  #allOwn(): StoredObject[] {
-    const { registry, store } = this.#deps;
-    const kinds = registry.all().filter((it) => isKept(it) && this.#ownOf(it).size > 0);
-    return objectsOf(store, kinds).filter((it) => this.isOwn(it.definition, it.object));
+  /** Our objects of some kinds as the kubelet gets them. @param isLeft those that it does not get any more */
+  #feed<T extends Fed["desired"]>(
+    fate: Fate,
+    toDesired: (one: StoredObject) => T,
+    isLeft: (one: StoredObject) => boolean = () => false,
+  ): T[] {
+    return this.#kinds(fate).flatMap((definition) => {
+      const resource = resourceId(definition);
+      const make = (object: ApiObject): Fed | undefined => {
+        const one = { definition, object };
+        const key = keyIn(definition, object);
+        const known = this.#fed.get(key);
+        this.#fed.delete(key);
+        if (!this.isOwn(definition, object) || isLeft(one)) return undefined;
+        const fed = known && isStatusOnly(object, known.object) ? known : { object, desired: toDesired(one) };
+        this.#fed.set(key, fed);
+        return fed;
+      };
+      const parts = this.#parts.getOrInsertComputed(resource, () => new MadeOfEach(keyOf));
+      const all = parts.update(this.#deps.store.list(resource), [], (object) => [object], make);
+      return all.flatMap((fed) => (fed ? (fed.desired as T) : []));
+    });
+  }
+
+  /** Kinds of which objects were submitted. */
+  #kinds(fate?: Fate): ResourceDefinition[] {
+    const all = this.#deps.registry.all();
+    return all.filter((it) => isKept(it) && (fate ?? it.fate) === it.fate && this.#ownOf(it).size > 0);
+  }
+
+  #allOwn(fate?: Fate): StoredObject[] {
+    return objectsOf(this.#deps.store, this.#kinds(fate)).filter((it) => this.isOwn(it.definition, it.object));
   }
 
   #toDesiredPod({ definition, object }: StoredObject): DesiredPod {
