@@ -1,4 +1,7 @@
+import type { ClusterObject } from "./api-server-model.ts";
+import { type ClusterClients, hasLastingName, isMirror } from "./cluster-clients.ts";
 import { hasValues, isLasting, makePod, toList, toManifest, type WantedPod } from "./desired.ts";
+import type { EngineHttp } from "./engine-http.ts";
 import type { EngineModel, ModelContainer, Transition } from "./engine-model.ts";
 import { changed, fileOf, LABEL, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
@@ -55,13 +58,16 @@ export class Scene {
   addPod(random: SeededRandom): void {
     const made = makePod(`web${++this.#apps}`, random, this.world.time.nowMs);
     const others = [...this.wanted.values()].filter(
-      ({ replicas, job, containers }) => replicas === undefined && !job && containers.every(isLasting),
+      ({ replicas, job, source, containers }) =>
+        replicas === undefined && !job && source !== "cluster" && containers.every(isLasting),
     );
     const dependsOn = !made.job && others.length > 0 && random.chance(0.5) ? random.pick(others).app : undefined;
     const pod = { ...made, dependsOn };
     const put = (one: WantedPod) => this.put(this.#withKind(one), random);
     const isSubmitted = this.world.hasApi && this.#apps % 3 === 2 && !pod.job && pod.containers.every(isLasting);
     if (isSubmitted) put({ ...pod, source: "api", replicas: pod.replicas ?? 1 });
+    else if (this.rules.cluster && this.#apps % 3 !== 1 && !pod.job)
+      this.put({ ...pod, source: "cluster", replicas: undefined, dependsOn: undefined }, random);
     else if (this.world.hasUrl && this.#apps % 2 === 1 && !pod.job) put({ ...pod, source: "url" });
     else put(this.world.firewall.isInstalled ? this.#withPort(pod) : pod);
   }
@@ -116,6 +122,7 @@ export class Scene {
     this.broken.delete(app);
     if (source === "url") return this.#serve();
     this.rules.expectRemoval(app);
+    if (source === "cluster") return this.rules.cluster?.reconcile(app);
     if (source === "api") return this.rules.api.remove(removed, random.pick(["Background", "Foreground"] as const));
     this.world.note(`a person removes ${fileOf(app)}`);
     this.world.disk.remove(fileOf(app));
@@ -186,6 +193,11 @@ export class Scene {
       this.world.note(`a client applies ${pod.app}: ${describe(next)}`);
       this.rules.expectEdit(next);
       return this.rules.api.apply(next);
+    }
+    if (pod.source === "cluster") {
+      this.world.note(`the cluster wants ${pod.app}: ${describe(next)}`);
+      this.rules.expectEdit(next);
+      return this.rules.cluster?.reconcile(pod.app);
     }
     const path = fileOf(pod.app);
     const text = toManifest(next);
@@ -352,7 +364,8 @@ export class Scene {
       // Another fault may be the reason, also one that began before, and an edit may not have been seen before the cut.
       const isAlone = rules.lastFaultMs === lastFaultMs && this.#faults === 1;
       const isLive = isLastEditLive && this.changedMs === changedMs;
-      if (isAlone && (isLive || world.time.nowMs - this.changedMs > 3_600_000)) rules.checkWithoutManifests();
+      const lastMs = Math.max(this.changedMs, rules.cluster?.changedMs ?? 0);
+      if (isAlone && (isLive || world.time.nowMs - lastMs > 3_600_000)) rules.checkWithoutManifests();
     });
   }
 
@@ -361,6 +374,23 @@ export class Scene {
     time.wallOffsetMs += byMs;
     this.rules.jobs.noteClock(time.wallMs);
     this.world.note(`the clock is set by ${byMs / 1000} s`);
+  }
+
+  /** The API server of the cluster is away for a while. Pods are changed at once when it is back. */
+  stopApiServer(random: SeededRandom, longestMs: number, shortestMs = 1_000): void {
+    const { cluster, clusterWire } = this.world;
+    cluster?.setUp(false);
+    clusterWire?.breakConnections();
+    if (random.chance(0.5)) this.editAny(random);
+    this.endLater(
+      random,
+      () => {
+        cluster?.setUp(true);
+        this.rules.cluster?.expectReturn();
+      },
+      longestMs,
+      shortestMs,
+    );
   }
 
   // --- the engine ---
@@ -434,6 +464,80 @@ const toContainer = (
     scene.rules.excuse(container.labels["io.kubernetes.pod.name"] ?? "");
     run(scene.world.engine, container, random);
   });
+
+/** Something that happens to a pod of the cluster. */
+const toClusterPod = (weight: number, run: (cluster: ClusterClients, pod: ClusterObject) => void) =>
+  deed(weight, ({ wanted, rules: { cluster }, world }, random) => {
+    const apps = [...wanted.values()].filter(({ source }) => source === "cluster");
+    if (!cluster || apps.length === 0 || !world.cluster?.isUp) return;
+    const [pod] = cluster.podsOf(random.pick(apps).app);
+    if (pod) run(cluster, pod);
+  });
+
+/** A fault between a node and its API server, from which people edit their pods half of the time. */
+const onClusterWire = (weight: number, begin: (wire: EngineHttp, random: SeededRandom, nowMs: number) => void) =>
+  fault(weight, (scene, random) => {
+    const { clusterWire: wire, time } = scene.world;
+    if (!wire) return;
+    begin(wire, random, time.nowMs);
+    if (random.chance(0.5)) time.after(random.between(100, 60_000), () => void scene.editAny(random));
+    scene.endLater(random, () => wire.repair());
+  });
+
+/** Actions on a node of a cluster, in addition. */
+export const CLUSTER_ACTIONS: Readonly<Record<string, Action>> = {
+  "stop the API server": fault(6, (scene, random) => scene.stopApiServer(random, LONGEST_FAULT_MS)),
+  "restart the API server": fault(6, (scene, random) => scene.stopApiServer(random, 60_000)),
+  "restart the kubelet while the API server is away": fault(6, (scene, random) => {
+    scene.stopApiServer(random, LONGEST_FAULT_MS, 25 * 60_000);
+    if (random.chance(0.5)) scene.killProcess(random.between(100, 60_000));
+    else scene.stopProcess(random.between(100, 60_000));
+    scene.expectCheckpoint();
+  }),
+  "boot while the API server is away": fault(4, (scene, random) => {
+    scene.stopApiServer(random, LONGEST_FAULT_MS, 25 * 60_000);
+    scene.cutPower(random);
+    scene.expectCheckpoint();
+  }),
+  "crash during a change of the cluster": fault(6, (scene, random) => {
+    const pods = [...scene.wanted.values()].filter(({ source }) => source === "cluster");
+    if (pods.length === 0) return;
+    const pod = random.pick(pods);
+    scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
+    const { time } = scene.world;
+    time.after(random.between(500, 40_000), () => time.crashAfter(random.whole(1, 60)));
+  }),
+  "end watches": fault(4, ({ world: { cluster } }, random) => {
+    cluster?.closeStreams(random.chance(0.5) ? new Error("simulated ECONNRESET") : undefined);
+    if (random.chance(0.5)) cluster?.compact();
+  }),
+  "forget watches": fault(4, (scene, random) => {
+    scene.world.cluster?.silenceWatches();
+    scene.editAny(random);
+  }),
+  "refuse the node": onClusterWire(3, (wire) => wire.disturb({ isRefusing: true })),
+  "hang the API server": onClusterWire(5, (wire, random, nowMs) =>
+    wire.disturb({ hangsUntilMs: nowMs + random.between(1_000, 300_000) }),
+  ),
+  "lose responses of the API server": onClusterWire(6, (wire, random) =>
+    wire.disturb({ cutShare: random.between(0.02, 0.5) }),
+  ),
+  "answer with errors of the API server": onClusterWire(5, (wire, random) =>
+    wire.disturb({ errorShare: random.between(0.02, 0.6) }),
+  ),
+  "be slow to the node": onClusterWire(3, (wire, random) => wire.disturb({ latencyMs: random.between(50, 20_000) })),
+  "delete a pod of the cluster": toClusterPod(5, (cluster, pod) => cluster.remove(pod)),
+  "delete a pod by force": toClusterPod(4, (cluster, pod) => {
+    // A successor of another name may run while it does.
+    if (hasLastingName(pod.metadata.labels.app)) cluster.remove(pod, 0);
+  }),
+  "overwrite a status": toClusterPod(3, (cluster, pod) => cluster.overwriteStatus(pod)),
+  "delete the Node": fault(2, ({ world: { cluster } }) => cluster?.remove("nodes//node1", 0)),
+  "delete a mirror pod": fault(3, ({ world: { cluster } }, random) => {
+    const mirrors = cluster?.all("pods").filter(isMirror) ?? [];
+    if (mirrors.length > 0) cluster?.remove(`pods/default/${random.pick(mirrors).metadata.name}`, random.pick([0, 30]));
+  }),
+};
 
 /** Every action by name. */
 export const ACTIONS: Readonly<Record<string, Action>> = {

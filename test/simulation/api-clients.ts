@@ -1,5 +1,5 @@
-import type { PodStatus } from "../../src/base/api/pod.ts";
 import { toObjects, type WantedPod } from "./desired.ts";
+import { findWrongStatus } from "./watchers.ts";
 import type { World } from "./world.ts";
 
 /** A response of the local API; undefined: there was none. */
@@ -28,9 +28,6 @@ type Policy = "Background" | "Foreground" | "Orphan";
 const RETRY_MS = 10_000;
 /** Pods of a Deployment that was made again are left alone from the orphaning deletion until this much after it. */
 const ADOPTED_MS = 5 * 60_000;
-
-/** {@link ApiClients.look} is this long ago at most when {@link ApiClients.findWrong} judges. */
-const LIST_AGE_MS = 2 * 60_000;
 
 const CONFIG = "/api/v1/namespaces/default/configmaps/settings";
 const LISTS = {
@@ -219,23 +216,7 @@ export class ApiClients {
           /^(ReplicaSet|Deployment|StatefulSet|DaemonSet)$/.test(kind) && !owners.has(`${kind} ${uid}`),
       );
     const lost = all.find(isLost) ?? replicaSets.find(({ metadata }) => !metadata?.ownerReferences?.length);
-    return (lost && `${lost.metadata?.name} has no owner`) ?? this.#findWrongStatus(pods);
-  }
-
-  /** The API shows since when each container runs. */
-  #findWrongStatus(pods: readonly ApiBody[]): string | undefined {
-    const { engine, time } = this.#world;
-    for (const { status } of pods as readonly { status?: PodStatus }[]) {
-      for (const { containerID = "", state } of status?.containerStatuses ?? []) {
-        const container = engine.containers.get(containerID.slice("docker://".length));
-        // A later one is not in the list.
-        if (container?.status !== "running" || time.wallMs - container.startedMs < LIST_AGE_MS) continue;
-        const startedAt = `${new Date(container.startedMs).toISOString().slice(0, 19)}Z`;
-        const shown = state?.running?.startedAt ?? "another state";
-        if (shown !== startedAt) return `the API shows ${shown} for ${container.name}, which runs since ${startedAt}`;
-      }
-    }
-    return undefined;
+    return (lost && `${lost.metadata?.name} has no owner`) ?? findWrongStatus(this.#world, pods);
   }
 
   /** The edit counts from its acceptance on. */

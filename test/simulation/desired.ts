@@ -43,8 +43,8 @@ export interface WantedJob {
 /** The pod that one manifest file asks for, or a Deployment, Job or CronJob of such pods. */
 export interface WantedPod {
   app: string;
-  /** Where it is written: in a file, in the text of a URL, or by a client of the local API. */
-  source: "file" | "url" | "api";
+  /** Where it is written: in a file, in the text of a URL, by a client of the local API, or in the cluster that the machine is a node of. */
+  source: "file" | "url" | "api" | "cluster";
   replicas: number | undefined;
   /** The kind of workload; undefined: a Deployment. A DaemonSet has one. */
   kind?: "StatefulSet" | "DaemonSet" | undefined;

@@ -1,4 +1,4 @@
-import type { EngineModel, EngineResponse } from "./engine-model.ts";
+import type { EngineRequest, EngineResponse } from "./engine-model.ts";
 import { ManifestServer } from "./manifest-server.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -26,10 +26,18 @@ interface Call {
   isStream: boolean;
 }
 
-/** `fetch` of the program: HTTP to the engine model, with the faults of a wire. */
+/** The engine, or the API server of a cluster. */
+interface Server {
+  readonly isUp: boolean;
+  handle(request: EngineRequest, respond: (response: EngineResponse) => void): void;
+  closeStreams(): void;
+}
+
+/** `fetch` of the program: HTTP to a server, with the faults of a wire. */
 export class EngineHttp {
   readonly #time: VirtualTime;
-  readonly #engine: EngineModel;
+  readonly #engine: Server;
+  readonly #origin: string;
   readonly #random: SeededRandom;
   readonly #open = new Set<Call>();
   #faults = QUIET;
@@ -42,9 +50,10 @@ export class EngineHttp {
   /** The engine cannot do what a request asks for. */
   onRefusal: ((text: string, message: string) => void) | undefined;
 
-  constructor(time: VirtualTime, engine: EngineModel, random: SeededRandom) {
+  constructor(time: VirtualTime, engine: Server, random: SeededRandom, origin = ORIGIN) {
     this.#time = time;
     this.#engine = engine;
+    this.#origin = origin;
     this.#random = random;
     this.manifests = new ManifestServer(random);
   }
@@ -91,6 +100,11 @@ export class EngineHttp {
     return this.#engine.isUp && !isRefusing && isPrompt && cutShare === 0 && errorShare === 0;
   }
 
+  /** A fault lasts. */
+  get isDisturbed(): boolean {
+    return !this.#isQuiet;
+  }
+
   #releasePings(): void {
     for (const release of [...this.#heldPings]) release();
   }
@@ -111,7 +125,7 @@ export class EngineHttp {
   readonly fetch = (url: string | URL, init: RequestInit = {}): Promise<Response> => {
     const text = String(url);
     const isManifest = text === ManifestServer.url;
-    if (!text.startsWith(ORIGIN) && !isManifest) return Promise.reject(connectionError("ConnectionRefused"));
+    if (!text.startsWith(this.#origin) && !isManifest) return Promise.reject(connectionError("ConnectionRefused"));
     try {
       this.#time.effect();
     } catch {
@@ -122,7 +136,7 @@ export class EngineHttp {
     const { process } = this.#time;
     const method = init.method ?? "GET";
     const queryAt = text.indexOf("?");
-    const path = text.slice(ORIGIN.length, queryAt < 0 ? undefined : queryAt).replace(/^\/v\d+\.\d+/, "");
+    const path = text.slice(this.#origin.length, queryAt < 0 ? undefined : queryAt).replace(/^\/v\d+\.\d+/, "");
     const query = new URLSearchParams(queryAt < 0 ? "" : text.slice(queryAt));
     this.requests++;
     this.onRequest?.(`${method} ${path}`);
@@ -142,12 +156,13 @@ export class EngineHttp {
     signal?.addEventListener("abort", onAbort, { once: true });
     this.#open.add(call);
     const body = init.body as unknown;
+    const type = (init.headers as Record<string, string> | undefined)?.["Content-Type"];
     this.#arrive(call, process, () => {
       if (this.#random.chance(this.#faults.errorShare)) {
         if (process !== this.#time.process) return;
         return end(() => resolve(toResponse({ status: 500, json: { message: "a simulated error" } })));
       }
-      this.#engine.handle({ method, path, query, body }, (response) => {
+      this.#engine.handle({ method, path, query, body, type }, (response) => {
         if (response.status >= 400)
           this.onRefusal?.(`${method} ${path}`, (response.json as { message: string }).message);
         // The process that asked may have died meanwhile: another one must not get its response.
@@ -157,7 +172,7 @@ export class EngineHttp {
           if (isCut) return call.reject(connectionError("ECONNRESET"));
           end(() => resolve(toResponse(response)));
           const { stream } = response;
-          if (stream) signal?.addEventListener("abort", () => stream.end(), { once: true });
+          if (stream) signal?.addEventListener("abort", () => stream.end(signal.reason as Error), { once: true });
         });
       });
     });
@@ -217,6 +232,7 @@ function toResponse({ status, json, text, bytes, headers = {}, stream }: EngineR
   const chunks = stream ?? (encoded === undefined ? null : oneChunk(encoded));
   return {
     status,
+    ok: status < 300,
     headers: { get: (name: string) => headers[name.toLowerCase()] ?? null },
     body: chunks && toBody(chunks),
   } as unknown as Response;

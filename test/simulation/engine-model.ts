@@ -8,6 +8,8 @@ export interface EngineRequest {
   path: string;
   query: URLSearchParams;
   body: unknown;
+  /** `Content-Type` of the body. */
+  type?: string | undefined;
 }
 
 export interface EngineResponse {

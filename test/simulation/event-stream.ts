@@ -5,6 +5,7 @@ export class EventStream implements AsyncIterable<Uint8Array> {
   #lines: string[] = [];
   #wake: (() => void) | undefined;
   #isOver = false;
+  #error: Error | undefined;
 
   constructor(takes: EventStream["takes"], onClose: () => void) {
     this.takes = takes;
@@ -16,8 +17,10 @@ export class EventStream implements AsyncIterable<Uint8Array> {
     this.#wake?.();
   }
 
-  end(): void {
+  /** @param error undefined: with the last line */
+  end(error?: Error): void {
     this.#isOver = true;
+    this.#error = error;
     this.#wake?.();
   }
 
@@ -30,6 +33,7 @@ export class EventStream implements AsyncIterable<Uint8Array> {
       }
       const lines = this.#lines;
       this.#lines = [];
+      if (lines.length === 0 && this.#error) throw this.#error;
       if (lines.length === 0) return { done: true, value: undefined };
       return { done: false, value: new TextEncoder().encode(lines.join("")) };
     };

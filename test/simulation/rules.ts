@@ -1,4 +1,5 @@
 import { ApiClients } from "./api-clients.ts";
+import { ClusterClients } from "./cluster-clients.ts";
 import { DependencyRules } from "./dependency-rules.ts";
 import { HOOKS, isLasting, PROBE_PERIOD_SECONDS, podsOf, type WantedContainer, type WantedPod } from "./desired.ts";
 import type { ModelContainer, Transition } from "./engine-model.ts";
@@ -94,6 +95,7 @@ export class Rules {
   readonly jobs = new JobHistory();
   readonly services: ServiceRules;
   readonly api: ApiClients;
+  readonly cluster: ClusterClients | undefined;
   readonly watchers: Watchers;
   readonly volumes: VolumeRules;
   readonly released: ReleasedPods;
@@ -115,6 +117,8 @@ export class Rules {
     this.wanted = wanted;
     const fail = (rule: string, message: string) => this.#fail(new Violation(rule, message));
     this.api = new ApiClients(world, wanted, fail);
+    const isDisturbed = () => this.#isDisturbed(EDIT_SETTLES_MS);
+    this.cluster = world.cluster && new ClusterClients({ world, server: world.cluster, wanted, isDisturbed, fail });
     this.watchers = new Watchers(world, wanted, fail);
     this.volumes = new VolumeRules(world, fail);
     this.#dependencies = new DependencyRules(() => world.time.nowMs);
@@ -125,7 +129,7 @@ export class Rules {
     this.services = new ServiceRules({
       world,
       wanted,
-      isDisturbed: () => this.#isDisturbed(EDIT_SETTLES_MS),
+      isDisturbed,
       lastFaultMs: () => this.lastFaultMs,
       workingPods: (pod) => this.#workingPods(pod),
       fail,
@@ -135,7 +139,7 @@ export class Rules {
       wanted,
       workingPods: (pod) => this.#workingPods(pod),
       noteTouch: (app) => this.noteTouch(app),
-      isDisturbed: () => this.#isDisturbed(EDIT_SETTLES_MS),
+      isDisturbed,
       fail,
     });
     world.onSecret = (place) => fail("secret", `the value of a Secret is in ${place}`);
@@ -264,6 +268,11 @@ export class Rules {
     );
     const uids = this.isSettled(pod) ? own.map(({ labels }) => labels[LABEL.podUid] ?? "") : [];
     this.api.orphan(pod, new Set(uids), afterMs);
+  }
+
+  /** The API server tells when such a pod ends, and no edit lets it run again. */
+  isOfCluster(pod: WantedPod | undefined): boolean {
+    return pod?.source === "cluster";
   }
 
   /** Nothing of a pod was changed for long. */
@@ -450,9 +459,11 @@ export class Rules {
 
   #checkBackOff(container: ModelContainer): void {
     const key = `${attemptKey(container)} ${container.labels[LABEL.sandbox]}`;
-    const changedMs = this.#podOf(container)?.changedMs ?? Number.POSITIVE_INFINITY;
+    const wanted = this.#podOf(container);
+    const changedMs = wanted?.changedMs ?? Number.POSITIVE_INFINITY;
     // An edit of a pod that has ended lets all of it run again.
-    if (this.#done.has(attemptKey(container)) && this.#world.time.nowMs - changedMs > EDIT_SETTLES_MS) {
+    const isEdited = this.#world.time.nowMs - changedMs <= EDIT_SETTLES_MS && !this.isOfCluster(wanted);
+    if (this.#done.has(attemptKey(container)) && !isEdited) {
       throw new Violation("run once", `${container.name} starts again, although it is done`);
     }
     const nowMs = this.#world.time.nowMs;
@@ -481,8 +492,10 @@ export class Rules {
       throw new Violation("hook", `${container.name} is asked to end before it ran ${HOOKS.preStop}`);
     if (!wanted) return;
     if (wanted.replicas !== undefined) return this.#checkAvailability(container, wanted, wanted.replicas);
-    if (this.#world.time.nowMs - wanted.changedMs < EDIT_SETTLES_MS || this.#isExcused(podName, EDIT_SETTLES_MS))
-      return;
+    const isEdited = this.isOfCluster(wanted)
+      ? !this.cluster?.isWanted(container.labels[LABEL.podUid] ?? "")
+      : this.#world.time.nowMs - wanted.changedMs < EDIT_SETTLES_MS;
+    if (isEdited || this.#isExcused(podName, EDIT_SETTLES_MS)) return;
     if (isSandbox) {
       const isOver = wanted.restartPolicy !== "Always";
       const lives = [...this.#world.engine.containers.values()].some(
@@ -704,6 +717,7 @@ export class Rules {
   beginRest(): void {
     this.#logLinesBefore = this.#world.logLines;
     this.#before = { ...this.#world.effort, starts: this.#starts };
+    this.cluster?.beginRest();
   }
 
   /** Long after the last fault: what runs is what the files ask for, and nothing is left. */
@@ -781,7 +795,11 @@ export class Rules {
     const sandboxes = this.#world.ownRunning().filter(({ labels }) => labels[LABEL.container] === "POD").length;
     const running = this.#world.ownRunning().map((container) => [container, this.#podOf(container)] as const);
     const wrongPart =
-      this.#findWrongJob() ?? this.services.findWrong() ?? this.api.findWrong() ?? this.volumes.findWrong(running);
+      this.#findWrongJob() ??
+      this.services.findWrong() ??
+      this.api.findWrong() ??
+      this.cluster?.findWrong() ??
+      this.volumes.findWrong(running);
     if (wrongPart !== undefined) return wrongPart;
     const pods = [...this.wanted.values()].reduce((sum, pod) => sum + podsOf(pod), 0);
     const names = [...this.wanted.values()].reduce(
@@ -839,6 +857,7 @@ export class Rules {
     const gone = [...this.#pods].filter(([uid, { app }]) => {
       if (this.released.has({ labels: { [LABEL.podUid]: uid } })) return false;
       const wanted = this.wanted.get(app);
+      if (this.isOfCluster(wanted)) return !this.cluster?.isWanted(uid);
       // A pod of a Job that is over may have no containers.
       return !wanted || (wanted.replicas !== undefined && !present.has(uid));
     });

@@ -126,6 +126,10 @@ const LOOKS: Readonly<Record<string, readonly (readonly [before: string, after: 
   "docker/engine/docker-connection.ts": [
     ["export function parseAs<", "export const parseAs: typeof parse = rememberParsed(parse);\n\nfunction parse<"],
   ],
+  // Servers let watches last for as long as the client asks.
+  "cluster/client/reflector.ts": [["const MIN_WATCH_SECONDS = 300;", "const MIN_WATCH_SECONDS = 1500;"]],
+  // A refused pod is refused again.
+  "cluster/pods/mirror-manager.ts": [["longest: 60_000", "longest: 1_800_000"]],
   "kubelet/kernel-rules.ts": [["this.#deps.clock.schedule(CHECK_MS,", "look(this, CHECK_MS,"]],
   "kubelet/prober/probe-manager.ts": [
     ["clock.schedule(dueMs - nowMs,", "look(isEarly || dueMs - nowMs < 60_000 ? undefined : this, dueMs - nowMs,"],

@@ -1,8 +1,8 @@
-import { ACTIONS, LONGEST_FAULT_MS, Scene } from "./actions.ts";
+import { ACTIONS, CLUSTER_ACTIONS, LONGEST_FAULT_MS, Scene } from "./actions.ts";
 import type { WantedPod } from "./desired.ts";
 import { Rules, Violation } from "./rules.ts";
 import { SeededRandom } from "./seeded-random.ts";
-import { DAY_MS, World } from "./world.ts";
+import { DAY_MS, isNode, World } from "./world.ts";
 
 export interface SimulationSettings {
   seed: number;
@@ -42,13 +42,18 @@ const EVENINGS = ["roll out", "roll out", "become unhealthy", "become unready"];
 /** Before the end of the day. */
 const EVENING_MS = 175 * 60_000;
 
+const ALL_ACTIONS = { ...ACTIONS, ...CLUSTER_ACTIONS };
+
 /**
  * Half of the machines know half of the actions, each twice as often: what most actions repair, or end, shows where there are
  * few (swarm testing: Groce et al., ISSTA 2012).
  */
-function chooseActions(seed: number): [string, (typeof ACTIONS)[string]][] {
+function chooseActions(seed: number): [string, (typeof ALL_ACTIONS)[string]][] {
   const random = new SeededRandom(seed ^ 0x5a3);
-  const all = Object.entries(ACTIONS);
+  // The name of a node of a cluster is in its credentials.
+  const all = isNode(seed)
+    ? Object.entries(ALL_ACTIONS).filter(([name]) => name !== "rename the node")
+    : Object.entries(ACTIONS);
   return seed % 4 < 2 ? all : all.filter(([name]) => name === "add a pod" || random.chance(0.5));
 }
 
@@ -129,8 +134,8 @@ export async function simulate({
   scene.startProcess();
   const act = (when: string, name: string, chances: SeededRandom) => {
     world.note(`--- ${when}: ${name}`);
-    if (ACTIONS[name]?.isFault) rules.noteFault();
-    ACTIONS[name]?.run(scene, chances);
+    if (ALL_ACTIONS[name]?.isFault) rules.noteFault();
+    ALL_ACTIONS[name]?.run(scene, chances);
   };
   for (const { number, atMs, name, seed: own } of schedule(seed, days)) {
     if (only && !only.has(number)) continue;

@@ -3,7 +3,7 @@ import type { WantedPod } from "./desired.ts";
 import type { World } from "./world.ts";
 
 /** An object as the API shows it. */
-interface Shown {
+export interface Shown {
   metadata: { name: string; uid: string; resourceVersion: string; generation?: number; creationTimestamp?: string };
   status?: undefined | (PodStatus & { observedGeneration?: number; succeeded?: number });
 }
@@ -40,8 +40,29 @@ const CONNECT_MS = 1_000;
 const EDIT_SETTLES_MS = 60 * 60_000;
 /** Longer than the kubelet takes from one list of all containers to the next. */
 const FORGOTTEN_MS = 5 * 60_000;
+/** Lists are this old at most when they are judged. */
+const LIST_AGE_MS = 2 * 60_000;
 /** One machine of eight has them, on one day of five. */
 const WATCHED = { seeds: 8, seed: 5, days: 5, day: 1 };
+
+/** Pods of which a person removed a container, and with it what was known. Its event may be lost: the kubelet finds out by a list. */
+export class ForgottenPods {
+  readonly #world: World;
+  /** When that was, by uid. */
+  readonly #sinceMs = new Map<string, number>();
+
+  constructor(world: World) {
+    this.#world = world;
+    world.engine.observers.add(({ what, by, container: { labels } }) => {
+      if (what === "remove" && by === "stranger")
+        this.#sinceMs.set(labels["io.kubernetes.pod.uid"] ?? "", world.time.nowMs);
+    });
+  }
+
+  has(uid: string): boolean {
+    return this.#world.time.nowMs - (this.#sinceMs.get(uid) ?? -FORGOTTEN_MS) < FORGOTTEN_MS;
+  }
+}
 
 interface InformerDeps {
   world: World;
@@ -55,14 +76,14 @@ interface InformerDeps {
 class Informer {
   readonly #deps: InformerDeps;
   readonly #objects = new Map<string, { object: Shown; process: number }>();
-  /** When a container of a pod was removed, by the uid of the pod. */
-  readonly #forgottenMs = new Map<string, number>();
+  readonly #forgotten: ForgottenPods;
   #revision = "";
   #isWatching = false;
   #end: AbortController | undefined;
 
   constructor(deps: InformerDeps) {
     this.#deps = deps;
+    this.#forgotten = new ForgottenPods(deps.world);
   }
 
   /** As long as the process lives; what is known outlives it. */
@@ -97,11 +118,6 @@ class Informer {
     this.#objects.clear();
     this.#revision = "";
     this.#isWatching = false;
-  }
-
-  /** A person removed a container, and with it what was known of it. Its event may be lost: the kubelet finds out by a list. */
-  forget(uid: string): void {
-    this.#forgottenMs.set(uid, this.#deps.world.time.nowMs);
   }
 
   /** Compares what the events told with a list. */
@@ -162,8 +178,7 @@ class Informer {
     // A status of an earlier process stays one.
     const process = isKnown || !kept ? world.processes : kept.process;
     this.#objects.set(uid, { object: shown, process });
-    const isForgotten = world.time.nowMs - (this.#forgottenMs.get(uid) ?? -FORGOTTEN_MS) < FORGOTTEN_MS;
-    if (!kept || !isKnown || isForgotten) return;
+    if (!kept || !isKnown || this.#forgotten.has(uid)) return;
     const before = kept.object.metadata;
     const between = { isEdited: isEdited(name), isSameProcess: kept.process === world.processes };
     const wrong =
@@ -194,10 +209,6 @@ export class Watchers {
     world.onStart = () => {
       if (this.#isOn) for (const informer of this.#informers) informer.connect();
     };
-    world.engine.observers.add(({ what, by, container: { labels } }) => {
-      if (what !== "remove" || by !== "stranger") return;
-      for (const informer of this.#informers) informer.forget(labels["io.kubernetes.pod.uid"] ?? "");
-    });
   }
 
   beginDay(day: number): void {
@@ -222,7 +233,8 @@ const checkGeneration: Check = ({ status: before }, { status, metadata }, { isSa
     : undefined;
 };
 
-const checkPod: Check = (earlier, later, { isEdited, isSameProcess }) => {
+/** How a pod may not change. */
+export const checkPod: Check = (earlier, later, { isEdited, isSameProcess }) => {
   const [before, now] = [earlier, later].map(({ status }) => status ?? ({} as PodStatus)) as [PodStatus, PodStatus];
   const isOver = before.phase === "Succeeded" || before.phase === "Failed";
   const isBack = isOver ? now.phase !== before.phase : before.phase === "Running" && now.phase === "Pending";
@@ -244,6 +256,21 @@ const checkPod: Check = (earlier, later, { isEdited, isSameProcess }) => {
   const unready = now.containerStatuses?.find(({ ready }) => !ready);
   return isReady && unready ? `ContainersReady, although ${unready.name} is not` : undefined;
 };
+
+/** An API shows since when each container runs. @returns what is wrong */
+export function findWrongStatus({ engine, time }: World, pods: readonly object[]): string | undefined {
+  for (const { status } of pods as readonly { status?: PodStatus }[]) {
+    for (const { containerID = "", state } of status?.containerStatuses ?? []) {
+      const container = engine.containers.get(containerID.slice("docker://".length));
+      // A later one is not in the list.
+      if (container?.status !== "running" || time.wallMs - container.startedMs < LIST_AGE_MS) continue;
+      const startedAt = `${new Date(container.startedMs).toISOString().slice(0, 19)}Z`;
+      const shown = state?.running?.startedAt ?? "another state";
+      if (shown !== startedAt) return `the API shows ${shown} for ${container.name}, which runs since ${startedAt}`;
+    }
+  }
+  return undefined;
+}
 
 const CHECKS: Readonly<Record<Kind, Check>> = {
   Pod: checkPod,

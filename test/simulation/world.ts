@@ -1,5 +1,6 @@
 import type { AppLogger } from "../../src/daemon/logging.ts";
 import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import { ApiServerModel } from "./api-server-model.ts";
 import { Collections, hasCollections } from "./collections.ts";
 import { SECRET_MARKS } from "./desired.ts";
 import { EngineHttp } from "./engine-http.ts";
@@ -38,6 +39,9 @@ export class World {
   readonly engine: EngineModel;
   readonly wire: EngineHttp;
   readonly pods: PodNetwork;
+  /** Every eighth machine is a node of a cluster: this is its API server, and how it reaches that. */
+  readonly cluster: ApiServerModel | undefined;
+  readonly clusterWire: EngineHttp | undefined;
   /** Every third machine has iptables: on the others names of Services lead to pods. */
   readonly firewall = new FirewallModel();
   /** Every other machine has clients of the local API. */
@@ -104,6 +108,11 @@ export class World {
     this.disk = new SimulatedDisk(host);
     this.engine = new EngineModel(this.time, new SeededRandom(seed ^ 0xe1));
     this.wire = new EngineHttp(this.time, this.engine, new SeededRandom(seed ^ 0x317e));
+    if (isNode(seed)) {
+      this.cluster = new ApiServerModel(this.time, new SeededRandom(seed ^ 0xa91), seed % 16 === 4);
+      this.clusterWire = new EngineHttp(this.time, this.cluster, new SeededRandom(seed ^ 0xa92), CLUSTER);
+      this.nodeName = "node1";
+    }
     this.pods = new PodNetwork(this.time, this.engine, new SeededRandom(seed ^ 0x9e7));
     this.disk.onWrite = (path, data) => {
       if (!path.startsWith(CGROUPS)) this.#writes++;
@@ -113,7 +122,8 @@ export class World {
     this.wire.onRequest = (text) => {
       if (!isRead(text)) this.#record(`request ${text}`);
     };
-    this.firewall.isInstalled = seed % 3 === 0;
+    // On a node of a cluster they are those of kube-proxy.
+    this.firewall.isInstalled = seed % 3 === 0 && !this.cluster;
     this.firewall.hasGenerations = seed % 15 !== 0;
     // Processes of a container are in a cgroup of its own.
     this.engine.observers.add(({ what, container: { id, body } }) => {
@@ -149,6 +159,9 @@ export class World {
     if (isChange) this.time.stir();
     this.#record(text);
   }
+
+  /** Whether a text has the value of a Secret. */
+  readonly hasSecret = hasSecret;
 
   #record(text: string): void {
     const line = `${this.now} ${text}`;
@@ -189,7 +202,9 @@ export class World {
     this.#tasks = BACKGROUND_TASKS as unknown as Record<string, (...values: unknown[]) => unknown>;
     this.#defaults = DEFAULT_KUBELET_OPTIONS as unknown as Record<string, unknown>;
     this.time.install();
-    Object.assign(globalThis, { fetch: this.wire.fetch, Worker: this.#workerClass() });
+    const fetch = (url: string | URL, init?: RequestInit) =>
+      (this.clusterWire && String(url).startsWith(CLUSTER) ? this.clusterWire : this.wire).fetch(url, init);
+    Object.assign(globalThis, { fetch, Worker: this.#workerClass() });
     Bun.which = (name) => (this.firewall.isInstalled && name.startsWith("iptables-") ? `/usr/sbin/${name}` : null);
     Bun.spawn = ((argv: string[], options: { stdin?: Uint8Array | "ignore" }) =>
       this.#runProgram(argv, options.stdin)) as unknown as typeof Bun.spawn;
@@ -244,6 +259,7 @@ export class World {
           enableServer: this.hasApi,
           manifestUrls: this.hasUrl ? [ManifestServer.url] : [],
           hostnameOverride: kept?.name,
+          ...(this.cluster && NODE_OPTIONS),
         };
         const end = await this.#run?.({
           options: options as never,
@@ -358,6 +374,7 @@ export class World {
     this.#stop = undefined;
     this.time.dropProcess();
     this.wire.forget();
+    this.clusterWire?.forget();
     this.sockets.clear();
     for (const giveUp of [...this.#clients]) giveUp();
     this.disk.endProcess();
@@ -438,6 +455,10 @@ export class World {
       "/proc/sys/kernel/threads-max": "100000\n",
       "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
       "/etc/hosts": "127.0.0.1 localhost\n",
+      [KUBECONFIG]: JSON.stringify({
+        clusters: [{ name: "cluster", cluster: { server: CLUSTER } }],
+        contexts: [{ name: "node", context: { cluster: "cluster" } }],
+      }),
       "/etc/resolv.conf": "nameserver 10.0.0.1\n",
     };
     for (const [path, text] of Object.entries(files)) {
@@ -552,6 +573,13 @@ function holdPings(client: DockerClient, wire: () => EngineHttp): void {
     await (wire().holdPing(options?.signal) ?? ping.call(this, options));
   };
 }
+
+/** Machines that are nodes of a cluster. */
+export const isNode = (seed: number): boolean => seed % 8 === 4;
+const CLUSTER = "http://cluster.test";
+const KUBECONFIG = "/etc/kubernetes/kubelet.conf";
+/** Heartbeats are most of what a node asks for, and each is as the one before. */
+const NODE_OPTIONS = { kubeconfig: KUBECONFIG, nodeStatusUpdateFrequencyMs: 600_000, nodeLeaseDurationSeconds: 2400 };
 
 /** Requests that change nothing. */
 const isRead = (text: string) => text.startsWith("GET ") || text.includes("/exec");
