@@ -14,16 +14,14 @@ function ports(object: ApiObject): string {
   return shown.join(",") || "<none>";
 }
 
-interface Status {
-  loadBalancer?: { ingress?: { ip?: string }[] };
-  conditions?: { type: string; status: string }[];
-}
-
 /** Source: kubectl's `getServiceExternalIP`. */
 function externalIp(object: ApiObject): string {
   const { type, externalName, externalIPs = [] } = object.spec as Service["spec"];
   if (type === "ExternalName") return externalName ?? "<none>";
-  const { loadBalancer, conditions = [] } = (object.status ?? {}) as Status;
+  const { loadBalancer, conditions = [] } = (object.status ?? {}) as {
+    loadBalancer?: { ingress?: { ip?: string }[] };
+    conditions?: { type: string; status: string }[];
+  };
   const ingress = (loadBalancer?.ingress ?? []).flatMap(({ ip }) => ip ?? []);
   const all = [...ingress, ...externalIPs];
   if (conditions.some(({ type: kind, status }) => kind === "PortNotAllocated" && status === "True"))
@@ -162,16 +160,11 @@ export const SERVICE = manifestKind({
   validateUpdate: refuseOtherAddress,
 });
 
-interface Subset {
-  addresses?: { ip: string }[];
-  ports?: { port: number }[];
-}
-
 const MAX_SHOWN = 3;
 
 /** Source: kubectl's `formatEndpoints`. */
 function formatEndpoints(object: ApiObject): string {
-  const subsets = (object as unknown as { subsets?: Subset[] }).subsets ?? [];
+  const { subsets = [] } = object as { subsets?: { addresses?: { ip: string }[]; ports?: { port: number }[] }[] };
   const all = subsets.flatMap(({ addresses = [], ports = [] }) =>
     addresses.flatMap(({ ip }) => (ports.length === 0 ? [ip] : ports.map(({ port }) => `${ip}:${port}`))),
   );

@@ -16,14 +16,10 @@ export function prepareRootDirectory(path: string): string | undefined {
     accessSync(path, constants.W_OK | constants.X_OK);
     return undefined;
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "EROFS" && mayAccess(path, constants.R_OK | constants.X_OK)) {
-      return `The root directory "${path}" is on a read-only file system: pods keep running, new ones cannot start and nothing is kept. Mount it writable, ${OTHER_DIRECTORY}`;
+    if ((error as NodeJS.ErrnoException).code === "EROFS" && mayAccess(path, constants.R_OK | constants.X_OK)) {
+      return `The root directory "${path}" is on a read-only file system: pods keep running, new ones cannot start and nothing is kept. Mount it writable, or set another directory with --root-dir`;
     }
-    const { problem, remedy } = explain(code, message);
-    throw new RootDirectoryError(`The root directory "${path}" cannot be used: ${problem}. ${remedy}`, {
-      cause: error,
-    });
+    throw unusable(`The root directory "${path}"`, error);
   }
 }
 
@@ -34,25 +30,25 @@ export const mayAccess = (path: string, mode: number): boolean =>
     return true;
   }) ?? false;
 
-const OTHER_DIRECTORY = "or set another directory with --root-dir";
+/** Problem and remedy by error code. */
+const UNUSABLE: Readonly<Record<string, readonly [problem: string, remedy?: string]>> = {
+  EACCES: ["permission denied", "Run as root"],
+  EPERM: ["permission denied", "Run as root"],
+  EEXIST: ["a part of the path is not a directory", "Remove it"],
+  ENOTDIR: ["a part of the path is not a directory", "Remove it"],
+  EISDIR: ["it is not a file", "Remove it"],
+  ELOOP: ["it is not a file", "Remove it"],
+  EROFS: ["the file system is read-only", "Mount it writable"],
+  ENOSPC: ["the disk is full", "Free some space"],
+  ENOENT: ["it cannot be created there"],
+};
 
-function explain(code: string | undefined, message: string): { problem: string; remedy: string } {
-  switch (code) {
-    case "EACCES":
-    case "EPERM":
-      return { problem: "permission denied", remedy: `Run as root, ${OTHER_DIRECTORY}` };
-    case "EEXIST":
-    case "ENOTDIR":
-      return { problem: "a part of the path is not a directory", remedy: `Remove it, ${OTHER_DIRECTORY}` };
-    case "EROFS":
-      return { problem: "the file system is read-only", remedy: `Mount it writable, ${OTHER_DIRECTORY}` };
-    case "ENOSPC":
-      return { problem: "the disk is full", remedy: `Free some space, ${OTHER_DIRECTORY}` };
-    default: {
-      const problem = code === "ENOENT" ? "it cannot be created there" : message;
-      return { problem, remedy: "Set another directory with --root-dir" };
-    }
-  }
+/** @param subject a root directory, or a file in it, as an error names it */
+export function unusable(subject: string, error: unknown): RootDirectoryError {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  const [problem, remedy] = UNUSABLE[code] ?? [message];
+  const fix = `${remedy ? `${remedy}, or set` : "Set"} another directory with --root-dir`;
+  return new RootDirectoryError(`${subject} cannot be used: ${problem}. ${fix}`, { cause: error });
 }
 
 /** The socket of the Kubernetes API of the kubelet on a root directory. */

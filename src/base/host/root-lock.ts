@@ -5,7 +5,7 @@ import { readBoundedText, readTextIfExists } from "../files/bounded-read.ts";
 import { unlessCode } from "../text/error-message.ts";
 import { tryFlock } from "./flock.ts";
 import { findSocketHolder } from "./port-holder.ts";
-import { RootDirectoryError } from "./root-directory.ts";
+import { RootDirectoryError, unusable } from "./root-directory.ts";
 
 const LockFileSchema = v.object({
   pid: v.number(),
@@ -76,16 +76,16 @@ export async function lockRootDir(rootDir: string): Promise<RootLock | undefined
   const write = (text: string) => {
     if (!isWritable) return;
     try {
-      ftruncateSync(descriptor, 0);
-      writeSync(descriptor, text, 0);
+      // In place, and never empty: the block that the file has serves on a full disk too.
+      ftruncateSync(descriptor, writeSync(descriptor, text, 0));
     } catch {
-      // A full disk: commands find no kubelet, pods are not affected.
+      // A full disk: commands cannot ask this kubelet, pods are not affected.
     }
   };
   return {
     publish: (info) => write(`${JSON.stringify({ ...info, startTime: readProcess(info.pid)?.startTime })}\n`),
     release: () => {
-      write("");
+      write("\n");
       closeSync(descriptor);
     },
   };
@@ -96,7 +96,7 @@ function openLockFile(path: string, rootDir: string): { descriptor: number; isWr
   try {
     return { descriptor: openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600), isWritable: true };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EROFS") throw error;
+    if ((error as NodeJS.ErrnoException).code !== "EROFS") throw unusable(`"${path}"`, error);
   }
   // The disk may have become read-only while another process holds the lock.
   const held = unlessCode(["ENOENT"], () => openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
@@ -130,8 +130,17 @@ const commandSockets = (table = readBoundedText("/proc/net/unix", MAX_TABLE_BYTE
 
 const COMMAND_SOCKETS = new RegExp(` (\\d+) (/.+)/${COMMAND_SOCKET}$`, "gm");
 
-/** Why a root directory without a lock is in use: it was removed, but the process of this user that uses it runs on. */
-export function describeRemovedRoot(rootDir: string): string | undefined {
+/** Why a root directory is in use that names no process: its disk took no text, or it was removed under one of this user. */
+export function describeNamelessHolder(rootDir: string): string | undefined {
+  const { dev, ino } = lstatSync(join(rootDir, LOCK_FILE), { throwIfNoEntry: false }) ?? {};
+  const numbers = [(dev! >> 8) & 0xfff, (dev! & 0xff) | ((dev! >> 12) & 0xfff00)];
+  const device = numbers.map((number) => number.toString(16).padStart(2, "0")).join(":");
+  const lock = readBoundedText("/proc/locks", MAX_TABLE_BYTES).match(` FLOCK .* (\\d+) ${device}:${ino} `);
+  if (!lock) return describeRemovedRoot(rootDir);
+  return `a kubelet-ts (pid ${lock[1]}) uses the root directory "${rootDir}", but its ${LOCK_FILE} is empty: the disk was full or read-only when it started. Free some space, and start it again; its pods keep running`;
+}
+
+function describeRemovedRoot(rootDir: string): string | undefined {
   const inode = commandSockets().get(rootDir);
   const holder = inode && findSocketHolder([inode]);
   // Another user may give a socket any name, in a namespace of his own.

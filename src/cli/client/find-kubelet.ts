@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { mayAccess } from "../../base/host/root-directory.ts";
-import { describeRemovedRoot, type InstanceInfo, listInstances, readInstance } from "../../base/host/root-lock.ts";
+import { describeNamelessHolder, type InstanceInfo, listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { CommandError, type CommandRequest } from "../sub-command.ts";
@@ -40,7 +40,7 @@ export interface InstanceFinder {
   /** Root directories of all that run for this user or root. */
   list: () => string[];
   /** Why a root directory that was removed is in use still. */
-  describeRemoved: (rootDir: string) => string | undefined;
+  describeNameless: (rootDir: string) => string | undefined;
   /** Whether a kubelet that ran on this root directory has left pods. */
   hasPods: (rootDir: string) => boolean;
   /** Whether we may use a Unix socket. */
@@ -50,7 +50,7 @@ export interface InstanceFinder {
 /** Through the lock files in root directories. */
 export const localInstances: InstanceFinder = {
   read: readInstance,
-  describeRemoved: describeRemovedRoot,
+  describeNameless: describeNamelessHolder,
   // Without /proc only the default can be tried.
   list: () => unlessFailed(listInstances) ?? [],
   hasPods: (rootDir) => readKeptPods(rootDir).length > 0,
@@ -78,7 +78,7 @@ export async function findKubelet(
   const wanted = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
   const found = await readStarted(wanted, finder);
   if (found !== undefined) return toKubelet(found, wanted, finder);
-  const removed = finder.describeRemoved(wanted);
+  const removed = finder.describeNameless(wanted);
   if (removed !== undefined) return { problem: removed };
   const others = listKubelets(finder);
   const [only] = others;

@@ -3,7 +3,7 @@ import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, symlinkSync,
 import { createServer } from "node:net";
 import { join } from "node:path";
 import {
-  describeRemovedRoot,
+  describeNamelessHolder,
   type InstanceInfo,
   isTrusted,
   listInstances,
@@ -107,12 +107,24 @@ test("a root directory that is removed under its process is given to no other, u
   await new Promise<void>((resolve) => server.listen(join(rootDir, "kubelet-ts.sock"), resolve));
   expect(await lockRootDir(rootDir)).toBeUndefined();
   renameSync(rootDir, `${rootDir}-removed`);
-  expect(describeRemovedRoot(rootDir)).toContain(`kill ${process.pid}`);
+  expect(describeNamelessHolder(rootDir)).toContain(`kill ${process.pid}`);
   mkdirSync(rootDir);
   await expect(lockRootDir(rootDir)).rejects.toThrow(`was removed while a kubelet-ts (pid ${process.pid}) uses it`);
   lock?.release();
   await new Promise((resolve) => server.close(resolve));
   (await lockRootDir(rootDir))!.release();
+});
+
+test("a lock file keeps its block for a full disk, and one whose text the disk refused still tells its process", async () => {
+  const rootDir = tempDir();
+  const lock = await lockRootDir(rootDir);
+  expect(describeNamelessHolder(rootDir)).toContain(`a kubelet-ts (pid ${process.pid}) uses the root directory`);
+  lock?.publish(anInstance(rootDir));
+  lock?.publish({ ...anInstance(rootDir), nodeName: "n" });
+  expect(readInstance(rootDir)).toEqual({ ...anInstance(rootDir), nodeName: "n" });
+  lock?.release();
+  expect([describeNamelessHolder(rootDir), readInstance(rootDir)]).toEqual([undefined, undefined]);
+  expect(lstatSync(join(rootDir, "kubelet-ts.lock")).size).toBeGreaterThan(0);
 });
 
 test("a process that a signal has stopped is told", async () => {
@@ -134,7 +146,7 @@ test("a link in place of the lock file is not followed", async () => {
   const elsewhere = join(tempDir(), "file");
   writeFileSync(elsewhere, "kept");
   symlinkSync(elsewhere, join(rootDir, "kubelet-ts.lock"));
-  await expect(lockRootDir(rootDir)).rejects.toThrow("ELOOP");
+  await expect(lockRootDir(rootDir)).rejects.toThrow(`lock" cannot be used: it is not a file. Remove it, or`);
 });
 
 describe("kubelets that are listed by their sockets", () => {

@@ -32,7 +32,7 @@ function running(...instances: readonly (InstanceInfo | string)[]): InstanceFind
   );
   return {
     read: (rootDir) => known.get(rootDir),
-    describeRemoved: (rootDir) => (rootDir === "/removed" ? `"${rootDir}" was removed` : undefined),
+    describeNameless: (rootDir) => (rootDir === "/removed" ? `"${rootDir}" was removed` : undefined),
     list: () => [...known.keys()],
     hasPods: () => false,
     mayUse: (path) => !path.startsWith("/root"),
