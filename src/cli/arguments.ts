@@ -76,6 +76,9 @@ export function readArguments(
   const find = (written: string) => flags.find((flag) => isNamed(flag, written));
   const words = readWords(argv, (written) => find(written)?.takesValue, true);
   for (const { kind, text, value: given, index } of words) {
+    // The text of a variable that is not set must not mean everything, or this directory.
+    if ((kind === "argument" ? text : given) === "")
+      return { problem: emptyWord(kind === "flag" ? text : "an argument") };
     if (kind !== "flag") {
       positionals.push(text);
       if (!stopsAtCommand || positionals.length === 1) continue;
@@ -94,6 +97,10 @@ export function readArguments(
   if (values.get("help")?.at(-1) === "true") return { help: true };
   return { help: false, values, positionals };
 }
+
+/** @param what the flag, or an argument */
+export const emptyWord = (what: string): string =>
+  `${what} is empty: is a variable not set? Remove it if none is meant`;
 
 const choicesOf = (def: ArgDef): readonly string[] => (def.type === "enum" ? (def.options ?? []) : []);
 

@@ -3,7 +3,7 @@ import { namesIfReadable } from "../base/files/bounded-read.ts";
 import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import { nearestFlag, parseCommandLine, readWords, flagTakesValue as takesValue } from "../config/flags.ts";
-import { flagsOf, isNamed, writtenName } from "./arguments.ts";
+import { emptyWord, flagsOf, isNamed, writtenName } from "./arguments.ts";
 import { CHANGE_COMMANDS, INSIDE_COMMANDS } from "./declarations/change.ts";
 import { SETUP_COMMANDS } from "./declarations/setup.ts";
 import { SHOW_COMMANDS } from "./declarations/show.ts";
@@ -84,8 +84,9 @@ export function readCommandLine(argv: readonly string[], exists: (path: string) 
   }
   const missing = bare
     .map(({ text }) => text)
-    .find((name) => name !== "" && name !== "-" && !isManifestUrl(name) && isMissing(name, exists));
+    .find((name) => name === "" || (name !== "-" && !isManifestUrl(name) && isMissing(name, exists)));
   if (missing === undefined) return { kind: "kubelet", argv };
+  if (missing === "") return { kind: "refused", message: emptyWord("the name of a manifest") };
   const hint = didYouMean(basename(missing), namesIfReadable(dirname(missing)));
   const problem = isPlainWord(missing)
     ? unknownWord(missing)

@@ -49,6 +49,8 @@ describe("arguments", () => {
     ["pods -sort-by=name", "-sort-by: no such flag of get; did you mean --sort-by?"],
     ["pods -zelector x", "-zelector: no such flag of get; did you mean --selector?"],
     ["pods --all", "--all: no such flag of get; did you mean --all-namespaces?"],
+    ["pods -l=", "-l is empty: is a variable not set? Remove it if none is meant"],
+    ["pods  -w", "an argument is empty: is a variable not set? Remove it if none is meant"],
     ["pods -nnamespace", [{ namespace: "namespace" }, "pods"]],
   ])("%s", (line, want) => {
     expect(parsed(line.split(" "))).toEqual(want);

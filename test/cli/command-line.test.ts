@@ -79,3 +79,8 @@ test.each([
 ])("anything else is refused with a hint: %s: %s", (line, text) => {
   expect(read(line)).toMatchObject({ kind: "refused", message: expect.stringContaining(text) });
 });
+
+test("the text of a variable that is not set is no manifest", () => {
+  const message = expect.stringContaining("the name of a manifest is empty: is a variable not set?");
+  expect(readCommandLine(["--runonce", ""], () => true)).toMatchObject({ kind: "refused", message });
+});
