@@ -43,7 +43,7 @@ export async function runInstall(request: CommandRequest, io: CommandIo): Promis
   const plan = request.isOn("rollback")
     ? planRollback(state)
     : planInstall({ ...state, ...(bundle && { manifests: bundle.manifests }) });
-  if ("problem" in plan) throw new CommandError(plan.problem);
+  if ("problem" in plan) throw new CommandError(`${target.destdir}${plan.problem}`);
   if (bundle && !request.isOn("dry-run")) {
     if (target.destdir === "") await bundle.loadImages(engineOf(request, state.dockerEndpoint), io);
     else io.stdout("The images of the bundle are not loaded: with --destdir only files are written\n");
@@ -62,14 +62,10 @@ ${findings}See: ${LOG_COMMAND[state.manager]}; kubelet-ts doctor
 `);
     return 1;
   }
-  const commands = [
-    [`cp pod.yaml ${manifestDir}/`, "runs the pods of a manifest"],
-    ["kubelet-ts get pods", "shows them"],
-    ["kubelet-ts doctor", "checks the machine"],
-  ] as const;
-  const width = Math.max(...commands.map(([command]) => command.length));
   io.stdout(`kubelet-ts is installed and runs. Next steps:
-${commands.map(([command, effect]) => `  ${command.padEnd(width)}  # ${effect}`).join("\n")}
+  kubelet-ts doctor    # checks the machine
+  kubelet-ts get pods  # shows what runs
+  cp pod.yaml ${manifestDir}/  # runs the pods of a manifest
 Settings: ${config}
 ${exposure === undefined ? "" : `Exposure of the service: ${exposure} (systemd-analyze security kubelet-ts)\n`}${findings}`);
   return 0;
@@ -116,6 +112,7 @@ export async function runUninstall(request: CommandRequest, io: CommandIo): Prom
 }
 
 async function readTarget(request: CommandRequest) {
+  if (/^\/+$/.test(request.value("destdir") ?? "")) throw new UsageError("--destdir=/ is this machine: remove it");
   const target: InstallTarget = {
     destdir: (request.value("destdir") ?? "").replace(/\/+$/, ""),
     isRoot: process.getuid?.() === 0,

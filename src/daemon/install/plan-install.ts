@@ -107,7 +107,7 @@ export function planInstall(state: InstallState): InstallPlan {
 /** Swaps the installed binary and the one before it, so that a second rollback goes forward again. Pure. */
 export function planRollback(state: InstallState): InstallPlan | { problem: string } {
   const { paths, manager } = state;
-  if (!state.hasPrevious) return { problem: `there is no earlier binary at ${paths.previousBinary}` };
+  if (!state.hasPrevious) return { problem: `${paths.previousBinary}: there is no earlier binary` };
   const start = state.canStart ? startSteps(manager) : [];
   // An upgrade that failed between its two steps: the earlier binary was moved away, and nothing took its place.
   if (state.installedHash === undefined) {

@@ -136,21 +136,19 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
   }
 }
 
-function explain(error: NodeJS.ErrnoException & { dest?: string }): string {
-  const { code, message } = error;
+const REFUSALS: Readonly<Record<string, string>> = {
+  EROFS: "is on a read-only file system: mount it writable while kubelet-ts is installed",
+  EACCES: "may not be written (permission denied): use sudo",
+  EPERM: "may not be written (permission denied): use sudo",
+  ENOSPC: "cannot be written: the disk is full",
+  EEXIST: "cannot be made: a part of the path is not a directory",
+  ENOTDIR: "cannot be made: a part of the path is not a directory",
+};
+
+function explain({ code = "", message, path = "", dest = path }: NodeJS.ErrnoException & { dest?: string }): string {
+  const refusal = REFUSALS[code];
   // The new content is written next to the file.
-  const path = (error.dest ?? error.path ?? "").replace(/\.tmp$/, "");
-  switch (code) {
-    case "EROFS":
-      return `"${path}" is on a read-only file system: mount it writable while kubelet-ts is installed`;
-    case "EACCES":
-    case "EPERM":
-      return `"${path}" may not be written (permission denied): use sudo`;
-    case "ENOSPC":
-      return `"${path}" cannot be written: the disk is full`;
-    default:
-      return message;
-  }
+  return refusal === undefined ? message : `"${dest.replace(/\.tmp$/, "")}" ${refusal}`;
 }
 
 /** The file is whole or absent at every moment, also after a power cut; a program that runs from it keeps running. */

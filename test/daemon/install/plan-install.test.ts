@@ -122,7 +122,7 @@ test("a rollback swaps the two binaries; after an upgrade that left none it puts
   ]);
   const back = [`move ${paths.previousBinary} ${paths.binary}`, ...START];
   expect(stepsOf({ ...INSTALLED, installedHash: undefined })).toEqual(back);
-  expect(planRollback(INSTALLED)).toEqual({ problem: `there is no earlier binary at ${paths.previousBinary}` });
+  expect(planRollback(INSTALLED)).toEqual({ problem: `${paths.previousBinary}: there is no earlier binary` });
 });
 
 test("uninstall below another directory runs nothing on this machine, with --pods neither", () => {

@@ -32,6 +32,13 @@ test("links below another root lead nowhere outside, and steps follow them there
   expect(readFileSync(join(outside, "victim"), "utf8")).toBe("kept");
 });
 
+test("a file in place of a directory is named", async () => {
+  const root = tempDir();
+  writeFileSync(join(root, "usr"), "");
+  const step = runStep({ kind: "directory", path: "/usr/local/bin" }, root);
+  await expect(step).rejects.toThrow(`"${root}/usr/local/bin" cannot be made: a part of the path is not a directory`);
+});
+
 test("what links below another root lead to outside is neither read nor kept", async () => {
   const outside = tempDir();
   const root = tempDir();
