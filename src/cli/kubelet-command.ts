@@ -138,7 +138,7 @@ async function runLocked(
       configuration: given.configuration,
       resolve: resolveWithName,
       configPaths,
-      stop: stopOnSignals(logger),
+      stop: stopOnSignals(logger, !options.runOnce),
       onServers: (servers) => publish(instanceInfo(options, environment, servers)),
     };
     if (options.runOnce) return await (await import("../daemon/run-once.ts")).runOnce(run);
@@ -217,8 +217,10 @@ async function logFailedCheck(options: KubeletOptions, environment: Environment,
   }
 }
 
-/** SIGTERM and SIGINT end this process, not the pods. */
-function stopOnSignals(logger: Logger): AbortSignal {
+/** SIGTERM and SIGINT end this process, not the pods; a SIGHUP of the terminal too, one that asks for a reload never. */
+function stopOnSignals(logger: Logger, isService: boolean): AbortSignal {
+  // The configuration is read at the start in any case.
+  if (isService) process.on("SIGHUP", () => {});
   const stop = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     process.on(name, () => {
