@@ -141,7 +141,9 @@ export class ObjectWriter {
     const managedFields = as
       ? (input.metadata.managedFields ?? [])
       : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
-    const owned = this.#deps.rules.assign(definition, withMetadata(object, { managedFields }));
+    const status = definition.firstStatus?.(object) ?? object.status ?? {};
+    const first = { ...withMetadata(object, { managedFields }), ...(hasStatus(definition) && { status }) };
+    const owned = this.#deps.rules.assign(definition, first);
     checkSize(owned);
     return request.dryRun ? pruned(owned) : this.put(definition, owned);
   }
@@ -376,9 +378,11 @@ function systemMetadata(live: ApiMetadata): Partial<ApiMetadata> {
   return { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, generateName };
 }
 
+const hasStatus = ({ subresources }: ResourceDefinition) => subresources?.includes("status") === true;
+
 /** A write to the object does not change the status of kinds that have a status subresource. */
 function withoutStatus(definition: ResourceDefinition, live: ApiObject, input: ApiObject): ApiObject {
-  if (!definition.subresources?.includes("status") && !("status" in live)) return input;
+  if (!hasStatus(definition) && !("status" in live)) return input;
   const { status: _status, ...rest } = input;
   return ("status" in live ? { ...rest, status: live.status } : rest) as ApiObject;
 }

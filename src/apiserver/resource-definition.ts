@@ -100,6 +100,8 @@ export interface ResourceDefinition {
   /** Selectable fields in addition to `metadata.name` and `metadata.namespace`. */
   fields?: Readonly<Record<string, (object: ApiObject) => string>>;
   subresources?: readonly PlainSubresource[];
+  /** The status of a new object, until something counts. Absent: empty. Source: fields that core/v1 always writes. */
+  firstStatus?: (object: ApiObject) => object;
   /** The status is what the node observes: the subresource is read, and never written. */
   observedStatus?: true;
   /** Subresources that the node keeps: `live` with what may be written of it. @throws ApiError 422 */

@@ -75,6 +75,7 @@ export const INGRESS = manifestKind({
   plural: "ingresses",
   shortNames: ["ing"],
   subresources: ["status"],
+  firstStatus: () => ({ loadBalancer: {} }),
   columns: [
     text("Class", (it) => specOf(it).ingressClassName || "<none>"),
     text("Hosts", hosts),

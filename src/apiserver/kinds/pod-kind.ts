@@ -3,6 +3,7 @@ import type { EphemeralContainer, Pod, PodCondition, PodStatus } from "../../bas
 import { PodConditionSchema } from "../../base/api/pod-status.ts";
 import { text } from "../../base/api/scalar.ts";
 import { isRecord } from "../../base/text/json.ts";
+import { computeQosClass } from "../../plan/pod-resources.ts";
 import { isFinished } from "../../plan/service-endpoints.ts";
 import { foreignConditions } from "../../plan/status/pod-conditions.ts";
 import { invalid, type StatusCause } from "../api-error.ts";
@@ -32,6 +33,7 @@ export const POD = manifestKind({
     "status.nominatedNodeName": (it) => podStatus(it)?.nominatedNodeName ?? "",
   },
   subresources: ["status", "ephemeralcontainers"],
+  firstStatus: (it) => ({ phase: "Pending", qosClass: computeQosClass(asPod(it)) }),
   nodeWrites: { status: acceptStatus, ephemeralcontainers: acceptEphemeralContainers },
   fate: "pods",
   decode: (object, options) => readObject(object, options, true),

@@ -143,6 +143,7 @@ export const SERVICE = manifestKind({
   shortNames: ["svc"],
   categories: ["all"],
   subresources: ["status"],
+  firstStatus: () => ({ loadBalancer: {} }),
   columns: [
     text("Type", (it) => specOf(it).type ?? "ClusterIP"),
     text("Cluster-IP", (it) => specOf(it).clusterIP || "<none>"),

@@ -98,6 +98,7 @@ export const PERSISTENT_VOLUME_CLAIM = manifestKind({
   validateUpdate: refuseClaim,
   shortNames: ["pvc"],
   subresources: ["status"],
+  firstStatus: () => ({ phase: "Pending" }),
   columns: [
     text("Status", (it) => phaseOf(it, "Bound")),
     text("Volume", (it) => specOf(it).volumeName),
@@ -118,6 +119,7 @@ export const PERSISTENT_VOLUME = manifestKind({
   shortNames: ["pv"],
   namespaced: false,
   subresources: ["status"],
+  firstStatus: () => ({ phase: "Pending" }),
   columns: [
     text("Capacity", (it) => storageOf(specOf(it).capacity)),
     text("Access Modes", (it) => formatAccessModes(specOf(it).accessModes)),

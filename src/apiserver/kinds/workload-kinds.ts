@@ -79,6 +79,7 @@ export const DEPLOYMENT = workloadKind({
 
 export const REPLICA_SET = workloadKind({
   kind: "ReplicaSet",
+  firstStatus: () => ({ replicas: 0 }),
   shortNames: ["rs"],
   columns: [...REPLICAS, ...WIDE],
 });
@@ -100,6 +101,7 @@ export const CONTROLLER_REVISION = manifestKind({
 
 export const STATEFUL_SET = workloadKind({
   kind: "StatefulSet",
+  firstStatus: () => ({ replicas: 0 }),
   validateUpdate: (next, previous) => {
     const [after, before] = [next, previous].map((object) => without(specOf(object), MUTABLE_OF_STATEFUL_SET));
     const message =
@@ -114,6 +116,7 @@ export const DAEMON_SET = workloadKind({
   kind: "DaemonSet",
   shortNames: ["ds"],
   subresources: ["status"],
+  firstStatus: () => ({ currentNumberScheduled: 0, desiredNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0 }),
   columns: [
     count("Desired", (it) => statusOf(it).desiredNumberScheduled),
     count("Current", (it) => statusOf(it).currentNumberScheduled),
@@ -192,6 +195,7 @@ export const REPLICATION_CONTROLLER = workloadKind({
   group: "",
   validateUpdate: () => [],
   kind: "ReplicationController",
+  firstStatus: () => ({ replicas: 0 }),
   orphansByDefault: true,
   shortNames: ["rc"],
   columns: [...REPLICAS, ...WIDE],
