@@ -100,8 +100,12 @@ export class ApiClient {
       groupVersion: string;
       resources: Listed[];
     }
-    const groups = await this.json<{ groups: { preferredVersion: { groupVersion: string } }[] }>("GET", "/apis");
-    const paths = ["/api/v1", ...groups.groups.map(({ preferredVersion }) => `/apis/${preferredVersion.groupVersion}`)];
+    const { groups } = await this.json<{ groups: { versions: { groupVersion: string }[] }[] }>("GET", "/apis");
+    // The preferred version of each; a group of subresources alone lists none.
+    const paths = [
+      "/api/v1",
+      ...groups.flatMap(({ versions }) => versions.slice(0, 1).map((it) => `/apis/${it.groupVersion}`)),
+    ];
     const lists = await Promise.all(paths.map((path) => this.json<ResourceList>("GET", path)));
     return lists.flatMap(({ groupVersion, resources }) => {
       const [group, version] = groupVersion.includes("/") ? groupVersion.split("/", 2) : ["", groupVersion];

@@ -34,7 +34,9 @@ function apiServer(): { api: ApiClient; asked: string[]; stop: () => Promise<voi
     fetch: async (request) => {
       const { pathname, search } = new URL(request.url);
       asked.push(pathname + search);
-      if (pathname === "/apis") return Response.json({ groups: [{ preferredVersion: { groupVersion: "apps/v1" } }] });
+      const preferredVersion = { groupVersion: "policy/v1", version: "v1" };
+      const groups = [{ versions: [{ groupVersion: "apps/v1" }] }, { versions: [], preferredVersion }];
+      if (pathname === "/apis") return Response.json({ groups });
       const list = (group: string) => KINDS.filter((it) => it.group === group);
       if (pathname === "/api/v1") return Response.json({ groupVersion: "v1", resources: list("") });
       if (pathname === "/apis/apps/v1") return Response.json({ groupVersion: "apps/v1", resources: list("apps") });
