@@ -228,8 +228,9 @@ export class RegistryClient {
         signal.throwIfAborted();
         if (cause instanceof RegistryError) throw cause;
         const { name, message, code } = cause as Error & { code?: unknown };
-        const why = name === "TimeoutError" ? `no response within ${TIMEOUT_MS / 1000} s` : String(code ?? message);
-        throw new RegistryError(0, `${next.host || next.protocol} cannot be reached: ${why}`, { cause });
+        const late = name === "TimeoutError" ? `no response within ${TIMEOUT_MS / 1000} s` : code;
+        const why = late === undefined ? `gave no usable response: ${message}` : `cannot be reached: ${late}`;
+        throw new RegistryError(0, `${next.host || next.protocol} ${why}`, { cause });
       }
       if (next.protocol !== "https:" && url.protocol === "https:") break;
     }

@@ -1,5 +1,5 @@
 import { promisify } from "node:util";
-import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
+import { gunzip } from "node:zlib";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
@@ -122,7 +122,7 @@ async function request(
   signal: AbortSignal,
 ): Promise<Response> {
   const url = new URL(target.href);
-  const headers = new Headers({ "User-Agent": "kubelet-ts", Accept: "*/*", "Accept-Encoding": ACCEPTED_ENCODINGS });
+  const headers = new Headers({ "User-Agent": "kubelet-ts", Accept: "*/*", "Accept-Encoding": "gzip" });
   if (isTrusted) {
     // Google's metadata server refuses requests without it, which keeps redirects of other servers from it.
     if (METADATA_SERVERS.has(url.hostname)) headers.set("Metadata-Flavor", "Google");
@@ -146,8 +146,6 @@ async function request(
   return httpFetch(url.href, {
     headers,
     keepalive: false,
-    // The runtime's own decoder writes its errors to standard error, not to the log.
-    decompress: false,
     signal,
     ...(socket ? { unix: socket } : {}),
     ...(proxy ? { proxy } : {}),
@@ -252,20 +250,10 @@ function explain(error: unknown): string {
   return (EXPLANATIONS[word] ?? "failed (%)").replace("%", word);
 }
 
-/** Value of Accept-Encoding: the supported encodings. */
-const ACCEPTED_ENCODINGS = "gzip, deflate, br";
-
-const decoders = {
-  gzip: promisify(gunzip),
-  "x-gzip": promisify(gunzip),
-  deflate: promisify(inflate),
-  // Some servers omit the zlib header of "deflate".
-  "raw deflate": promisify(inflateRaw),
-  br: promisify(brotliDecompress),
-} as const;
+const unzip = promisify(gunzip);
 
 /**
- * Decodes a body that has at most one Content-Encoding, in other threads.
+ * Decodes a body that has at most the Content-Encoding gzip, in another thread. Source: Go's http.Transport asks for no other.
  * @param encoding the header; "" = none
  * @param maxBytes limit of the decoded body, exclusive; decoding ends there
  * @throws UrlFetchError
@@ -273,18 +261,12 @@ const decoders = {
 export async function decodeBody(bytes: Uint8Array, encoding: string, maxBytes: number): Promise<Uint8Array> {
   const named = encoding.trim().toLowerCase();
   if (named === "" || named === "identity") return bytes;
-  const hasZlibHeader = ((bytes[0] ?? 0) & 0x0f) === 8;
-  const name = named === "deflate" && !hasZlibHeader ? "raw deflate" : named;
-  if (!Object.hasOwn(decoders, name)) {
-    throw new UrlFetchError(
-      `responded with a body that has the Content-Encoding "${named}"; supported are ${ACCEPTED_ENCODINGS}`,
-    );
-  }
+  if (named !== "gzip") throw new UrlFetchError(`responded with the Content-Encoding "${named}"; gzip is supported`);
   try {
-    return await decoders[name as keyof typeof decoders](bytes, { maxOutputLength: maxBytes - 1 });
+    return await unzip(bytes, { maxOutputLength: maxBytes - 1 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw new UrlFetchError(TOO_LONG);
-    const message = `responded with a body that is truncated, or not encoded by ${named} as its Content-Encoding says`;
+    const message = "responded with a body that is truncated, or not encoded by gzip as its Content-Encoding says";
     throw new UrlFetchError(message, { cause: error });
   }
 }

@@ -116,6 +116,14 @@ describe("digests", () => {
     expect(await digestOf(address).catch((error: Error) => error.message)).toContain("more than");
   });
 
+  test("an answer that is compressed unasked is not inflated", async () => {
+    const bomb = Bun.gzipSync(new Uint8Array(20_000_000));
+    const address = serve(({ method }) =>
+      method === "HEAD" ? new Response(null) : new Response(bomb, { headers: { "Content-Encoding": "gzip" } }),
+    );
+    expect(await digestOf(address).catch((error: Error) => error.message)).toContain("compressed");
+  });
+
   test("nothing listens there", async () => {
     const address = `127.0.0.1:${await closedPort()}`;
     expect(await digestOf(address).catch((error: Error) => error.message)).toContain(`${address} cannot be reached`);

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
+import { gzipSync } from "node:zlib";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../../src/config/option-table.ts";
@@ -71,10 +71,7 @@ describe("responses", () => {
 
   test.each([
     { encoding: "gzip", pack: (body: Buffer) => gzipSync(body) },
-    { encoding: "deflate", pack: (body: Buffer) => deflateSync(body) },
-    { encoding: "deflate", pack: (body: Buffer) => deflateRawSync(body) },
     { encoding: "identity", pack: (body: Buffer) => body },
-    { encoding: "br", pack: (body: Buffer) => brotliCompressSync(body) },
   ])("encoded by $encoding", async ({ encoding, pack }) => {
     const body = new Uint8Array(pack(Buffer.from(manifest("web"))));
     const watched = new WatchedUrl(serve(() => new Response(body, { headers: { "Content-Encoding": encoding } })));
@@ -150,7 +147,7 @@ describe("what is not a response leaves the pods alone", () => {
     ["another kind", says(service), "has errors"],
     ["a bomb", encoded(bomb, "gzip"), tooLarge],
     ["a body that is not encoded as its server says", encoded(manifest("web"), "gzip"), "not encoded by gzip"],
-    ["an encoding that was not asked for", encoded("web", "compress"), 'has the Content-Encoding "compress"'],
+    ["an encoding that was not asked for", encoded("web", "compress"), 'the Content-Encoding "compress"'],
     ["an endless body", says(endless), tooLarge],
     ["a body cut short", sends("HTTP/1.1 200 OK\r\nContent-Length: 999", manifest("half")), "cut short"],
     ["a chunk cut short", sends(chunked, "10\r\napiVersion"), "cut short"],

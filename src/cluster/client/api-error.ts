@@ -66,7 +66,7 @@ const FOREIGN_CERTIFICATE: ReadonlySet<string> = new Set([
 export function describeFailure(error: unknown, server: string): string {
   const { code, name } = error as { code?: unknown; name?: string };
   if (name === "TimeoutError") return `${server} did not answer in time`;
-  if (typeof code !== "string") return `cannot reach ${server}: ${messageOf(error)}`;
+  if (typeof code !== "string") return `the response of ${server} cannot be used: ${messageOf(error)}`;
   const text = `cannot reach ${server}: ${code}`;
   if (FOREIGN_CERTIFICATE.has(code))
     return `${text}: its certificate is not signed by the certificate authority of the kubeconfig (certificate-authority)`;

@@ -17,5 +17,5 @@ test.each([
 test("no response in time, and an error without a code", () => {
   const late = Object.assign(new Error("the operation timed out"), { name: "TimeoutError" });
   expect(describeFailure(late, SERVER)).toBe(`${SERVER} did not answer in time`);
-  expect(describeFailure(new Error("odd"), SERVER)).toBe(`cannot reach ${SERVER}: odd`);
+  expect(describeFailure(new Error("odd"), SERVER)).toBe(`the response of ${SERVER} cannot be used: odd`);
 });

@@ -110,6 +110,21 @@ describe("requests to the API server", () => {
     expect(await client.request({ path: "/x" }).catch((error) => error)).toBeInstanceOf(ApiUnreachableError);
   });
 
+  test.each([
+    [200, "the response of %: it is compressed (Content-Encoding: gzip)"],
+    [403, "GET /x answered 403: "],
+  ])("a %d that is compressed unasked is not inflated", async (code, message) => {
+    const bomb = Bun.gzipSync(new Uint8Array(20_000_000));
+    const asked: (string | null)[] = [];
+    const { client, server } = serve(({ headers }) => {
+      asked.push(headers.get("Accept-Encoding"));
+      return new Response(bomb, { status: code, headers: { "Content-Encoding": "gzip" } });
+    });
+    const error = await client.request({ path: "/x" }).catch((thrown: Error) => thrown);
+    expect((error as Error).message).toContain(message.replace("%", `http://127.0.0.1:${server.port} cannot be used`));
+    expect(asked).toEqual(["identity"]);
+  });
+
   test("--kube-api-qps and --kube-api-burst", async () => {
     const { client, slept } = serve(() => Response.json({}), { perSecond: 10, burst: 2 });
     for (let count = 0; count < 4; count++) await client.request({ path: "/x" });
