@@ -406,8 +406,8 @@ function addErrors(errors: readonly FieldError[], object: object, reading: Objec
   const acceptanceOf = ({ path, type }: FieldError): string | undefined => {
     const field = path.toString();
     const isName = (keepsName && field === namePath) || REFERENCE.test(field);
-    if (isName && isEngineName(String(valueAt(object, path.steps().slice(reading.path.steps().length)))))
-      return "is not a DNS subdomain, which Kubernetes requires";
+    const name = isName && valueAt(object, path.steps().slice(reading.path.steps().length));
+    if (typeof name === "string" && isEngineName(name)) return "is not a DNS subdomain, which Kubernetes requires";
     if (type === "FieldValueRequired" && missing.includes(field)) return "is missing, which Kubernetes requires";
     return undefined;
   };

@@ -189,6 +189,10 @@ test.each([
   ["a misspelt list", pod("  ⟦container: [{name: a, image: b}]\n"), 'did you mean "containers"?'],
   ["a field of an older version", INGRESS, "Kubernetes has service: {name: NAME, port: {number: PORT}}"],
   ["no line between two objects", `${pod(APP)}⟦${pod(APP)}`, 'a second object begins here: a line "---" is missing'],
+  ["a hook as a list", container("    lifecycle: {preStop: ⟦[{exec: {command: [a]}}]}\n"), 'write it without "- "'],
+  ["capabilities as a list", container("    securityContext: {capabilities: ⟦[NET_ADMIN]}\n"), "write {add: [NAME]}"],
+  ["mb of a CPU", container("    resources: {limits: {cpu: ⟦500mb}}\n"), "write 500m"],
+  ["a reference without a name", container("    envFrom: [{⟦configMapRef: {}}]\n"), "is required"],
   ["a decimal mode", pod(`${APP}  volumes: [{name: v, secret: {secretName: s, defaultMode: ⟦400}}]\n`), "write 0400"],
 ])("one mistake has one message: %s", (_, text, says) => {
   const options = { file: "web.yaml", nodeName: "node1", source: "file", strictness: "standard" } as const;

@@ -211,7 +211,7 @@ function adviceFor(expected: string, node: SourceNode, field: string): string {
   if (expected === "a list") return adviceForList(node, field);
   if (expected === "a map" && node.kind === "list") return ': write "KEY: VALUE" lines, without "- "';
   if (expected === "base64") return ": encode it, or write the text under stringData (of a ConfigMap: data)";
-  if (isText && expected.startsWith("a quantity")) return adviceForQuantity(node.value);
+  if (isText && expected.startsWith("a quantity")) return adviceForQuantity(node.value, field);
   return "";
 }
 
@@ -259,6 +259,9 @@ const MAIN_FIELDS: Readonly<Record<string, string>> = {
 
 /** `8080:80` of Docker's ports, and the main field of an object in place of the object. */
 function adviceForObject(node: SourceNode, field: string): string {
+  if (node.kind === "list" && field === "capabilities") return ": write {add: [NAME]} or {drop: [NAME]}";
+  if (node.kind === "list" && node.items.length === 1 && node.items[0]!.kind === "map")
+    return ': write it without "- "';
   if (node.kind !== "string" && node.kind !== "number") return "";
   const text = node.kind === "string" ? node.value : node.json;
   const [, outer, inner] = (field.startsWith("ports") && /^(?:(\d{1,5}):)?(\d{1,5})$/.exec(text)) || [];
@@ -278,12 +281,13 @@ function adviceForObject(node: SourceNode, field: string): string {
 }
 
 /** `512mb` and `1 GiB` as other programs write them, per cents of a CPU, and `0,5`. */
-function adviceForQuantity(text: string): string {
+function adviceForQuantity(text: string, field: string): string {
   const [, perCent] = /^(\d{1,6})\s*%$/.exec(text.trim()) ?? [];
   if (perCent !== undefined) return `: per cents are no amounts; ${perCent} % of a CPU is ${Number(perCent) * 10}m`;
   const [, whole, part] = /^(\d+),(\d+)$/.exec(text.trim()) ?? [];
   if (whole !== undefined) return `: write ${whole}.${part}`;
-  if (/^\d+ +m$/.test(text.trim())) return `: write ${text.replaceAll(" ", "")}`;
+  const [, milli] = /^(\d+) *m(b?)$/.exec(text.trim()) ?? [];
+  if (milli !== undefined && (field === "cpu" || !text.includes("b"))) return `: write ${milli}m`;
   const [, amount, unit, binary] = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?$/i.exec(text.trim()) ?? [];
   if (amount === undefined || unit === undefined) return "";
   const letter = unit.toLowerCase() === "k" && binary === "" ? "k" : unit.toUpperCase();
@@ -391,9 +395,13 @@ const FIELDS_OF: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     serviceName: "service: {name: NAME, port: {number: PORT}}",
     servicePort: "service: {name: NAME, port: {number: PORT}}",
   },
+  configMapKeyRef: { configMapName: "name" },
+  configMapRef: { configMapName: "name" },
   livenessProbe: PROBE_FIELDS,
   readinessProbe: PROBE_FIELDS,
   resources: { cpu: "it in limits and requests", memory: "it in limits and requests" },
+  secretKeyRef: { secretName: "name" },
+  secretRef: { secretName: "name" },
   startupProbe: PROBE_FIELDS,
 };
 
@@ -415,6 +423,7 @@ const POD_FIELDS: Readonly<Record<string, string>> = {
 const FIELDS_BESIDE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   targetPort: SERVICE_PORT_FIELDS,
   mountPath: { path: "mountPath", source: "name, that of a volume", target: "mountPath", volume: "name" },
+  updateStrategy: { replicas: "no count of a DaemonSet: it has one pod on each node, here one" },
   jobTemplate: { template: "it in jobTemplate: {spec: {template: …}}" },
   restartPolicy: POD_FIELDS,
 };

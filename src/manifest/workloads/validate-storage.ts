@@ -117,7 +117,11 @@ export function findVolumeNotes(volume: Field<PersistentVolume>): SupportNote[] 
 /** Findings for what a claim gets here: a PersistentVolume that fits, or a Docker volume. */
 export function findClaimNotes(claim: Field<PersistentVolumeClaim>): SupportNote[] {
   const spec = claim.field("spec");
-  const notes: SupportNote[] = [];
+  const notes: SupportNote[] = (["dataSource", "dataSourceRef"] as const)
+    .filter((name) => spec.value[name])
+    .map((name) =>
+      spec.field(name).note("has no effect here: the claim begins empty, copy the data with kubelet-ts cp"),
+    );
   if (spec.value.volumeMode === "Block") {
     notes.push(
       spec.field("volumeMode").note("has no effect here: the claim is a directory, mount it with volumeMounts"),

@@ -117,6 +117,7 @@ test("labels that do not match the selector are shown", () => {
 test.each([
   ["volumeMode", "Block", "mount it with volumeMounts"],
   ["storageClassName", "fast", "no class makes volumes here"],
+  ["dataSource", { kind: "PersistentVolumeClaim", name: "a" }, "the claim begins empty"],
 ])("a finding says what a claim gets: %s: %s", (field, value, says) => {
   const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
   const claim = (more: object) =>
