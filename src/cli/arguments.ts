@@ -129,6 +129,7 @@ const FIXES: Readonly<Record<string, string>> = {
   "-L --label-columns --show-labels": "kubectl get shows labels in columns, after: kubelet-ts kubeconfig --merge",
   "-k --kustomize": "kustomize is not built in: kubectl kustomize DIR | kubelet-ts apply -f -",
   "--context --cluster --kubeconfig": "choose a kubelet of this machine with --root-dir, or with kubelet-ts use",
+  "-f --filename": "name the manifest or the object without it",
   "--prune": "kubelet-ts delete -f FILE removes the objects of a manifest",
   "--image --schedule --from-literal --from-file --tcp":
     "give a manifest with -f, or use kubectl create after: kubelet-ts kubeconfig --merge",

@@ -43,7 +43,9 @@ const FIXES: ReadonlyMap<string, string> = new Map(
     compose: "write: kubelet-ts import compose > <manifest>, and kubelet-ts <manifest>",
     "images image pull push build load save tag": "images are those of the engine: docker VERB",
     "kubectl crictl ctr docker podman k3s": "write without VERB, e.g.: kubelet-ts get pods",
-    "rm stop": "write: kubelet-ts delete pod <name>",
+    "reload enable disable": "write: systemctl VERB kubelet-ts",
+    journalctl: "write: journalctl -u kubelet-ts",
+    "rm stop kill": "write: kubelet-ts delete pod <name>",
     "lint check": "write: kubelet-ts validate <manifest>",
     replace: "write: kubelet-ts apply -f <manifest>",
     rollout:
@@ -70,7 +72,8 @@ export function readCommandLine(argv: readonly string[], exists: (path: string) 
     .toArray();
   const [first, second] = bare.filter(({ kind }) => kind === "argument");
   const command = findCommand(first?.text);
-  if (first && command) return { kind: "command", command, argv: argv.toSpliced(first.index, 1) };
+  const found = first && command && ({ kind: "command", command, argv: argv.toSpliced(first.index, 1) } as const);
+  if (found && !command.takesKubeletFlags) return found;
   if (first?.text === "help") {
     const topic = second?.text;
     if (topic === "flags") return { kind: "flags-help" };
@@ -79,20 +82,21 @@ export function readCommandLine(argv: readonly string[], exists: (path: string) 
     if (about) return { kind: "command", command: about, argv: ["--help"] };
     return { kind: "refused", message: unknownWord(topic) };
   }
-  if (argv.some((flag) => /^(-f|--filename(=|$))/.test(flag))) {
+  if (!found && argv.some((flag) => /^(-f|--filename(=|$))/.test(flag))) {
     return { kind: "refused", message: FILENAME_FLAG };
   }
   const missing = bare
-    .map(({ text }) => text)
+    .flatMap((word) => (found && word === first ? [] : word.text))
     .find((name) => name === "" || (name !== "-" && !isManifestUrl(name) && isMissing(name, exists)));
-  if (missing === undefined) return { kind: "kubelet", argv };
+  if (missing === undefined) return found ?? { kind: "kubelet", argv };
   if (missing === "") return { kind: "refused", message: emptyWord("the name of a manifest") };
   const hint = didYouMean(basename(missing), namesIfReadable(dirname(missing)));
-  const problem = isPlainWord(missing)
-    ? unknownWord(missing)
-    : isImage(missing)
-      ? imageInsteadOfManifest(missing)
-      : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later${hint}`;
+  const problem =
+    isPlainWord(missing) && !found
+      ? unknownWord(missing)
+      : isImage(missing)
+        ? imageInsteadOfManifest(missing)
+        : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later${hint}`;
   // A misspelled flag may be the reason why the word is taken for a manifest or a command. Flags after a word that was meant
   // as a command are those of the command.
   const { errors } = parseCommandLine(isPlainWord(missing) ? argv.slice(0, argv.indexOf(missing)) : argv);

@@ -62,8 +62,11 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
     const flag = row?.flag ?? text.replace(/^-+/, "");
     previous = row && value === undefined ? flag : undefined;
     if (!row) line.errors.push(unknownFlag(text));
-    else if (value === undefined && takesValue(row)) line.errors.push(`${text}: needs a value`);
-    else {
+    else if (value === undefined && takesValue(row)) {
+      line.errors.push(
+        `${text}: needs a value${text === "-v" ? ", as in -v 2; the version is shown by: kubelet-ts version" : ""}`,
+      );
+    } else {
       if (text.startsWith("--") && text !== `--${flag}`) warnings.add(`${text}: write --${flag}`);
       apply(row, flag, value ?? "true");
     }

@@ -62,6 +62,9 @@ test.each([
   ["docker.io/library/redis:7", "is an image, and no file"],
   ["missing.yaml", 'manifest "missing.yaml" does not exist'],
   ["/etc/missing.json", 'manifest "/etc/missing.json" does not exist'],
+  ["config view", 'manifest "view" does not exist'],
+  ["reload", "write: systemctl reload kubelet-ts"],
+  ["kill web", "kubelet-ts delete pod"],
   ["-- missing.yml", 'manifest "missing.yml" does not exist'],
   ["--runonce missing.yaml", "does not exist"],
   [

@@ -91,7 +91,7 @@ const WRONG = `
 --xyzzy => --xyzzy: no such flag (see kubelet-ts --help)
 --max-pods => --max-pods: needs a value
 --max-pods --v=2 => --max-pods: needs a value
--v => -v: needs a value
+-v => -v: needs a value, as in -v 2; the version is shown by: kubelet-ts version
 --max-pods -- a.yaml => --max-pods: needs a value
 -hv4 => -hv4: no such flag (see kubelet-ts --help)
 --max-pods=many => --max-pods: must be a whole number from 0 to 2147483647, got "many"

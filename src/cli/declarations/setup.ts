@@ -95,6 +95,7 @@ Exit codes: 0 installed and ready, 1 not installed or not ready, 2 bad usage.`,
     usage: ["bundle -f DIR -o site.tar"],
     about: `Writes this binary, the manifests and the images that they name to one file with checksums. A machine
 without a network is set up with it: tar -xf site.tar kubelet-ts && ./kubelet-ts install --bundle site.tar`,
+    wordsHint: "; give manifests with -f",
     args: {
       filename: text("file", "file or directory; may be repeated", "f"),
       output: text("file", "the bundle", "o"),

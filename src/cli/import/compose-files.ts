@@ -243,7 +243,8 @@ export class ComposeFiles {
     const position = by === undefined ? `${path}:` : `${by}:`;
     if (--this.#filesLeft < 0) throw new ComposeError(`there are more than ${MAX_FILES} files`, position);
     const text = this.#input.readFile(path);
-    if (text === undefined) throw new ComposeError(`"${path}" is not there or cannot be read`, position);
+    const missing = `${by === undefined ? "" : `"${path}" `}is not there or cannot be read`;
+    if (text === undefined) throw new ComposeError(missing, position);
     try {
       const interpolate = interpolation(
         (name) => environment.get(name),
