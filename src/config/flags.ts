@@ -11,7 +11,7 @@ export interface Setting {
 }
 
 /** A parsed command line; files are not yet read. Nothing is thrown: `errors` non-empty means exit code 2. */
-interface CommandLine {
+export interface CommandLine {
   /** One per option; repeated flags are combined. */
   settings: Setting[];
   /** Values of `--config`, in order. */
@@ -19,6 +19,7 @@ interface CommandLine {
   configDir?: string;
   /** Manifests given as arguments: files, directories, URLs, `-`. */
   positionals: string[];
+  /** `--help` or `--version` was given; everything else is ignored. */
   request?: "help" | "version";
   warnings: string[];
   errors: string[];

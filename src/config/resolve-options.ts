@@ -7,7 +7,7 @@ import { isPipe, openPipe } from "../base/files/pipe.ts";
 import type { Configuration, ConfigurationFile } from "../base/model/configuration.ts";
 import type { EvictionThreshold } from "../base/model/option-values.ts";
 import { isManifestUrl } from "../base/text/url.ts";
-import { environmentSettings, parseCommandLine, type Setting } from "./flags.ts";
+import { type CommandLine, environmentSettings, parseCommandLine, type Setting } from "./flags.ts";
 import {
   DEFAULT_KUBELET_OPTIONS,
   type KubeletOptions,
@@ -18,15 +18,9 @@ import {
 import { checkOptions, featureGateWarnings, type Purpose } from "./validate-options.ts";
 
 /** Nothing is thrown: `errors` non-empty means exit code 2, and `options` must not be used. */
-export interface ResolvedOptions {
+export interface ResolvedOptions extends Pick<CommandLine, "positionals" | "request" | "warnings" | "errors"> {
   options: KubeletOptions;
   origins: Origins;
-  /** Manifests given as arguments: absolute paths, URLs, `-`. */
-  positionals: string[];
-  /** `--help` or `--version` was given; everything else is ignored. */
-  request?: "help" | "version";
-  warnings: string[];
-  errors: string[];
   /** Absolute paths of `--config` and `--config-dir`, or of their variables. */
   configPaths: string[];
   /** Files of settings that were read; absent without --config and --config-dir. */

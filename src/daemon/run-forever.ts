@@ -27,8 +27,7 @@ import { OomKillParser, readOomKills, toContainerId, toOomEvent } from "../stats
 import type { AssembledKubelet } from "./assembly/assemble-kubelet.ts";
 import { assembleKubelet } from "./assembly/assemble-kubelet.ts";
 import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
-import { buildStats, startCluster, startLocalApi, startNodeServers } from "./assembly/build-servers.ts";
-import { buildView } from "./assembly/kubelet-view.ts";
+import { buildStats, buildView, startCluster, startLocalApi, startNodeServers } from "./assembly/build-servers.ts";
 import { openStateFile } from "./assembly/state-files.ts";
 import type { ConfigurationStart } from "./choose-configuration.ts";
 import { ConfigurationTrial } from "./configuration-trial.ts";

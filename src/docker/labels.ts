@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { CONTAINER_LABELS_ANNOTATION, imageHealthcheckOf, parseContainerLabels } from "../base/api/annotations.ts";
-import type { Container, ContainerPort, Pod } from "../base/api/pod.ts";
-import type { Owner } from "../base/model/container-engine.ts";
+import type { ContainerPort, Pod } from "../base/api/pod.ts";
+import type { ContainerRequest, Owner, SandboxRequest } from "../base/model/container-engine.ts";
 import type { ImageHealthcheck } from "../base/model/pod-snapshot.ts";
 
 /** Docker has no annotations: dockershim, and so we, keep them as labels with this prefix. */
@@ -71,7 +71,7 @@ export function toSandboxLabels(
     initHash,
     attempt,
     usesNetworkPlugin,
-  }: { hash: string; initHash?: string | undefined; attempt: number; usesNetworkPlugin?: boolean },
+  }: Pick<SandboxRequest, "hash" | "initHash" | "attempt" | "usesNetworkPlugin">,
 ): Record<string, string> {
   const annotations = Object.entries(pod.metadata.annotations ?? {});
   return {
@@ -96,15 +96,10 @@ const toPortJson = ({ name, hostPort, containerPort, protocol, hostIP }: Contain
   ...(hostIP && { hostIP }),
 });
 
-interface ContainerLabelInput {
-  pod: Pod;
-  container: Container;
+interface ContainerLabelInput
+  extends Pick<ContainerRequest, "pod" | "container" | "sandboxId" | "hash" | "restartCount" | "backOffMs"> {
   owner: Owner;
-  sandboxId: string;
   image?: { healthcheck?: ImageHealthcheck | undefined };
-  hash: string;
-  restartCount: number;
-  backOffMs?: number | undefined;
   /** "" when there are no log links. */
   logPath: string;
 }

@@ -7,26 +7,18 @@ import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
 import type { PendingResize } from "../plan/pod-resources.ts";
-import { BlockedPods, decideAdmission, type PodRules } from "./blocked-pods.ts";
+import { BlockedPods, decideAdmission } from "./blocked-pods.ts";
 import { mayLackObjects, type PodRevision, toTentativeRevision, withPendingResize } from "./edit-rules.ts";
 import { PendingEdits } from "./pending-edits.ts";
 import type { PodCache } from "./pod-cache.ts";
-import type { PodManager } from "./pod-manager.ts";
-import type { PodRecords } from "./pod-records.ts";
 import { PodStatusStore } from "./pod-status-store.ts";
-import type { PodWorker, PodWorkerDeps } from "./pod-worker.ts";
-import { PodWorkers } from "./pod-workers.ts";
-import type { RevisionSelector } from "./rollout-manager.ts";
+import type { PodWorker } from "./pod-worker.ts";
+import { PodWorkers, type PodWorkersDeps } from "./pod-workers.ts";
 import type { RuntimeWatcher } from "./runtime-watcher.ts";
 
-interface KubeletDeps {
-  worker: PodWorkerDeps;
+interface KubeletDeps extends Omit<PodWorkersDeps, "statuses"> {
   /** Follows the engine; its cache is that of the workers. */
   watcher: RuntimeWatcher;
-  podManager: PodManager;
-  records: PodRecords;
-  revisions: RevisionSelector;
-  rules: PodRules;
   /** Dead containers on the whole node; absent: no limit. */
   deadContainers?: DeadContainerPolicy;
 }

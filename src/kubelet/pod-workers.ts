@@ -24,7 +24,7 @@ import type { Completion } from "./pod-status-tracker.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
 import type { RevisionSelector } from "./rollout-manager.ts";
 
-interface PodWorkersDeps {
+export interface PodWorkersDeps {
   worker: PodWorkerDeps;
   podManager: PodManager;
   records: PodRecords;

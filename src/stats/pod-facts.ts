@@ -1,24 +1,13 @@
 import type { PodUID } from "../base/model/identity.ts";
+import type { EngineContainer } from "../base/model/pod-snapshot.ts";
 
-/** Facts of one container that runs or has just ended, for the statistics. */
-export interface ContainerFacts {
+/** Facts of one container that runs or has just ended, for the statistics. Without a pid it is left out of every response. */
+export interface ContainerFacts extends Omit<EngineContainer, "imageId" | "startedAt"> {
   /** `spec.containers[].name`; `POD` for a sandbox. */
   name: string;
-  /** Docker's id, 64 hex digits. */
-  id: string;
-  /** Docker's name without the slash, `k8s_<container>_<pod>_<namespace>_<uid>_<attempt>`. */
-  dockerName: string;
-  /** Host pid of its main process; 0 when it does not run (it is then left out of every response). */
-  pid: number;
   /** As the engine names it: an image id (`sha256:…`) or a reference. */
   image: string;
-  createdAt: Date;
   startedAt: Date;
-  labels: Readonly<Record<string, string>>;
-  /** Files of the engine's json-file log, first the current one; the directory's usage counts. "" when it has no file. */
-  logPath: string;
-  /** Host directory of the writable layer; "" when the storage driver has none, or it is not known. */
-  writableLayerPath: string;
 }
 
 /** One volume of a pod on the host. */

@@ -158,17 +158,12 @@ const MOST_DESCRIPTORS = 4_000;
 const NOT_OURS = { name: "", labels: {}, logPath: "", writableLayerPath: "" };
 
 /** One cgroup with what is remembered between samples. */
-interface Tracked {
+interface Tracked extends Pick<CgroupSample, "path" | "createdAt" | "spec" | "openFilesLimit" | "processes"> {
   directories: CgroupDirectories;
   /** Absent: they are opened for each read. */
   files?: KeptFiles;
-  path: string;
-  createdAt: Date;
   readings: CpuReading[];
-  spec: CgroupSpec;
-  openFilesLimit: { soft: number; hard: number } | undefined;
   specReadMs: number;
-  processes: ProcessCounts | undefined;
   /** CPU time when they were counted: without more of it nothing was opened or started since. */
   processesAtUsage: number;
   load: number | undefined;

@@ -4,44 +4,38 @@ export interface Summary {
   pods: PodSummary[];
 }
 
-export interface NodeSummary {
-  nodeName: string;
-  systemContainers?: ContainerSummary[];
+/** Usage of a cgroup. */
+interface CgroupSummary {
   startTime: string;
   cpu?: CpuSummary;
   memory?: MemorySummary;
+  swap?: SwapSummary;
+  io?: IoSummary;
+}
+
+export interface NodeSummary extends CgroupSummary {
+  nodeName: string;
+  systemContainers?: ContainerSummary[];
   network?: NetworkSummary;
   fs?: FsSummary;
   runtime?: { imageFs?: FsSummary; containerFs?: FsSummary };
   rlimit?: { time: string; maxpid?: number; curproc?: number };
-  swap?: SwapSummary;
-  io?: IoSummary;
 }
 
-export interface PodSummary {
+export interface PodSummary extends CgroupSummary {
   podRef: { name: string; namespace: string; uid: string };
-  startTime: string;
   /** null when no container runs. */
   containers: ContainerSummary[] | null;
-  cpu?: CpuSummary;
-  memory?: MemorySummary;
   network?: NetworkSummary;
   volume?: VolumeSummary[];
   "ephemeral-storage"?: FsSummary;
   process_stats?: { process_count: number };
-  swap?: SwapSummary;
-  io?: IoSummary;
 }
 
-export interface ContainerSummary {
+export interface ContainerSummary extends CgroupSummary {
   name: string;
-  startTime: string;
-  cpu?: CpuSummary;
-  memory?: MemorySummary;
   rootfs?: FsSummary;
   logs?: FsSummary;
-  swap?: SwapSummary;
-  io?: IoSummary;
 }
 
 export interface CpuSummary {

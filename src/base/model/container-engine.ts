@@ -6,6 +6,7 @@ import type {
   ContainerId,
   ContainerLimits,
   ContainerSnapshot,
+  EngineContainer,
   ImageHealthcheck,
   SandboxSnapshot,
 } from "./pod-snapshot.ts";
@@ -40,16 +41,10 @@ export type Observed = { pod: PodRef; isBeingRemoved?: boolean } & (
 );
 
 /** A running container that is not ours, for the statistics. Its labels and environment are not kept: they may hold secrets. */
-export interface OtherContainer {
-  id: ContainerId;
-  /** Docker's name without the slash. */
-  dockerName: string;
+export interface OtherContainer extends Pick<EngineContainer, "id" | "dockerName" | "createdAt" | "pid"> {
   /** As its creator named it. */
   image: string;
-  createdAt: Date;
   startedAt: Date;
-  /** Host pid of its main process. */
-  pid: number;
   /** false with the network of the host or of another container. */
   hasOwnNetwork: boolean;
 }

@@ -13,7 +13,7 @@ import type {
   ReplicationController,
   StatefulSet,
 } from "../api/workload.ts";
-import type { ManifestLocation, SourceKind } from "./manifest-origin.ts";
+import type { ManifestOrigin } from "./manifest-origin.ts";
 
 interface NoSpec {
   spec?: never;
@@ -46,18 +46,7 @@ interface TypedObjectOf<K extends ObjectKind> {
 export type TypedObject = { [K in ObjectKind]: TypedObjectOf<K> }[ObjectKind];
 
 /** An object of a manifest, defaulted and validated, with its namespace filled in. */
-export interface DesiredObjectOf<K extends ObjectKind> extends TypedObjectOf<K> {
-  source: SourceKind;
-  /** As `DesiredPod.origin`. */
-  origin: string;
-  /** As `DesiredPod.location`. */
-  location?: ManifestLocation;
-  /** As `DesiredPod.sourceId`. */
-  sourceId?: string;
-  /** As `DesiredPod.asksForClusterDns`, of its pods. */
-  asksForClusterDns?: true;
-  /** 32 hex digits of the canonical object; changes with every effective edit. */
-  revision: string;
+export interface DesiredObjectOf<K extends ObjectKind> extends TypedObjectOf<K>, ManifestOrigin {
   /** Says that its source is not configured any more, as the notice `Unclaimed` of a pod. */
   unclaimed?: string;
 }

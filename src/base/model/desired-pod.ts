@@ -3,25 +3,14 @@ import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { DesiredObject } from "./desired-object.ts";
 import type { PodUID } from "./identity.ts";
-import type { ManifestLocation, SourceKind } from "./manifest-origin.ts";
+import type { ManifestLocation, ManifestOrigin } from "./manifest-origin.ts";
 
 /** The source of pods that flags of the node ask for: always known completely. */
 export const NODE_SOURCE = "node";
 
 /** A pod this node should run, defaulted, validated and with its static-pod identity (name suffix, uid, nodeName, …). */
-export interface DesiredPod {
+export interface DesiredPod extends ManifestOrigin {
   pod: Pod;
-  source: SourceKind;
-  /** For users: the file path or URL (masked), with document number where it helps. */
-  origin: string;
-  /** Absent for sources that have no text, e.g. an API. */
-  location?: ManifestLocation;
-  /** Identifies the source in checkpoints and state files: 32 hex digits, or a word. Absent: not known. */
-  sourceId?: string;
-  /** `kubernetes.io/config.hash`: 32 hex digits of the canonical manifest; every edit with a meaning changes it. */
-  revision: string;
-  /** The manifest itself says `dnsPolicy: ClusterFirst`, which is also the default. */
-  asksForClusterDns?: true;
   /** The pod of a Job: once it has ended it never runs again, even if an object it refers to changes. */
   runsOnce?: true;
   /** Made from the template of a workload, which no scheduler has placed. */

@@ -15,9 +15,28 @@ export interface ImageHealthcheck {
   retries: number;
 }
 
-/** One container of a pod (never the sandbox), from list and inspect. */
-export interface ContainerSnapshot {
+/** A container or sandbox as the engine describes both. */
+export interface EngineContainer {
   id: ContainerId;
+  /** Docker's name without the slash. */
+  dockerName: string;
+  /** Image id, `sha256:…`. */
+  imageId: string;
+  createdAt: Date;
+  /** Absent while never started. */
+  startedAt?: Date;
+  /** Host pid of the main process, 0 when not running. */
+  pid: number;
+  /** The engine's json-file log, the current one; "" when it has none. */
+  logPath: string;
+  /** Host directory of the writable layer; "" when the storage driver shows none. */
+  writableLayerPath: string;
+  /** Every label, for what is read rarely (termination message path, preStop of an orphan, …). */
+  labels: Readonly<Record<string, string>>;
+}
+
+/** One container of a pod (never the sandbox), from list and inspect. */
+export interface ContainerSnapshot extends EngineContainer {
   /** `spec.containers[].name` (or of an init container). */
   name: string;
   /** Sandbox whose namespaces it joined. */
@@ -33,11 +52,6 @@ export interface ContainerSnapshot {
   backOffMs?: number;
   /** Image it was created from: an image id, because images are passed to the engine by id. */
   image: string;
-  /** Engine's image id, `sha256:…`. */
-  imageId: string;
-  createdAt: Date;
-  /** Absent while never started. */
-  startedAt?: Date;
   /** Absent while running or never started. */
   finishedAt?: Date;
   /** Only meaningful when exited. */
@@ -45,23 +59,13 @@ export interface ContainerSnapshot {
   oomKilled: boolean;
   /** Engine's own error text (a start that failed), else "". */
   error: string;
-  /** Host pid of the main process, 0 when not running. */
-  pid: number;
   paused: boolean;
   /** Limits in force. */
   limits: ContainerLimits;
-  /** Docker's name without the slash. */
-  dockerName: string;
-  /** The engine's log file; "" when it has none. */
-  logPath: string;
-  /** Host directory of the writable layer; "" when the storage driver shows none. */
-  writableLayerPath: string;
-  /** Every label, for what is read rarely (termination message path, preStop of an orphan, …). */
-  labels: Readonly<Record<string, string>>;
 }
 
-export interface SandboxSnapshot {
-  id: ContainerId;
+/** The pause container of a pod. */
+export interface SandboxSnapshot extends EngineContainer {
   /** `ready` only while the pause process runs. */
   state: "ready" | "notready";
   attempt: number;
@@ -69,22 +73,13 @@ export interface SandboxSnapshot {
   hash: string;
   /** Label `annotation.kubelet-ts.io/init.hash`: revision of the init containers; absent on sandboxes without the label. */
   initHash?: string;
-  createdAt: Date;
   /** In the order of the pod's networks, IPv4 first; empty with host networking or when stopped. */
   ips: string[];
   hostNetwork: boolean;
-  /** Host pid of pause, 0 when stopped. */
-  pid: number;
-  startedAt?: Date;
   /** It was stopped and started: containers from before are left in namespaces without a network. */
   isRestarted?: boolean;
-  imageId: string;
-  dockerName: string;
-  logPath: string;
-  writableLayerPath: string;
   /** Cgroup the engine put it under, as given at creation. */
   cgroupParent: string;
-  labels: Readonly<Record<string, string>>;
 }
 
 /** Everything the engine holds for one pod UID, newest first in both lists. */

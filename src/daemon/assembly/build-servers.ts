@@ -11,12 +11,17 @@ import { dialPod } from "../../base/host/pod-dialer.ts";
 import { findSocketUser } from "../../base/host/port-holder.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import type { ConfigurationStatus } from "../../base/model/configuration.ts";
+import type { HealthCheck } from "../../base/model/health-check.ts";
+import type { EngineContainer } from "../../base/model/pod-snapshot.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
+import { toServedConfiguration } from "../../config/effective-config.ts";
 import { usableRuntimes } from "../../docker/create-bodies.ts";
 import { isApiAtLeast } from "../../docker/security.ts";
 import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
+import type { PodWorker } from "../../kubelet/pod-worker.ts";
+import type { VolumeUsagePath } from "../../kubelet/volumes/volume-plugins.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
 import { computeAllocatableDisk, computeNodeAllocatable } from "../../plan/admission.ts";
 import { isLoopback } from "../../server/host-header.ts";
@@ -29,8 +34,10 @@ import { PodStreams } from "../../server/pod-streams.ts";
 import { type Page, Servers } from "../../server/servers.ts";
 import { readTlsMaterial, type TlsMaterial } from "../../server/serving-certificate.ts";
 import type { KubeletView } from "../../server/view.ts";
+import { describeFinding } from "../../sources/source-set.ts";
 import { processMetrics } from "../../stats/metrics/process-metrics.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
+import type { ContainerFacts, PodFacts, VolumeFacts } from "../../stats/pod-facts.ts";
 import { warnOfMissingCgroups } from "../../stats/sampler.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import type { KubeletRun } from "../kubelet-run.ts";
@@ -48,6 +55,72 @@ import { certificateStore, type NodeContext, nodeLabelsOf } from "./node-context
 import { NodeActions } from "./page-actions.ts";
 import { KubeletPage } from "./page-source.ts";
 import { openStateFile } from "./state-files.ts";
+
+/** The kubelet as its servers see it: only reading, only from memory. */
+export function buildView({ context, kubelet, feed, volumes, engine }: AssembledKubelet): KubeletView {
+  const { node, options, recorder } = context;
+  const usagePaths = ({ revision }: PodWorker) =>
+    revision ? volumes.usagePaths(revision.pod, revision.desired.claims, engine.infoIfKnown?.dockerRootDir) : [];
+  const engineError = () => engine.connectError ?? kubelet.runtimeError;
+  return {
+    nodeName: () => node.name,
+    pods: () => kubelet.pods(),
+    events: () => ({ revision: recorder.revision, items: recorder.list() }),
+    podFacts: () => [...kubelet.workers()].flatMap((worker) => toPodFacts(worker, usagePaths(worker)) ?? []),
+    engineError,
+    healthChecks: () => [
+      ok("ping"),
+      ok("log"),
+      { name: "syncloop", ok: engineError() === undefined, message: engineError() ?? "" },
+      // A source out of reach does not make the kubelet unhealthy: the last set keeps running.
+      ...feed.status().map(({ kind, name, state, message }) => {
+        const why = state === "ok" ? "" : ` (${state}${message ? `: ${message}` : ""})`;
+        return ok(`source ${kind} ${name}${why}`);
+      }),
+      // Nor does a refused manifest: its pods keep running as before.
+      ...feed.rejections().map(({ finding }) => ok(`manifest ${finding.file} refused (${describeFinding(finding)})`)),
+    ],
+    config: () => toServedConfiguration(options),
+  };
+}
+
+const ok = (name: string): HealthCheck => ({ name, ok: true, message: "" });
+
+/** undefined for a pod without a running sandbox: there is nothing to measure. */
+function toPodFacts(worker: PodWorker, volumes: readonly VolumeUsagePath[]): PodFacts | undefined {
+  const { snapshot, ref } = worker;
+  const sandbox = snapshot.sandboxes[0];
+  if (sandbox?.state !== "ready") return undefined;
+  const startTime = worker.status?.startTime;
+  return {
+    uid: ref.uid,
+    name: ref.name,
+    namespace: ref.namespace,
+    startTime: startTime ? new Date(startTime) : sandbox.createdAt,
+    hostNetwork: sandbox.hostNetwork,
+    cgroupParent: sandbox.cgroupParent,
+    sandbox: toContainerFacts("POD", sandbox),
+    containers: snapshot.containers
+      .filter(({ state }) => state === "running")
+      .map((container) => toContainerFacts(container.name, container)),
+    volumes: volumes.map(toVolumeFacts),
+  };
+}
+
+const toContainerFacts = (name: string, it: EngineContainer): ContainerFacts => ({
+  ...it,
+  name,
+  image: it.imageId,
+  startedAt: it.startedAt ?? it.createdAt,
+});
+
+const toVolumeFacts = ({ name, path, method, isEphemeral, claimName }: VolumeUsagePath): VolumeFacts => ({
+  name,
+  path,
+  ephemeral: isEphemeral,
+  isFileSystem: method === "statfs",
+  ...(claimName !== undefined && { pvcName: claimName }),
+});
 
 /** Measurements of the node and of the pods in the view. */
 export function buildStats({ context, engine }: AssembledKubelet, view: KubeletView): NodeStats {

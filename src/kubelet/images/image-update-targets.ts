@@ -94,9 +94,8 @@ export function stepDelaysMs(
 }
 
 /** One line of `kubelet-ts updates`. */
-export interface ImageUpdateReport {
-  owner: string;
-  image: string;
+export interface ImageUpdateReport
+  extends Pick<ImageUpdateRecord, "owner" | "image" | "rejected" | "checkedAt" | "nextCheckAt" | "updatedAt"> {
   state: UpdateState;
   /** The running image: a reference with a digest, or an id. */
   current?: string;
@@ -104,10 +103,6 @@ export interface ImageUpdateReport {
   former?: string;
   candidate?: string;
   candidateTag?: string;
-  rejected: readonly { ref: string; why: string; at: string }[];
-  checkedAt?: string;
-  nextCheckAt?: string;
-  updatedAt?: string;
   /** Why it waits, or what failed. */
   message: string;
   /** A look-up, a pull or a trial is under way or was asked for. */

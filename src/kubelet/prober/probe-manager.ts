@@ -310,11 +310,7 @@ class ProbedContainer {
   }
 }
 
-interface ProbeWorkerDeps {
-  clock: Clock;
-  prober: Prober;
-  /** In [0, 1). */
-  random: () => number;
+interface ProbeWorkerDeps extends Pick<ProbeManagerDeps, "clock" | "prober" | "random"> {
   execLimit: ConcurrencyLimit;
   networkLimit: ConcurrencyLimit;
   loopLag: LoopLagMonitor;

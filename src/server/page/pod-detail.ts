@@ -7,31 +7,17 @@ import type { Finding } from "../../base/model/finding.ts";
 import { allContainersOf, allStatusesOf, containersOf, isEphemeral } from "../../base/model/pod-containers.ts";
 import type { ProbeKind } from "../../base/model/prober.ts";
 import { toMs } from "../../page/format.ts";
-import type { PodRow } from "../../page/pod-row.ts";
-import type {
-  ContainerDetail,
-  ImageUpdateRow,
-  ManifestView,
-  PodDetail,
-  ProbeAttempt,
-  ProbeHistory,
-  ServiceRow,
-} from "../../page/wire.ts";
+import type { ContainerDetail, ManifestView, PodDetail, ProbeAttempt, ProbeHistory } from "../../page/wire.ts";
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";
 import type { CgroupStats } from "../../stats/cgroups/cgroup-figures.ts";
 
-export interface PodDetailFacts {
-  row: PodRow;
+export interface PodDetailFacts extends Pick<PodDetail, "row" | "services" | "imageUpdates" | "manifest"> {
   /** As the reader may see it. */
   pod: Pod;
   usage: PodSummary | undefined;
   events: readonly CoreEvent[];
-  /** Those that lead to the pod. */
-  services: ServiceRow[];
   explanation: PodExplanation;
   probeAttempts: (container: string, kind: ProbeKind) => readonly ProbeAttempt[];
-  manifest: ManifestView;
-  imageUpdates: ImageUpdateRow[];
   /** Counters of a running container. */
   counters: (container: string) => CgroupStats | undefined;
 }
