@@ -3,7 +3,7 @@ import type { Container, HostAlias, Pod } from "../base/api/pod.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { findContainer } from "../base/model/pod-containers.ts";
-import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
+import { type ContainerId, type ContainerSnapshot, isTerminated } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { computeDnsConfig, computePodHostname, type DnsConfig, formatResolvConf } from "../plan/pod-dns.ts";
@@ -129,9 +129,14 @@ export class PodFiles {
     });
   }
 
-  /** Called when the container is removed; its message was read when its end was observed. */
-  async removeTerminationLog(uid: string, container: string, restartCount: number): Promise<void> {
-    await this.#deps.files.removeFile(this.#terminationLogPath(uid, container, restartCount));
+  /**
+   * Called when the container is removed; its message was read when its end was observed. That of one which was never started
+   * is by then that of the next one, of the same restart count.
+   */
+  async removeTerminationLog(container: ContainerSnapshot): Promise<void> {
+    if (container.state === "created" && !isTerminated(container)) return;
+    const uid = container.labels["io.kubernetes.pod.uid"] ?? "";
+    await this.#deps.files.removeFile(this.#terminationLogPath(uid, container.name, container.restartCount));
   }
 
   /** Reads what the environment and the security options of a container come from, for mappings that are synchronous. */

@@ -279,7 +279,7 @@ export class PodRuntimeManager {
     const { uid } = podRefOfLabels(container);
     await this.#parts.pods.remove(container.id, uid, signal);
     // The container is gone either way; the directory goes with the pod.
-    await this.#parts.files.removeTerminationLog(uid, container.name, container.restartCount).catch(() => {});
+    await this.#parts.files.removeTerminationLog(container).catch(() => {});
   }
 
   /** After a container was removed by anyone: removes its log links. */

@@ -1,11 +1,11 @@
 import { beforeEach, expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { PodFiles } from "../../src/kubelet/pod-files.ts";
 import { readTerminationLog } from "../../src/kubelet/volumes/host-files.ts";
-import { aContainer, aPod } from "../support/builders.ts";
+import { aContainer, anExited, aPod } from "../support/builders.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { localHostFiles } from "../support/volume-world.ts";
@@ -56,6 +56,15 @@ test("the termination log is made for one attempt, writable by any user of the c
   expect(statSync(path!).mode & 0o777).toBe(0o666);
   writeFileSync(path!, "bye");
   expect(readTerminationLog(path!)).toBe("bye");
+});
+
+test.each([
+  ["one that has ended takes its log along", anExited(), false],
+  ["of one that was never started it is that of its successor", anExited("app", 0, { state: "created" }), true],
+])("a removed container: %s", async (_, container, isLeft) => {
+  writeFileSync(logPath(), "");
+  await files.removeTerminationLog({ ...container, labels: { "io.kubernetes.pod.uid": "uid" } });
+  expect(existsSync(logPath())).toBe(isLeft);
 });
 
 test("what cannot be written is named", async () => {
