@@ -5,6 +5,7 @@
  *     npm run simulate -- --seeds=1-20 --days=60 --pods=8          many machines, on all cores
  *     npm run simulate -- --mutants                                plants the mistakes of test/simulation/mutants, one at a time
  *     npm run simulate -- --mutants die-ignored cron-in-utc        only these
+ *     KUBELET_TS_SIMULATE_EARLIER=DIR npm run simulate -- …        with upgrades from the version in DIR, and back
  *     npm run simulate -- --years=1000                             a thousand machine-years, resumed where they were broken off
  *
  * A failure prints the seed, the virtual time, the last 200 steps, and the fewest actions that still fail.

@@ -539,6 +539,20 @@ export const CLUSTER_ACTIONS: Readonly<Record<string, Action>> = {
   }),
 };
 
+/** With another version of the program. */
+export const EXCHANGES: Readonly<Record<string, Action>> = {
+  "go back to an earlier version for a while": fault(20, (scene, random) => {
+    const exchange = () => {
+      scene.world.exchangeProgram();
+      if (random.chance(0.5)) scene.stopProcess(random.between(100, 20_000));
+      else scene.killProcess();
+    };
+    exchange();
+    if (random.chance(0.5)) scene.editAny(random);
+    scene.endLater(random, exchange, LONGEST_FAULT_MS, 60_000);
+  }),
+};
+
 /** Every action by name. */
 export const ACTIONS: Readonly<Record<string, Action>> = {
   // In the evening only.
@@ -651,7 +665,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     if (container && rules.isAtRest(pod)) void rules.released.release(pod, container, end, afterMs);
   }),
   "change flags": fault(3, (scene, random) => {
-    scene.world.flags = {
+    const flags = {
       clusterDns: random.pick([[], ["10.96.0.10"]]),
       cpuCfsQuota: random.chance(0.5),
       maxPods: random.pick([110, 200]),
@@ -660,6 +674,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       serializeImagePulls: random.chance(0.5),
       syncFrequencyMs: random.pick([60_000, 300_000]),
     };
+    scene.world.flags = { ...flags, maximumDeadContainers: flags.serializeImagePulls ? -1 : 3 };
     scene.world.note(`flags: ${JSON.stringify(scene.world.flags)}`);
     scene.stopProcess(random.between(100, 20_000));
   }),

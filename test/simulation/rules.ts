@@ -810,6 +810,8 @@ export class Rules {
     const ours = [...engine.containers.values()].filter(({ labels }) => labels[LABEL.node] !== undefined).length;
     // One dead container of each name and one dead sandbox of each pod are kept.
     if (ours > 2 * (pods + names) + 5) return `${ours} containers are left for ${pods} pods of ${names} containers`;
+    const dead = this.#findSurplusDead();
+    if (dead !== undefined) return dead;
     const left = [...engine.containers.values()].find(
       (container) =>
         container.labels[LABEL.node] !== undefined &&
@@ -843,6 +845,23 @@ export class Rules {
     if (wire.openCalls > 10) return `${wire.openCalls} requests are open`;
     if (time.processTimers > 30 + 6 * names) return `${time.processTimers} timers for ${names} containers`;
     return undefined;
+  }
+
+  /** With --maximum-dead-containers, in addition to the last attempts of those that may start again. */
+  #findSurplusDead(): string | undefined {
+    const { flags, engine } = this.#world;
+    const most = Number(flags.maximumDeadContainers ?? -1);
+    if (most < 0) return undefined;
+    const ours = [...engine.containers.values()].filter(
+      ({ labels }) => labels[LABEL.node] !== undefined && labels[LABEL.container] !== "POD",
+    );
+    const running = new Set(ours.filter(({ status }) => status === "running").map(countKey));
+    const dead = ours.filter(({ status }) => status === "exited");
+    const needed = new Set(dead.map(countKey)).difference(running).size;
+    // One may have ended just now.
+    return dead.length > Math.max(most, needed) + 1
+      ? `${dead.length} dead containers are kept, of at most ${most}, and ${needed} that may start again`
+      : undefined;
   }
 
   /** Whether a key names one of these pods, or a container that was removed a day ago. */

@@ -11,7 +11,9 @@ import type { VirtualTime } from "./virtual-time.ts";
 
 const HERE = import.meta.dir;
 const SRC = join(HERE, "../../src/");
-const PROBER = join(SRC, "kubelet/prober/");
+/** Sources of another version, to which machines go back and forth: a directory with its src and node_modules. */
+export const EARLIER: string | undefined = process.env.KUBELET_TS_SIMULATE_EARLIER;
+const ROOTS = [SRC, ...(EARLIER === undefined ? [] : [join(EARLIER, "src/")])];
 
 /** The machine that the program sees. */
 interface Machine {
@@ -249,20 +251,24 @@ export function replaceModules(living: Machine, mutant?: string): void {
       for (const [name, exports] of Object.entries(toModules())) {
         build.module(`simulated:${name}`, () => ({ exports, loader: "object" }));
       }
-      build.onLoad({ filter: new RegExp(`^${SRC}.*\\.tsx?$`) }, ({ path }) => {
-        const replaced = REPLACED_FILES[path.slice(SRC.length)];
+      build.onLoad({ filter: new RegExp(`^(${ROOTS.join("|")}).*\\.tsx?$`) }, ({ path }) => {
+        const root = ROOTS.find((one) => path.startsWith(one)) ?? SRC;
+        const file = path.slice(root.length);
+        const replaced = REPLACED_FILES[file];
         let contents = replaced ?? readFileSync(path, "utf8");
         const mistaken = mutation && path === join(SRC, "..", mutation.file) ? mutation : undefined;
         if (mistaken) contents = mutate(contents, mistaken);
         contents = contents.replaceAll(/from "node:(fs|fs\/promises|os|crypto)"/g, 'from "simulated:$1"');
-        if (path.startsWith(PROBER)) contents = contents.replace(/from "node:(net|http)"/g, 'from "simulated:$1"');
-        const looks = LOOKS[path.slice(SRC.length)];
+        if (file.startsWith("kubelet/prober/"))
+          contents = contents.replace(/from "node:(net|http)"/g, 'from "simulated:$1"');
+        const looks = LOOKS[file];
         for (const [before, after] of looks ?? []) {
-          if (!contents.includes(before) && !mistaken) throw new Error(`${path} has no longer: ${before}`);
+          if (!contents.includes(before) && !mistaken && root === SRC)
+            throw new Error(`${path} has no longer: ${before}`);
           contents = contents.replace(before, () => after);
         }
         if (looks) contents = `import { heldMs, look, rememberParsed, untilLook } from "simulated:kernel"; ${contents}`;
-        contents = machine.collections?.rewrite(contents, path.slice(SRC.length)) ?? contents;
+        contents = machine.collections?.rewrite(contents, file) ?? contents;
         // The page is compiled into the program by a macro, which no one opens here.
         contents = contents.replace(/^import \{ bundlePage \}.*$/m, "const bundlePage = () => '{}';");
         return { contents, loader: path.endsWith("x") ? "tsx" : "ts" };

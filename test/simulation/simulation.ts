@@ -1,7 +1,8 @@
-import { ACTIONS, CLUSTER_ACTIONS, LONGEST_FAULT_MS, Scene } from "./actions.ts";
+import { ACTIONS, CLUSTER_ACTIONS, EXCHANGES, LONGEST_FAULT_MS, Scene } from "./actions.ts";
 import type { WantedPod } from "./desired.ts";
 import { Rules, Violation } from "./rules.ts";
 import { SeededRandom } from "./seeded-random.ts";
+import { EARLIER } from "./simulated-modules.ts";
 import { DAY_MS, isNode, World } from "./world.ts";
 
 export interface SimulationSettings {
@@ -42,7 +43,7 @@ const EVENINGS = ["roll out", "roll out", "become unhealthy", "become unready"];
 /** Before the end of the day. */
 const EVENING_MS = 175 * 60_000;
 
-const ALL_ACTIONS = { ...ACTIONS, ...CLUSTER_ACTIONS };
+const ALL_ACTIONS = { ...ACTIONS, ...CLUSTER_ACTIONS, ...EXCHANGES };
 
 /**
  * Half of the machines know half of the actions, each twice as often: what most actions repair, or end, shows where there are
@@ -51,9 +52,10 @@ const ALL_ACTIONS = { ...ACTIONS, ...CLUSTER_ACTIONS };
 function chooseActions(seed: number): [string, (typeof ALL_ACTIONS)[string]][] {
   const random = new SeededRandom(seed ^ 0x5a3);
   // The name of a node of a cluster is in its credentials.
-  const all = isNode(seed)
-    ? Object.entries(ALL_ACTIONS).filter(([name]) => name !== "rename the node")
+  const own = isNode(seed)
+    ? Object.entries({ ...ACTIONS, ...CLUSTER_ACTIONS }).filter(([name]) => name !== "rename the node")
     : Object.entries(ACTIONS);
+  const all = [...own, ...(EARLIER === undefined ? [] : Object.entries(EXCHANGES))];
   return seed % 4 < 2 ? all : all.filter(([name]) => name === "add a pod" || random.chance(0.5));
 }
 

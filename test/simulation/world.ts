@@ -1,5 +1,4 @@
 import type { AppLogger } from "../../src/daemon/logging.ts";
-import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { ApiServerModel } from "./api-server-model.ts";
 import { Collections, hasCollections } from "./collections.ts";
 import { SECRET_MARKS } from "./desired.ts";
@@ -10,7 +9,7 @@ import { ManifestServer } from "./manifest-server.ts";
 import { PodNetwork } from "./pod-network.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { CGROUPS, type DiskFailure, SimulatedDisk } from "./simulated-disk.ts";
-import { replaceModules } from "./simulated-modules.ts";
+import { EARLIER, replaceModules } from "./simulated-modules.ts";
 import { CrashedError, VirtualTime } from "./virtual-time.ts";
 
 export const MANIFESTS = "/etc/kubernetes/manifests";
@@ -82,11 +81,8 @@ export class World {
   #keptName: string | undefined;
   #hash = 0n;
   #writes = 0;
-  #run: typeof import("../../src/daemon/run-forever.ts").runForever | undefined;
-  #keepNodeName: typeof import("../../src/base/host/node-name.ts").keepNodeName | undefined;
-  #lockRootDir: typeof import("../../src/base/host/root-lock.ts").lockRootDir | undefined;
-  #tasks: Record<string, (...values: unknown[]) => unknown> = {};
-  #defaults: Record<string, unknown> = {};
+  /** Versions of the program, the one that starts next first. */
+  #programs: Program[] = [];
   #stop: AbortController | undefined;
   #endOfProcess: "stopped" | "restart" | Error | undefined;
 
@@ -185,22 +181,13 @@ export class World {
     this.#makeKernelFiles();
     this.disk.sync();
     replaceModules(this, mutant);
-    const { runForever } = await import("../../src/daemon/run-forever.ts");
-    const { BACKGROUND_TASKS } = await import("../../src/daemon/background/background-tasks.ts");
-    const { DEFAULT_KUBELET_OPTIONS } = await import("../../src/config/option-table.ts");
-    const { keepNodeName } = await import("../../src/base/host/node-name.ts");
-    const { lockRootDir } = await import("../../src/base/host/root-lock.ts");
-    const { DockerClient } = await import("../../src/docker/engine/docker-client.ts");
+    this.#programs = [await loadProgram("../..")];
+    if (EARLIER !== undefined) this.#programs.push(await loadProgram(EARLIER));
     if (!living) {
-      holdPings(DockerClient.prototype, () => living!.wire);
+      for (const { DockerClient } of this.#programs) holdPings(DockerClient.prototype, () => living!.wire);
       noteUncaughtErrors(() => living!.errors);
     }
     living = this;
-    this.#run = runForever;
-    this.#keepNodeName = keepNodeName;
-    this.#lockRootDir = lockRootDir;
-    this.#tasks = BACKGROUND_TASKS as unknown as Record<string, (...values: unknown[]) => unknown>;
-    this.#defaults = DEFAULT_KUBELET_OPTIONS as unknown as Record<string, unknown>;
     this.time.install();
     const fetch = (url: string | URL, init?: RequestInit) =>
       (this.clusterWire && String(url).startsWith(CLUSTER) ? this.clusterWire : this.wire).fetch(url, init);
@@ -232,8 +219,15 @@ export class World {
     return this.#endOfProcess;
   }
 
+  /** The next process is of the other version. */
+  exchangeProgram(): void {
+    this.#programs.push(...this.#programs.splice(0, 1));
+    this.note("another version of kubelet-ts is installed");
+  }
+
   startProcess(): void {
-    if (this.#stop) return;
+    const [program] = this.#programs;
+    if (this.#stop || !program) return;
     const stop = new AbortController();
     this.#stop = stop;
     this.#endOfProcess = undefined;
@@ -246,22 +240,21 @@ export class World {
     this.time.beginProcess(() => {
       const run = async () => {
         // As the command does before it supervises.
-        const lock = await this.#lockRootDir?.(ROOT_DIR);
-        if (!lock) throw new Error("another kubelet-ts uses the root directory");
-        const kept = this.#keepNodeName?.(ROOT_DIR, this.nodeName);
-        for (const notice of kept?.notices ?? []) this.note(`log warn: ${notice}`);
-        if (kept?.name !== this.#keptName) this.onRename();
-        this.#keptName = kept?.name;
+        const lock = await program.lockRootDir(ROOT_DIR);
+        const kept = program.keepNodeName(ROOT_DIR, this.nodeName);
+        for (const notice of kept.notices) this.note(`log warn: ${notice}`);
+        if (kept.name !== this.#keptName) this.onRename();
+        this.#keptName = kept.name;
         const options = {
-          ...structuredClone(this.#defaults),
+          ...structuredClone(program.DEFAULT_KUBELET_OPTIONS),
           ...OPTIONS,
           ...this.flags,
           enableServer: this.hasApi,
           manifestUrls: this.hasUrl ? [ManifestServer.url] : [],
-          hostnameOverride: kept?.name,
+          hostnameOverride: kept.name,
           ...(this.cluster && NODE_OPTIONS),
         };
-        const end = await this.#run?.({
+        const end = await program.runForever({
           options: options as never,
           manifests: [],
           environment: {},
@@ -272,7 +265,7 @@ export class World {
           stop: stop.signal,
           onServers: () => {},
         });
-        lock.release();
+        lock?.release();
         return end;
       };
       void run().then(
@@ -294,7 +287,7 @@ export class World {
     if (!this.isRunning || this.time.isDead) return;
     const { processes } = this;
     this.time.afterForProcess(0, async () => {
-      const lock = await this.#lockRootDir?.(ROOT_DIR).catch(() => undefined);
+      const lock = await this.#programs[0]?.lockRootDir(ROOT_DIR).catch(() => undefined);
       // A process that ends has given the directory free.
       if (lock && this.#endOfProcess === undefined && this.processes === processes) onStarted();
       lock?.release();
@@ -493,7 +486,8 @@ export class World {
   /** Background threads: their tasks run in this one, a moment later. */
   #workerClass() {
     const { time } = this;
-    const tasks = () => this.#tasks;
+    const tasks = () =>
+      this.#programs[0]?.BACKGROUND_TASKS as unknown as Record<string, (...values: unknown[]) => unknown>;
     return class SimulatedWorker {
       #listener: ((event: { data: unknown }) => void) | undefined;
 
@@ -552,6 +546,22 @@ type Route = (
   request: object,
 ) => Promise<{ status: number; body?: string | Uint8Array; chunks?: AsyncIterable<Uint8Array> }>;
 
+/** The parts of the program that a machine uses. @param root directory with its `src` */
+async function loadProgram(root: string) {
+  const load = async <Module>(file: string) => (await import(`${root}/src/${file}`)) as Module;
+  return {
+    ...(await load<typeof import("../../src/daemon/run-forever.ts")>("daemon/run-forever.ts")),
+    ...(await load<typeof import("../../src/daemon/background/background-tasks.ts")>(
+      "daemon/background/background-tasks.ts",
+    )),
+    ...(await load<typeof import("../../src/config/option-table.ts")>("config/option-table.ts")),
+    ...(await load<typeof import("../../src/base/host/node-name.ts")>("base/host/node-name.ts")),
+    ...(await load<typeof import("../../src/base/host/root-lock.ts")>("base/host/root-lock.ts")),
+    ...(await load<typeof import("../../src/docker/engine/docker-client.ts")>("docker/engine/docker-client.ts")),
+  };
+}
+type Program = Awaited<ReturnType<typeof loadProgram>>;
+
 /** The machine that lives now, of those that live one after the other in this process. */
 let living: World | undefined;
 
@@ -567,7 +577,7 @@ function noteUncaughtErrors(errors: () => string[]): void {
 }
 
 /** While the engine answers everything, a ping costs nothing. */
-function holdPings(client: DockerClient, wire: () => EngineHttp): void {
+function holdPings(client: Program["DockerClient"]["prototype"], wire: () => EngineHttp): void {
   const { ping } = client;
   client.ping = async function (options) {
     await (wire().holdPing(options?.signal) ?? ping.call(this, options));
