@@ -111,6 +111,8 @@ export class EngineModel {
   >();
   /** Grows with each change of a container. */
   #version = 0;
+  /** What a list says about each container, while that is in this state. */
+  readonly #listed = new WeakMap<ModelContainer, { state: string; text: string }>();
   #lists = { version: -1, encoded: new Map<string, Uint8Array>() };
   #ids = 0;
   #pids = 1000;
@@ -503,26 +505,30 @@ export class EngineModel {
   #list(query: URLSearchParams): Uint8Array {
     const key = `${query.get("all")} ${query.get("filters")}`;
     if (this.#lists.version !== this.#version) this.#lists = { version: this.#version, encoded: new Map() };
-    const encoded = this.#lists.encoded.get(key) ?? new TextEncoder().encode(JSON.stringify(this.#readList(query)));
+    const encoded = this.#lists.encoded.get(key) ?? new TextEncoder().encode(`[${this.#readList(query)}]`);
     this.#lists.encoded.set(key, encoded);
     return encoded;
   }
 
-  #readList(query: URLSearchParams): object[] {
+  #readList(query: URLSearchParams): string[] {
     const { label = [] } = JSON.parse(query.get("filters") ?? "{}") as { label?: string[] };
     const isAll = query.get("all") === "1";
     return [...this.containers.values()]
       .filter(
         ({ labels, status }) => (isAll || status === "running") && label.every((filter) => matches(labels, filter)),
       )
-      .map(({ id, name, body, imageId, status, labels }) => ({
-        Id: id,
-        Names: [`/${name}`],
-        Image: body.Image,
-        ImageID: imageId,
-        State: status,
-        Labels: labels,
-      }));
+      .map((container) => this.#toListed(container));
+  }
+
+  #toListed(container: ModelContainer): string {
+    const { id, name, body, imageId, status, labels } = container;
+    const state = `${name} ${imageId} ${status}`;
+    const known = this.#listed.get(container);
+    if (known?.state === state) return known.text;
+    const item = { Id: id, Names: [`/${name}`], Image: body.Image, ImageID: imageId, State: status, Labels: labels };
+    const text = JSON.stringify(item);
+    this.#listed.set(container, { state, text });
+    return text;
   }
 
   #inspect(container: ModelContainer): object {

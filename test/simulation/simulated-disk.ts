@@ -579,10 +579,12 @@ export class SimulatedDisk {
       if (!this.#open.delete(descriptor)) throw systemError("EBADF", "close", String(descriptor));
     };
     const put = (inode: Inode, data: Uint8Array, position: number) => {
-      const end = Math.max(inode.data.length, position + data.length);
-      const next = new Uint8Array(end);
-      next.set(inode.data);
-      next.set(data, position);
+      let next = data;
+      if (position > 0 || inode.data.length > data.length) {
+        next = new Uint8Array(Math.max(inode.data.length, position + data.length));
+        next.set(inode.data);
+        next.set(data, position);
+      }
       inode.data = next;
       this.#written(inode);
       if (this.#isProgram) this.onWrite(this.#pathOf(inode), next);

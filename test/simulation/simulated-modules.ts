@@ -154,14 +154,16 @@ function untilLook(owner: object, ms: number, signal: AbortSignal): Promise<void
 
 /** A shorter response is checked again each time. Unit: characters. */
 const SHORT_RESPONSE = 200;
-const RESPONSES_REMEMBERED = 256;
+const RESPONSES_REMEMBERED = 1024;
+/** Between two containers of a list, which seldom change all at once. */
+const BETWEEN_ITEMS = '},{"Id":';
 
 type Parse = (schema: unknown, text: string, operation: string) => unknown;
 
 /** Responses about what rests are equal for hours: their text is parsed and checked once. Who writes to the result gets a TypeError. */
 function rememberParsed(parse: Parse): Parse {
   const known = new Map<string, { operation: string; result: unknown }>();
-  return (schema, text, operation) => {
+  const parseOne: Parse = (schema, text, operation) => {
     const before = known.get(text);
     if (before?.operation === operation) return before.result;
     const result = parse(schema, text, operation);
@@ -169,6 +171,12 @@ function rememberParsed(parse: Parse): Parse {
     if (known.size >= RESPONSES_REMEMBERED) known.clear();
     known.set(text, { operation, result: freeze(result) });
     return result;
+  };
+  return (schema, text, operation) => {
+    const { item } = schema as { item?: unknown };
+    if (!item || !text.startsWith('[{"Id":') || !text.endsWith("}]")) return parseOne(schema, text, operation);
+    const [first = "", ...more] = text.slice(1, -2).split(BETWEEN_ITEMS);
+    return [first, ...more.map((part) => `{"Id":${part}`)].map((part) => parseOne(item, `${part}}`, operation));
   };
 }
 
