@@ -10,8 +10,8 @@ import { domainOf } from "../plan/pod-dns.ts";
 import { type ServiceAddresses, serviceName } from "../plan/service-addresses.ts";
 import { hostNameIn, ipsOf, ServicePods } from "../plan/service-endpoints.ts";
 
-/** Writes the hosts file of a running pod again, with the lines of {@link ServiceHosts.aliasesFor}. */
-type RewriteHosts = (pod: Pod, podIps: readonly string[]) => void;
+/** Writes the hosts files of running pods again, with the lines of {@link ServiceHosts.aliasesFor}. */
+type RewriteHosts = (pods: readonly Pod[]) => void;
 
 /**
  * Names of Services in the hosts files of pods. The files stay when this process ends, and change in place: neither a
@@ -33,7 +33,7 @@ export class ServiceHosts {
     this.#externalNames = externalNames;
   }
 
-  /** Calls back for each running pod whose hosts file lacks a line, or has one too many. */
+  /** Calls back with the running pods whose hosts files lack a line, or have one too many. */
   onStale(rewrite: RewriteHosts): void {
     this.#rewrite = rewrite;
   }
@@ -105,11 +105,10 @@ export class ServiceHosts {
     }
     const uids = new Set(pods.map(({ metadata }) => metadata.uid ?? ""));
     for (const uid of this.#written.keys()) if (!uids.has(uid)) this.#written.delete(uid);
-    for (const pod of pods) {
-      const podIps = ipsOf(pod);
-      if (pod.status?.phase !== "Running" || podIps.length === 0) continue;
-      if (this.#written.get(pod.metadata.uid ?? "") !== textOf(this.#linesFor(pod))) this.#rewrite(pod, podIps);
-    }
+    const running = pods.filter((pod) => pod.status?.phase === "Running" && ipsOf(pod).length > 0);
+    const isStale = (pod: Pod) => this.#written.get(pod.metadata.uid ?? "") !== textOf(this.#linesFor(pod));
+    const stale = running.filter(isStale);
+    if (stale.length > 0) this.#rewrite(stale);
   }
 
   #linesFor(pod: Pod): readonly HostAlias[] {

@@ -8,9 +8,10 @@ import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { computeDnsConfig, computePodHostname, type DnsConfig, formatResolvConf } from "../plan/pod-dns.ts";
 import { seccompProfilePath } from "../plan/security-profiles.ts";
+import { ipsOf } from "../plan/service-endpoints.ts";
 import { toTerminationMessage } from "../plan/status/termination-message.ts";
 import { PodStepError } from "../plan/waiting-reasons.ts";
-import type { HostFiles } from "./volumes/host-files.ts";
+import type { HostFiles, HostsFileRequest } from "./volumes/host-files.ts";
 import { PodDirectories } from "./volumes/pod-directories.ts";
 import type { VolumeManager } from "./volumes/volume-manager.ts";
 
@@ -77,25 +78,30 @@ export class PodFiles {
    * @throws PodStepError when it cannot be written
    */
   async writeHostsFile(pod: Pod, podIps: readonly string[]): Promise<string | undefined> {
-    const names = computePodHostname(pod, this.#deps.options.clusterDomain);
-    if ("problem" in names || (!pod.spec.hostNetwork && podIps.length === 0)) return undefined;
-    const { options, files, serviceHosts } = this.#deps;
-    const path = new PodDirectories(options.rootDir, pod.metadata.uid ?? "").etcHosts;
-    const services = serviceHosts?.aliasesFor(pod) ?? [];
-    const { hostNetwork, hostAliases } = pod.spec;
+    const [file] = this.#hostsFileOf(pod, podIps);
+    if (!file) return undefined;
     await naming(`the hosts file of pod "${pod.metadata.namespace}/${pod.metadata.name}"`, () =>
-      files.writeHostsFile(path, { spec: { hostNetwork, hostAliases }, podIps, names, services }),
+      this.#deps.files.writeHostsFile(...file),
     );
-    return path;
+    return file[0];
   }
 
-  /** Brings the hosts file of a running pod up to date; one that cannot be written stays as it is, with a warning. */
-  async rewriteHostsFile(pod: Pod, podIps: readonly string[]): Promise<void> {
-    try {
-      await this.writeHostsFile(pod, podIps);
-    } catch (error) {
-      this.#deps.logger.warn((error as Error).message);
-    }
+  /** Brings the hosts files of running pods up to date; those that cannot be written stay as they are, with a warning. */
+  async rewriteHostsFiles(pods: readonly Pod[]): Promise<void> {
+    const stale = pods.flatMap((pod) => this.#hostsFileOf(pod, ipsOf(pod)));
+    const problems = await this.#deps.files.writeHostsFiles(stale).catch((error) => [messageOf(error)]);
+    for (const problem of problems) this.#deps.logger.warn(problem);
+  }
+
+  /** The path of a pod's hosts file, and what is written to it; none when the engine's own file is used. */
+  #hostsFileOf(pod: Pod, podIps: readonly string[]): [path: string, HostsFileRequest][] {
+    const { options, serviceHosts } = this.#deps;
+    const names = computePodHostname(pod, options.clusterDomain);
+    const { hostNetwork, hostAliases } = pod.spec;
+    if ("problem" in names || (!hostNetwork && podIps.length === 0)) return [];
+    const path = new PodDirectories(options.rootDir, pod.metadata.uid ?? "").etcHosts;
+    const services = serviceHosts?.aliasesFor(pod) ?? [];
+    return [[path, { spec: { hostNetwork, hostAliases }, podIps, names, services }]];
   }
 
   /**

@@ -155,9 +155,9 @@ describe("of type ExternalName", () => {
 test("only the files that change are written again", () => {
   const { hosts } = nameServer();
   const written: string[] = [];
-  hosts.onStale((to) => {
-    hosts.aliasesFor(to);
-    written.push(to.metadata.name!);
+  hosts.onStale((stale) => {
+    for (const pod of stale) hosts.aliasesFor(pod);
+    written.push(...stale.map(({ metadata }) => metadata.name!));
   });
   const outside = aServicePod("outside", "10.0.0.8", { labels: {}, spec: { dnsPolicy: "None" } });
   hosts.aliasesFor(outside);

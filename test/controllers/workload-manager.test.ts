@@ -71,7 +71,7 @@ function aManager(kept: KeptState = { state: undefined }) {
     "",
     new ExternalNames({ clock, logger: new RecordingLogger(), lookUp: async () => [] }),
   );
-  hosts.onStale(({ metadata }) => void world.rewritten.push(metadata.name ?? ""));
+  hosts.onStale((pods) => void world.rewritten.push(...pods.map(({ metadata }) => metadata.name ?? "")));
   world.manager = new WorkloadManager({
     ...managerDeps(context, kept, hosts),
     kubelet: {

@@ -111,7 +111,7 @@ export class EngineModel {
   >();
   /** Grows with each change of a container. */
   #version = 0;
-  /** What a list says about each container, while that is in this state. */
+  /** The text of each container in a list, while it is in this state. */
   readonly #listed = new WeakMap<ModelContainer, { state: string; text: string }>();
   #lists = { version: -1, encoded: new Map<string, Uint8Array>() };
   #ids = 0;

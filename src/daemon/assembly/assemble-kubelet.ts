@@ -92,7 +92,7 @@ export async function assembleKubelet(input: AssembleInput) {
   const { onPullProgress } = input;
   const parts = await buildPodServices(context, { podManager, cluster, serviceManager, onPullProgress });
   const { engine, volumes, networks, services, files, connect } = parts;
-  hosts.onStale((pod, podIps) => files.rewriteHostsFile(pod, podIps));
+  hosts.onStale((pods) => files.rewriteHostsFiles(pods));
   /** Last answers of each probe. */
   const probeLog = new ProbeLog();
   const probes = buildProbes(context, engine, probeLog);

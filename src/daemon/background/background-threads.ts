@@ -75,6 +75,7 @@ const OPTIONS: {
   commitExtraction: (_fresh, directory) => treeAt(directory),
   readEnvFile: ROOT_DISK,
   writeHostsFile: ROOT_DISK,
+  writeHostsFiles: ROOT_DISK,
   makeTerminationLog: ROOT_DISK,
   readTerminationLog: ROOT_DISK,
   removeFile: ROOT_DISK,

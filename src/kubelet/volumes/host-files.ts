@@ -80,6 +80,7 @@ export const HOST_FILE_TASKS = {
   commitExtraction,
   readEnvFile,
   writeHostsFile,
+  writeHostsFiles,
   makeTerminationLog,
   readTerminationLog,
   /** A file that is missing is success. */
@@ -255,6 +256,18 @@ export function writeHostsFile(
     // A write to an open descriptor fails without a path, e.g. ENOSPC.
     throw new Error(`Cannot write the pod's hosts file "${path}": ${messageOf(cause)}`, { cause });
   }
+}
+
+/** As {@link writeHostsFile}, for several pods. @returns what is wrong with those that cannot be written */
+function writeHostsFiles(files: readonly Parameters<typeof writeHostsFile>[]): string[] {
+  return files.flatMap((file) => {
+    try {
+      writeHostsFile(...file);
+      return [];
+    } catch (error) {
+      return [(error as Error).message];
+    }
+  });
 }
 
 /**
