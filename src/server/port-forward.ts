@@ -147,6 +147,7 @@ async function send(data: SpdyStream, peer: PodConnection): Promise<void> {
   try {
     for await (const chunk of data.chunks()) await peer.write(chunk);
     if (data.isEnded) peer.close();
+    else peer.end?.();
   } catch {
     // The peer is gone: its end ends the stream.
   }

@@ -1,5 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { constants, deflateSync, inflateSync } from "node:zlib";
+import { dialPod } from "../../src/base/host/pod-dialer.ts";
+import { serveSpdyPortForward } from "../../src/server/port-forward.ts";
 import {
   type ByteChannel,
   CONTROL,
@@ -12,6 +16,7 @@ import {
   type SpdyStream,
   uint32,
 } from "../../src/server/spdy.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 import { openFrame, SpdyClient } from "../support/spdy-client.ts";
 import { until } from "../support/until.ts";
 
@@ -48,6 +53,7 @@ function aConnection() {
     wake();
   };
   return {
+    channel,
     connection,
     streams,
     send,
@@ -110,6 +116,35 @@ describe("SPDY/3.1", () => {
     expect(frames.at(-1)).toMatchObject({ kind: "data", isLast: true });
     connection.close();
     await running;
+  });
+
+  test("a client that has ended its side of a forwarded port: the program sees the end, and may still answer", async () => {
+    const { channel, send, open, answers, end } = aConnection();
+    const server = createServer({ allowHalfOpen: true }, (socket) => {
+      let received = "";
+      socket.on("data", (chunk) => (received += String(chunk))).on("end", () => socket.end(`all of ${received}`));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as { port: number };
+    const address = { ip: "127.0.0.1", hostNetwork: false, sandboxId: "", sandboxPid: 0 };
+    const dial = (to: number, signal: AbortSignal) => dialPod(address, to, signal);
+    const served = serveSpdyPortForward(channel, {
+      dial,
+      pod: "default/web",
+      clock: new FakeClock(),
+      idleTimeoutMs: 0,
+    });
+    for (const [at, streamtype] of ["error", "data"].entries()) {
+      await open(2 * at + 1, { streamtype, port: String(port), requestid: "0" });
+    }
+    send(encodeData(3, true, Buffer.from("hi")));
+    const isLast = (frame: SpdyFrame) => frame.kind === "data" && frame.streamId === 3 && frame.isLast;
+    const frames = await answers((seen) => seen.some(isLast));
+    const data = frames.filter((frame) => frame.kind === "data" && frame.streamId === 3);
+    expect(Buffer.concat(data.map(({ payload }) => payload)).toString()).toBe("all of hi");
+    end();
+    await served;
+    server.close();
   });
 
   test("a client that sends small pieces of many streams, of which none is read, has to wait", async () => {

@@ -40,6 +40,7 @@ function dial(host: string, port: number, signal: AbortSignal): Promise<PodConne
       resolve({
         chunks: () => socket,
         write: (data) => writeTo(socket, data),
+        end: () => void socket.end(),
         close: () => void socket.destroy(),
       });
     });
@@ -78,6 +79,7 @@ function relay(pid: number, port: number, refusal: Error): PodConnection {
       if ((await ended) !== 0 && bytes === 0) throw refusal;
     },
     write: (data) => writeTo(stdin, data),
+    end: () => void stdin.end(),
     close: () => {
       stdin.destroy();
       child.kill("SIGKILL");

@@ -16,6 +16,8 @@ export interface PodConnection {
   chunks(): AsyncIterable<Uint8Array>;
   /** Resolves when more may follow. */
   write(data: Uint8Array): Promise<void>;
+  /** Nothing more will be written; the peer may answer still. Absent: this transport ends both sides alone. */
+  end?(): void;
   close(): void;
 }
 
