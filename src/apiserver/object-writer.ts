@@ -142,7 +142,13 @@ export class ObjectWriter {
       ? (input.metadata.managedFields ?? [])
       : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
     const status = definition.firstStatus?.(object) ?? object.status ?? {};
-    const first = { ...withMetadata(object, { managedFields }), ...(hasStatus(definition) && { status }) };
+    const { protection } = definition;
+    // As the admission plugin StorageObjectInUseProtection: no field of the client's.
+    const finalizers = protection && [...new Set(object.metadata.finalizers).add(protection)];
+    const first = {
+      ...withMetadata(object, { managedFields, ...(finalizers && { finalizers }) }),
+      ...(hasStatus(definition) && { status }),
+    };
     const owned = this.#deps.rules.assign(definition, first);
     checkSize(owned);
     return request.dryRun ? pruned(owned) : this.put(definition, owned);

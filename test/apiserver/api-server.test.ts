@@ -683,15 +683,19 @@ const FIRST_STATUSES: Readonly<Record<string, object>> = {
   PersistentVolume: { phase: "Pending" },
 };
 
-test.each(WRITTEN_KINDS)("a new $kind has its first status at once: clients read fields of it", async (definition) => {
-  const { kind, group, version, plural, namespaced, subresources } = definition;
-  const { post } = anApiServer({ alsoServed: plural });
-  const apiVersion = group === "" ? version : `${group}/${version}`;
-  const path = `${group === "" ? "/api" : "/apis"}/${apiVersion}${namespaced ? "/namespaces/default" : ""}/${plural}`;
-  const status = { replicas: 7, phase: "Bound" };
-  const { json } = await post(path, { apiVersion, kind, metadata: { name: "web" }, ...OBJECTS[kind], status });
-  expect(json.status).toEqual(subresources?.includes("status") ? (FIRST_STATUSES[kind] ?? {}) : undefined);
-});
+test.each(WRITTEN_KINDS)(
+  "a new $kind has its first status and its protection at once: clients read them",
+  async (definition) => {
+    const { kind, group, version, plural, namespaced, subresources, protection } = definition;
+    const { post } = anApiServer({ alsoServed: plural });
+    const apiVersion = group === "" ? version : `${group}/${version}`;
+    const path = `${group === "" ? "/api" : "/apis"}/${apiVersion}${namespaced ? "/namespaces/default" : ""}/${plural}`;
+    const status = { replicas: 7, phase: "Bound" };
+    const { json } = await post(path, { apiVersion, kind, metadata: { name: "web" }, ...OBJECTS[kind], status });
+    expect(json.status).toEqual(subresources?.includes("status") ? (FIRST_STATUSES[kind] ?? {}) : undefined);
+    expect(json.metadata.finalizers).toEqual(protection && [protection]);
+  },
+);
 
 test.each([
   [{ leaseDurationSeconds: 0 }, "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
