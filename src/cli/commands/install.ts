@@ -6,7 +6,7 @@ import { httpFetch } from "../../base/host/http-fetch.ts";
 import { COMMAND_SOCKET } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
-import { type CheckResult, runChecks } from "../../daemon/doctor/checks.ts";
+import { runChecks } from "../../daemon/doctor/checks.ts";
 import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
 import { serviceEnvironment } from "../../daemon/install/find-service.ts";
 import { installPaths, OTHER_SERVICE_MANAGER, type ServiceManager } from "../../daemon/install/install-files.ts";
@@ -193,9 +193,9 @@ async function watchStart({ rootDir, paths, manager }: InstallState) {
   const results = runChecks(
     await gatherFacts({ options, environment: serviceEnvironment(manager, process.env), ...buildFacts() }),
   );
-  const isAboutStart = ({ status, name }: CheckResult) =>
-    status === "fail" || (status === "warn" && name.startsWith("port "));
-  const found = results.filter(isAboutStart);
+  const found = results.filter(
+    ({ status, name }) => status === "fail" || (status === "warn" && name.startsWith("port ")),
+  );
   const findings = found.length === 0 ? "" : `${renderLines(found).join("\n")}\n`;
   return { problem, findings, exposure: manager === "systemd" ? await readExposure() : undefined };
 }

@@ -1,4 +1,5 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import { adviceOf } from "./docker-settings.ts";
 import type { ImportNotes } from "./pod-parts.ts";
 
@@ -156,13 +157,24 @@ export const COMPOSE_KEYS = {
 /** `init: false` asks for nothing, and a variable without a value neither. */
 const isUnset = (value: Json | undefined): boolean => [null, undefined, false, ""].includes(value as null);
 
-/** Adds a note for each key that is lost, and for each that the specification does not have. */
+/** Values that are lost unless they have a form, by key, and an example of it. */
+const FORMS: readonly (readonly [keys: RegExp, form: RegExp, example: string])[] = [
+  [/^restart$/, /^(?:no|always|unless-stopped|on-failure(?::\d+)?)$/, "on-failure"],
+  [/^(?:replicas|scale)$/, /^\d+$/, "2"],
+  [/^(?:mem_limit|mem_reservation|shm_size|memory)$/, /^-?[\d.]+\s*(?:b|[kmgtp](?:i?b)?)?$/i, "512m"],
+  [/^(?:stop_grace_period|interval|timeout|start_period)$/, /^(?:0|(?:[\d.]+(?:[uµm]?s|m|h))+)$/, "30s"],
+];
+
+/** Adds a note for each key and value that is lost, and for each key that the specification does not have. */
 export function noteKeys(value: Json | undefined, notes: ImportNotes, rows: KeyRows = COMPOSE_KEYS, at = ""): void {
   for (const [key, item] of isRecord(value) ? Object.entries(value) : []) {
     const row = Object.hasOwn(rows, key) ? rows[key] : undefined;
     const path = at + key;
+    const text = row === CARRIED && (typeof item === "string" || typeof item === "number") ? `${item}` : "";
+    const form = FORMS.find(([keys, written]) => text !== "" && keys.test(key) && !written.test(text));
+    if (form) notes.add(path, `is not understood and is not carried over: write it as ${key}: ${form[2]}`);
     if (key.startsWith("x-") || row === CARRIED || row === NEEDLESS) continue;
-    if (row === undefined) notes.add(path, "is not a key of a Compose file here");
+    if (row === undefined) notes.add(path, `is not a key of a Compose file here${didYouMean(key, Object.keys(rows))}`);
     else if (typeof row === "string") {
       if (!isUnset(item)) notes.add(path, row);
     } else if (row.of === "map") noteKeys(item, notes, row.rows, `${path}.`);

@@ -83,7 +83,7 @@ export function within(destdir: string, path: string, follows = false): string {
   const names = path.split("/").filter((name) => name !== "");
   for (let links = 0; names.length > 0; ) {
     const next = join(here, names.shift() ?? "");
-    const target = names.length > 0 || follows ? readLink(destdir + next) : undefined;
+    const target = names.length > 0 || follows ? unlessFailed(() => readlinkSync(destdir + next)) : undefined;
     if (target === undefined) {
       here = next;
       continue;
@@ -94,8 +94,6 @@ export function within(destdir: string, path: string, follows = false): string {
   }
   return destdir + here;
 }
-
-const readLink = (path: string): string | undefined => unlessFailed(() => readlinkSync(path));
 
 /** A step failed; what was done before it stays and is done again by the next try. */
 export class InstallError extends Error {}
