@@ -3,7 +3,7 @@ import { toApiTime } from "../base/text/api-time.ts";
 import { isRecord } from "../base/text/json.ts";
 import { badRequest, conflict, forbidden, notFound, type Status } from "./api-error.ts";
 import type { ApiObject, ObjectStore } from "./object-store.ts";
-import { keep, type ObjectRules, type ObjectStorage, type ObjectWriter, type WriteRequest } from "./object-writer.ts";
+import { keep, type ObjectWriter, type ObjectWriterDeps, type WriteRequest } from "./object-writer.ts";
 import {
   isKept,
   objectsOf,
@@ -36,13 +36,9 @@ export const BACKGROUND: DeleteOptions = {
   dryRun: false,
 };
 
-interface ObjectDeleterDeps {
-  store: ObjectStore;
+interface ObjectDeleterDeps extends Pick<ObjectWriterDeps, "store" | "storage" | "clock" | "rules"> {
   registry: ResourceRegistry;
   writer: ObjectWriter;
-  storage: ObjectStorage;
-  clock: Pick<Clock, "now">;
-  rules: ObjectRules;
 }
 
 const FOREGROUND = "foregroundDeletion";

@@ -90,7 +90,7 @@ export interface ObjectRules {
   removalOf(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): (() => void) | undefined;
 }
 
-interface ObjectWriterDeps {
+export interface ObjectWriterDeps {
   store: ObjectStore;
   storage: ObjectStorage;
   readOptions: ReadOptions;

@@ -2,14 +2,11 @@ import { nearestName } from "../base/text/nearest-name.ts";
 import { parseStream } from "../manifest/yaml/parse-stream.ts";
 import { isDeeperThan, type MapNode, type SourceNode, toPlainValue } from "../manifest/yaml/source-node.ts";
 import { CONFIG_API_VERSION, CONFIG_KIND } from "./effective-config.ts";
-import type { Setting } from "./flags.ts";
+import type { CommandLine } from "./flags.ts";
 import { OPTION_TABLE, type OptionRow, ROW_BY_FIELD } from "./option-table.ts";
 
 /** Settings of one configuration file. Messages start with `file:line:column:`. */
-interface ConfigFile {
-  settings: Setting[];
-  warnings: string[];
-  errors: string[];
+interface ConfigFile extends Pick<CommandLine, "settings" | "warnings" | "errors"> {
   /** Unknown fields; `--validate` decides whether they are errors. */
   unknown: string[];
 }

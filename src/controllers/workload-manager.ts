@@ -17,7 +17,7 @@ import type { IngressManager } from "./ingress-manager.ts";
 import { type PreparedState, prepareState } from "./prepare-state.ts";
 import { reconcileWorkload, toDesiredPod } from "./reconcile-workload.ts";
 import type { ServiceManager } from "./service-manager.ts";
-import { WorkloadReader } from "./workload-reader.ts";
+import { WorkloadReader, type WorkloadReaderDeps } from "./workload-reader.ts";
 import {
   apiVersionOf,
   type ChildJobRecord,
@@ -92,15 +92,9 @@ export class WorkloadManager {
     this.#observer = new PodObserver(deps.kubelet, clock, (status) => deps.ingresses?.isAwaited(status) ?? false);
     this.#records = new WorkloadRecords(deps.file);
     this.#claims = new ClaimBinder(this.#records);
-    this.#pods = new WorkloadPods(node.name, this.#records, this.#claims, this.#observer);
-    this.reader = new WorkloadReader({
-      nodeName: node.name,
-      records: this.#records,
-      observer: this.#observer,
-      claims: this.#claims,
-      services: deps.services,
-      ingresses: deps.ingresses,
-    });
+    const parts = { nodeName: node.name, records: this.#records, observer: this.#observer, claims: this.#claims };
+    this.#pods = new WorkloadPods(parts);
+    this.reader = new WorkloadReader({ ...parts, services: deps.services, ingresses: deps.ingresses });
     this.services.onChange(() => this.#requestSync(true));
   }
 
@@ -427,21 +421,15 @@ const countEnded = (record: WorkloadRecord | undefined): number =>
 
 /** The pods of the workloads, merged with those of the sources. A pod that did not change is the same object as before. */
 class WorkloadPods {
-  readonly #nodeName: string;
-  readonly #records: WorkloadRecords;
-  readonly #claims: ClaimBinder;
-  readonly #observer: PodObserver;
+  readonly #deps: Pick<WorkloadReaderDeps, "nodeName" | "records" | "claims" | "observer">;
   readonly #pods = new Map<PodUID, { edited: PodRecord["edited"]; made: DesiredPod }>();
   /** Grace periods of pods that clients deleted. */
   readonly #deletions = new Map<PodUID, PodDeletion>();
   /** UIDs of the last {@link merge}; undefined: another one is due. */
   #merged: string | undefined = "";
 
-  constructor(nodeName: string, records: WorkloadRecords, claims: ClaimBinder, observer: PodObserver) {
-    this.#nodeName = nodeName;
-    this.#records = records;
-    this.#claims = claims;
-    this.#observer = observer;
+  constructor(deps: Pick<WorkloadReaderDeps, "nodeName" | "records" | "claims" | "observer">) {
+    this.#deps = deps;
   }
 
   /** A client deleted this pod. */
@@ -469,15 +457,15 @@ class WorkloadPods {
     // A pod that a workload took over is in the API as a pod of its own until that has noticed.
     const own = prepared.pods.filter(({ pod }) => !uids.has(pod.metadata.uid));
     const pods = [...own, ...made].map((desired) => {
-      const pod = resolveClaims(desired.pod, (claim) => this.#claims.volumeOf(claim));
+      const pod = resolveClaims(desired.pod, (claim) => this.#deps.claims.volumeOf(claim));
       return pod === desired.pod ? desired : { ...desired, pod, claims: replacedClaims(desired.pod, pod) };
     });
     if (made.length > 0) {
       pods.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
     }
-    for (const uid of this.#deletions.keys()) if (this.#observer.isGone(uid)) this.#deletions.delete(uid);
+    for (const uid of this.#deletions.keys()) if (this.#deps.observer.isGone(uid)) this.#deletions.delete(uid);
     const deletions = new Map([...(state.deletions ?? []), ...this.#deletions]);
-    const { problems } = this.#claims;
+    const { problems } = this.#deps.claims;
     return {
       ...state,
       pods,
@@ -488,12 +476,12 @@ class WorkloadPods {
 
   #make(): DesiredPod[] {
     const pods: DesiredPod[] = [];
-    for (const { desired, record } of this.#records.entries()) {
+    for (const { desired, record } of this.#deps.records.entries()) {
       for (const pod of record.pods) {
         if (pod.leaving || pod.isDeleted) continue;
         const known = this.#pods.get(pod.uid);
         const isSame = known !== undefined && known.edited === pod.edited;
-        const made = isSame ? known.made : toDesiredPod(desired, record, pod, this.#nodeName);
+        const made = isSame ? known.made : toDesiredPod(desired, record, pod, this.#deps.nodeName);
         this.#pods.set(pod.uid, { edited: pod.edited, made });
         pods.push(made);
       }

@@ -20,7 +20,7 @@ import {
   type WorkloadRecords,
 } from "./workload-records.ts";
 
-interface WorkloadReaderDeps {
+export interface WorkloadReaderDeps {
   nodeName: string;
   records: WorkloadRecords;
   observer: PodObserver;

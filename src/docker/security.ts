@@ -1,5 +1,6 @@
 import { join, normalize } from "node:path";
 import type { AppArmorProfile, Container, Pod, SecurityContext } from "../base/api/pod.ts";
+import type { ContainerRequest } from "../base/model/container-engine.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import { apiAtLeast } from "../base/text/api-version.ts";
 import { computeAppArmorProfile, computeSeccompProfile, isBeneath } from "../plan/security-profiles.ts";
@@ -68,16 +69,11 @@ export function computeGroupAdd(pod: Pod): string[] {
   return [...(fsGroup === undefined ? [] : [fsGroup]), ...supplementalGroups].map(String);
 }
 
-export interface SecurityOptInput {
-  pod: Pod;
-  container: Container;
-  engine: EngineInfo;
+export interface SecurityOptInput extends Pick<ContainerRequest, "pod" | "container" | "engine" | "readFile"> {
   /** `<root-dir>/seccomp`. */
   seccompRoot: string;
   /** true: RuntimeDefault where the manifest says nothing; false: Unconfined (kubelet 1.20). */
   seccompDefault: boolean;
-  /** Returns the text of a file; throws as `readFileSync` does. */
-  readFile(path: string): string;
 }
 
 function toSeLinuxOptions(options: SecurityContext["seLinuxOptions"]): string[] {

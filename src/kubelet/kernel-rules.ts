@@ -30,14 +30,10 @@ import {
   udpTargets,
 } from "../plan/service-rules.ts";
 
-interface KernelRulesDeps {
+interface KernelRulesDeps extends Pick<RuleFacts, "prefix" | "rootDir" | "nodePortAddresses"> {
   family: IpFamily;
   clock: Clock;
   logger: Logger;
-  /** Start of the names of our chains. */
-  prefix: string;
-  rootDir: string;
-  nodePortAddresses: readonly string[];
   /** The sandboxes of all pods. */
   sandboxes: () => Iterable<SandboxSnapshot>;
   host?: Host;

@@ -1,5 +1,5 @@
 import { type ContainerSnapshot, isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
-import type { KillReason, PodAction, SyncState } from "./pod-plan.ts";
+import type { KillReason, PodAction, PodPlanInput } from "./pod-plan.ts";
 
 /** Shortest time between SIGTERM and SIGKILL, for any manifest. Source: the kubelet's minimumGracePeriod. */
 const MINIMUM_GRACE_SECONDS = 2;
@@ -20,10 +20,7 @@ export function orphanGraceSeconds({ containers }: PodSnapshot): number {
   return promised.length > 0 ? Math.max(...promised) : 30;
 }
 
-interface StopPodInput {
-  snapshot: PodSnapshot;
-  state: SyncState;
-  nowMs: number;
+interface StopPodInput extends Pick<PodPlanInput, "snapshot" | "state" | "nowMs"> {
   reason: Extract<KillReason, "PodEnded" | "PodRemoved" | "SandboxChanged">;
   /** `terminationGracePeriodSeconds` of the pod, or what the labels of an orphan say. */
   graceSeconds: number;

@@ -1,17 +1,12 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
-import type { Logger } from "../model/logger.ts";
 import { codeOf } from "../text/error-message.ts";
-import { type CgroupHierarchy, toCgroupDirectory } from "./pod-cgroups.ts";
+import { type PodCgroupsOptions, toCgroupDirectory } from "./pod-cgroups.ts";
 
-interface OomGroupOptions {
-  hierarchies: readonly CgroupHierarchy[];
-  /** Version of the hierarchy in which the engine places containers. */
-  cgroupVersion: () => 1 | 2;
+interface OomGroupOptions extends Pick<PodCgroupsOptions, "hierarchies" | "cgroupVersion" | "log"> {
   /** `singleProcessOOMKill`: whether the kernel kills a single process; undefined: the cgroups' default. */
   singleProcess: boolean | undefined;
-  log: Logger;
   /** Default: `/proc`. */
   procDir?: string;
 }

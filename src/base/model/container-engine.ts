@@ -123,8 +123,7 @@ export interface StartedSandbox {
   ips: string[];
 }
 
-export interface ContainerRequest {
-  pod: Pod;
+export interface ContainerRequest extends Pick<SandboxRequest, "pod" | "runtimeHandler" | "engine"> {
   container: Container;
   /** 0 for the first container of that name. */
   restartCount: number;
@@ -149,10 +148,7 @@ export interface ContainerRequest {
   args?: readonly string[];
   /** In the order of volumeMounts. */
   mounts: readonly Mount[];
-  /** Handler of the pod's RuntimeClass, as for its sandbox. */
-  runtimeHandler?: string;
   node: NodeInfo;
-  engine: EngineInfo;
   paths: {
     /** The pod's managed /etc/hosts; absent when there is none. */
     hostsFile?: string;
