@@ -71,7 +71,7 @@ export class JobHistory {
   findMissedRun(app: string, schedule: WantedSchedule, { fromMs, toMs }: QuietTime): string | undefined {
     const ran = this.#ran.get(app) ?? new Set();
     for (let minute = Math.ceil(fromMs / MINUTE_MS); minute * MINUTE_MS <= toMs - LONGEST_DELAY_MS; minute++) {
-      if (ran.has(minute) || this.#forgotten.has(`${app} ${minute}`) || !isScheduled(schedule, minute)) continue;
+      if (!isScheduled(schedule, minute) || ran.has(minute) || this.#forgotten.has(`${app} ${minute}`)) continue;
       // After a step back of the clock, of a day at most, the times that it passes again are settled.
       const isSettled = [...ran].some((other) => other > minute && (other - minute) * MINUTE_MS <= WRONG_CLOCK_MS);
       if (!isSettled) return `${app} did not run at ${new Date(minute * MINUTE_MS).toISOString()}`;
