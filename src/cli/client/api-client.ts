@@ -7,7 +7,7 @@ import { MAX_SOCKET_PATH_BYTES } from "../../base/host/http-fetch.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
 import { didYouMean, nearestByBeginning, nearestName } from "../../base/text/nearest-name.ts";
 import { CommandError, type CommandRequest, terminalIo, UsageError } from "../sub-command.ts";
-import { locateKubelet, removeProxies } from "./find-kubelet.ts";
+import { locateKubelet, removeProxies, STARTING_POLL_MS, STARTING_POLLS } from "./find-kubelet.ts";
 import { askKubelet } from "./kubelet-api.ts";
 
 /** Any Kubernetes object. */
@@ -63,10 +63,13 @@ export async function findApiSocket(request: CommandRequest, consequence = ""): 
   if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
     throw new CommandError(`"${path}" is too long for a socket: use a shorter --root-dir`);
   }
-  if (!existsSync(path)) {
-    throw new CommandError(
-      `the kubelet on "${rootDir}" has no local API (there is no "${path}"): change its manifests, or ask the API server of its cluster`,
-    );
+  // A kubelet that was started a moment ago answers commands before it serves the API.
+  for (let polls = 0; !existsSync(path); polls++) {
+    if (polls < STARTING_POLLS) await Bun.sleep(STARTING_POLL_MS);
+    else
+      throw new CommandError(
+        `the kubelet on "${rootDir}" has no local API (there is no "${path}"): change its manifests, or ask the API server of its cluster`,
+      );
   }
   return path;
 }

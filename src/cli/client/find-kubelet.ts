@@ -89,8 +89,8 @@ export async function findKubelet(
   return rootDir !== undefined || others.length === 0 ? { problem, isAbsent: true } : { problem };
 }
 
-const STARTING_POLL_MS = 100;
-const STARTING_POLLS = 50;
+export const STARTING_POLL_MS = 100;
+export const STARTING_POLLS = 50;
 
 /** A kubelet that was started a moment ago is waited for until it has its address. */
 async function readStarted(rootDir: string, finder: InstanceFinder): Promise<ReturnType<InstanceFinder["read"]>> {
