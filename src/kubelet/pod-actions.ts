@@ -223,7 +223,13 @@ export class PodActions {
         delete state.sandboxRetryAtMs;
         state.objectsRevision = revision.objectsRevision;
       },
-      (error) => {
+      async (error) => {
+        // One that a list has shown before its start may run, without its network and its files.
+        const seen = this.#snapshot.sandboxes.find((it) => it.attempt === attempt);
+        if (seen) {
+          await this.#untilObserved(seen.id);
+          state.replacedSandbox = seen.id;
+        }
         const failures = (state.failures.get("sandbox") ?? 0) + 1;
         state.failures.set("sandbox", failures);
         const step = toStepError(error, "FailedCreatePodSandBox");

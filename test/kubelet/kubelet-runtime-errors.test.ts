@@ -293,6 +293,26 @@ describe("errors of the runtime", () => {
     expect(world.engine.calls.filter((call) => call.startsWith("sandbox"))).toHaveLength(1);
   });
 
+  test("a sandbox that was seen before its start is replaced, not doubled, when its start is answered by an error", async () => {
+    const [inspect, start] = [world.engine.inspect.bind(world.engine), world.engine.startSandbox.bind(world.engine)];
+    let calls = 0;
+    world.engine.inspect = async (id) => {
+      const found = await inspect(id);
+      const isEarly = ++calls === 1 && found?.kind === "sandbox";
+      return isEarly ? { ...found, sandbox: { ...found.sandbox, state: "notready" } } : found;
+    };
+    world.engine.startSandbox = async (request) => {
+      const started = await start(request);
+      if (request.attempt > 0) return started;
+      throw new Error("the connection was closed");
+    };
+    await world.started(named("web"));
+    await world.clock.advance(5_000);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    const wanted = ["sandbox#0 web-node1", "stop-sandbox sandbox-0", "sandbox#1 web-node1", "remove-sandbox sandbox-0"];
+    expect(world.engine.calls.filter((call) => call.includes("sandbox"))).toEqual(wanted);
+  });
+
   test("an OOM verdict outlives the process, and ends with its container", async () => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");
