@@ -163,7 +163,7 @@ export class ClusterNode {
       node: kubelet,
       recorder: kubelet.events,
     });
-    this.#agent.onChange(() => mirrors.changed());
+    this.#agent.onChange = () => mirrors.changed();
     void this.#run(this.#agent, this.#pods);
   }
 

@@ -8,13 +8,16 @@ import type { PodRevision } from "./edit-rules.ts";
 import type { PodRecords } from "./pod-records.ts";
 import type { PodWorker } from "./pod-worker.ts";
 
+/** A disk that hangs does not keep pods from being evicted. */
+const MAX_SAVE_WAIT_MS = 1_000;
+
 /** A desired pod without a worker of its own: refused, waiting for a terminating pod, or not assigned to the node. */
 export type BlockedPod =
   /** Since: the start of the pod, as its status shows it. */
   { rejection: Rejection; since: Date } | { waits: Partial<PodStatus> } | { unschedulable: string; since: Date };
 
 interface BlockedPodsDeps {
-  clock: Pick<Clock, "now">;
+  clock: Pick<Clock, "now" | "sleep">;
   recorder: EventRecorder;
   records: Pick<PodRecords, "evictions">;
 }
@@ -24,14 +27,15 @@ export class BlockedPods {
   readonly #deps: BlockedPodsDeps;
   #current = new Map<PodUID, BlockedPod>();
   #before: ReadonlyMap<PodUID, BlockedPod> = new Map();
+  readonly #unstored = new Set<PodUID>();
 
   constructor(deps: BlockedPodsDeps) {
     this.#deps = deps;
   }
 
-  /** See {@link PodRecords.evictions}. */
-  get evictions(): PodRecords["evictions"] {
-    return this.#deps.records.evictions;
+  /** See {@link PodRecords.evictions}; without those that are still being stored. */
+  get evictions(): ReadonlyMap<PodUID, Rejection> {
+    return new Map([...this.#deps.records.evictions].filter(([uid]) => !this.#unstored.has(uid)));
   }
 
   get(uid: PodUID): BlockedPod | undefined {
@@ -71,16 +75,27 @@ export class BlockedPods {
     this.#current.set(ref.uid, { unschedulable: why, since: isKnown ? before.since : this.#deps.clock.now() });
   }
 
-  /** An eviction reports itself. @param startTime of its status, which keeps it. Source: the kubelet's status manager. */
-  evict({ pod, revision }: DesiredPod, rejection: Rejection, startTime: string | null | undefined): void {
+  /**
+   * An eviction reports itself. It takes effect when it is stored, or a little later: it would be undone by the end of the process.
+   * @param startTime of its status, which keeps it. Source: the kubelet's status manager.
+   */
+  async evict(
+    { pod, revision }: DesiredPod,
+    rejection: Rejection,
+    startTime: string | null | undefined,
+  ): Promise<void> {
+    const { clock, records } = this.#deps;
     const uid = pod.metadata.uid!;
-    const since = startTime ? new Date(startTime) : this.#deps.clock.now();
-    this.evictions.set(uid, { ...rejection, revision, since });
-    this.#current.set(uid, { rejection, since });
+    const since = startTime ? new Date(startTime) : clock.now();
+    this.#unstored.add(uid);
+    records.evictions.set(uid, { ...rejection, revision, since: since.toISOString() });
+    await Promise.race([records.evictions.saved(), clock.sleep(MAX_SAVE_WAIT_MS)]);
+    this.#unstored.delete(uid);
+    if (records.evictions.has(uid)) this.#current.set(uid, { rejection, since });
   }
 
   readmit(uids: Iterable<PodUID>): void {
-    for (const uid of uids) this.evictions.delete(uid);
+    for (const uid of uids) this.#deps.records.evictions.delete(uid);
   }
 
   /**
@@ -89,14 +104,15 @@ export class BlockedPods {
    * @param isComplete every source was read
    */
   forgetEdited(revisionOf: (uid: PodUID) => string | undefined, isComplete: boolean): void {
-    for (const [uid, { revision }] of this.evictions) {
+    const { evictions } = this.#deps.records;
+    for (const [uid, { revision }] of evictions) {
       const desired = revisionOf(uid);
-      if (desired === undefined ? isComplete : desired !== revision) this.evictions.delete(uid);
+      if (desired === undefined ? isComplete : desired !== revision) evictions.delete(uid);
     }
   }
 
   reject({ pod }: DesiredPod, why: Rejection): void {
-    const { clock, recorder } = this.#deps;
+    const { clock, recorder, records } = this.#deps;
     const ref = podRefOf(pod);
     const before = this.#before.get(ref.uid);
     const isKnown = before && "rejection" in before && before.rejection.message === why.message;
@@ -104,10 +120,9 @@ export class BlockedPods {
       // The status has "Pod " before the message of the event. Source: the kubelet's rejectPod.
       recorder.record(ref, { type: "Warning", reason: why.reason, message: why.message.replace(/^Pod /, "") });
     }
-    this.#current.set(ref.uid, {
-      rejection: why,
-      since: isKnown ? before.since : (this.evictions.get(ref.uid)?.since ?? clock.now()),
-    });
+    const evicted = records.evictions.get(ref.uid);
+    const since = isKnown ? before.since : evicted ? new Date(evicted.since) : clock.now();
+    this.#current.set(ref.uid, { rejection: why, since });
   }
 }
 

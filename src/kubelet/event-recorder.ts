@@ -76,7 +76,7 @@ export class PodEventRecorder implements EventRecorder {
   readonly #rings = new Map<PodUID, PodRing>();
   readonly #tokens: TokenBucket;
   #version = 0;
-  #dropped = 0;
+  dropped = 0;
   #droppedWhenLogged = 0;
   #cancelDropNotice: (() => void) | undefined;
   #file: Persisted<readonly StoredEvent[]> | undefined;
@@ -86,10 +86,6 @@ export class PodEventRecorder implements EventRecorder {
   constructor(deps: PodEventRecorderDeps) {
     this.#deps = deps;
     this.#tokens = new TokenBucket(deps.rate, deps.clock);
-  }
-
-  get dropped(): number {
-    return this.#dropped;
   }
 
   /** Grows with every event. */
@@ -162,12 +158,12 @@ export class PodEventRecorder implements EventRecorder {
   }
 
   #drop(): void {
-    this.#dropped++;
+    this.dropped++;
     this.#cancelDropNotice ??= this.#deps.clock.schedule(DROP_NOTICE_MS, () => {
       this.#cancelDropNotice = undefined;
       const { perSecond, burst } = this.#deps.rate;
-      const count = this.#dropped - this.#droppedWhenLogged;
-      this.#droppedWhenLogged = this.#dropped;
+      const count = this.dropped - this.#droppedWhenLogged;
+      this.#droppedWhenLogged = this.dropped;
       this.#deps.logger.warn(
         `${count} event${count === 1 ? " was" : "s were"} dropped: more than --event-qps=${perSecond} with --event-burst=${burst} allow`,
       );

@@ -85,7 +85,7 @@ export class Kubelet {
   setDesired(submitted: DesiredState, isComplete: boolean): void {
     this.#submitted = [submitted, isComplete];
     const state = this.#deps.revisions.select(submitted, isComplete, (uid) => this.#workers.byUid.has(uid));
-    this.#deps.podManager.set(state);
+    this.#deps.podManager.state = state;
     this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.byUid.has(uid));
     this.#mayRemoveOrphans = isComplete;
     this.#workers.dependencies.check(isComplete);
@@ -107,9 +107,10 @@ export class Kubelet {
     const desired = this.#deps.podManager.get(uid);
     if (!desired) return;
     const worker = this.#workers.byUid.get(uid);
-    this.#blocked.evict(desired, why, worker?.status?.startTime);
-    worker?.limitGrace(maxGraceSeconds);
-    this.#reconcile();
+    void this.#blocked.evict(desired, why, worker?.status?.startTime).then(() => {
+      if (this.#blocked.evictions.has(uid)) worker?.limitGrace(maxGraceSeconds);
+      this.#reconcile();
+    });
   }
 
   /** Evicted pods may run again if the node admits them. Without any UID the node only reconsiders its refusals. */
@@ -144,7 +145,7 @@ export class Kubelet {
 
   /** Desired pods that were evicted, by this process or an earlier one. */
   get evicted(): ReadonlyMap<PodUID, Rejection> {
-    return this.#blocked.evictions;
+    return this.#deps.records.evictions;
   }
 
   /** The kernel, not the engine, reports that it killed a process of this container for lack of memory. */
@@ -196,7 +197,7 @@ export class Kubelet {
     const { completions, conditions, evictions } = this.#deps.records;
     const awaited = (uid: PodUID) => {
       const evicted = evictions.get(uid);
-      if (evicted) return { rejection: evicted, since: evicted.since };
+      if (evicted) return { rejection: evicted, since: new Date(evicted.since) };
       const last = conditions.get(uid) ?? [];
       const wasReady = last.some(({ type, status }) => type === "ContainersReady" && status === "True");
       const unknown = last.map((it) => (it.type.endsWith("Ready") ? { ...it, status: "Unknown" as const } : it));
@@ -253,7 +254,7 @@ export class Kubelet {
    * @returns unsubscribes
    */
   onChange(listener: (uid: PodUID | undefined) => void): () => void {
-    return this.#statusStore.onChange(listener);
+    return this.#statusStore.changes.add(listener);
   }
 
   get #desired(): DesiredState {

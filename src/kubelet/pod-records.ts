@@ -17,12 +17,11 @@ interface PodToCleanUp extends PodRef {
 interface Eviction extends Rejection {
   /** Revision of the manifest: an edited pod may run. */
   revision: string;
-  /** Start of the pod. */
-  since: Date;
+  /** Start of the pod; RFC 3339. */
+  since: string;
 }
 
-/** As stored: times are RFC 3339. */
-export type StoredEvictions = readonly (readonly [PodUID, Omit<Eviction, "since"> & { since: string }])[];
+export type StoredEvictions = readonly (readonly [PodUID, Eviction])[];
 
 /** With the times of their transitions. */
 type StoredConditions = readonly (readonly [PodUID, readonly PodCondition[]])[];
@@ -75,11 +74,7 @@ export class PodRecords {
       (ids) => ids.map((id) => [id, true]),
       (ids) => [...ids.keys()],
     );
-    this.evictions = new StoredMap(
-      files.evictions,
-      (stored) => stored.map(([uid, eviction]) => [uid, { ...eviction, since: new Date(eviction.since) }]),
-      (all) => [...all].map(([uid, eviction]) => [uid, { ...eviction, since: eviction.since.toISOString() }]),
-    );
+    this.evictions = new StoredMap(files.evictions);
     this.earlierManifests = new StoredMap(files.earlierManifests);
     this.conditions = new StoredMap(files.conditions, (stored) => stored.filter(([uid]) => this.cleanup.has(uid)));
   }

@@ -12,14 +12,6 @@ import type { DeletionInfo } from "./pod-worker.ts";
 
 const SEEN_ANNOTATION = "kubernetes.io/config.seen";
 
-/** Sources of a pod's status: why it is blocked, else its worker; neither before anything was done for it. */
-interface StatusSources {
-  blocked: BlockedPod | undefined;
-  worker: PublishedWorker | undefined;
-  /** The pod is terminating. */
-  deletion?: DeletionInfo | undefined;
-}
-
 /** A worker as far as statuses depend on it. */
 export interface PublishedWorker {
   readonly status: PodStatus | undefined;
@@ -33,6 +25,8 @@ export interface PublishedWorker {
  * pod is the same object as before, so that servers can compare by identity.
  */
 export class PodStatusStore {
+  /** Calls of {@link changed}, with its argument. */
+  readonly changes = new Listeners<PodUID | undefined>();
   readonly #clock: Clock;
   readonly #published = new Map<
     PodUID,
@@ -42,7 +36,6 @@ export class PodStatusStore {
   readonly #seen = new Map<PodUID, { revision: string; at: string; atMs: number }>();
   /** Statuses of pods that are refused, or for which nothing was done yet. */
   readonly #idle = new Map<PodUID, PodStatus>();
-  readonly #listeners = new Listeners<PodUID | undefined>();
   /** The last list, and whether it may be another one now. */
   #listed: readonly Pod[] = [];
   #isListOld = true;
@@ -51,18 +44,13 @@ export class PodStatusStore {
     this.#clock = clock;
   }
 
-  /** Calls back after every {@link changed}, with its argument. @returns unsubscribes */
-  onChange(listener: (uid: PodUID | undefined) => void): () => void {
-    return this.#listeners.add(listener);
-  }
-
   /**
    * A status, the set of pods or the health of the engine changed.
    * @param uid the pod whose status alone has changed
    */
   changed(uid?: PodUID): void {
     this.#isListOld = true;
-    this.#listeners.emit(uid);
+    this.changes.emit(uid);
   }
 
   /**
@@ -115,20 +103,25 @@ export class PodStatusStore {
   ): Pod[] {
     const pods = desired.map(({ pod }) => {
       const uid = pod.metadata.uid!;
-      return this.#publish(pod, { blocked: blockedOf(uid), worker: workers.get(uid) });
+      return this.#publish(pod, blockedOf(uid), workers.get(uid));
     });
     const uids = new Set(pods.map(({ metadata }) => metadata.uid!));
     const terminating = [...workers].flatMap(([uid, worker]) => {
       const { revision, deletion } = worker;
-      return revision && !uids.has(uid) ? this.#publish(revision.pod, { blocked: undefined, worker, deletion }) : [];
+      return revision && !uids.has(uid) ? this.#publish(revision.pod, undefined, worker, deletion) : [];
     });
     return terminating.length === 0 ? pods : [...pods, ...terminating].sort(byNamespaceAndName);
   }
 
-  #publish(pod: Pod, sources: StatusSources): Pod {
+  /** @param deletion the pod is terminating */
+  #publish(
+    pod: Pod,
+    blocked: BlockedPod | undefined,
+    worker: PublishedWorker | undefined,
+    deletion?: DeletionInfo | undefined,
+  ): Pod {
     const uid = pod.metadata.uid!;
-    const { deletion } = sources;
-    const status = this.#statusOf(uid, sources);
+    const status = this.#statusOf(uid, blocked, worker);
     const known = this.#published.get(uid);
     if (known && known.pod === pod && known.status === status && known.deletion === deletion) return known.full;
     const annotations = { ...pod.metadata.annotations, [SEEN_ANNOTATION]: this.#seen.get(uid)?.at ?? "" };
@@ -141,15 +134,16 @@ export class PodStatusStore {
       }),
     };
     // Not assigned to a node: kubectl drain lists the pods of the node by this field.
-    const { spec } = withImageProbes(pod, sources.worker?.snapshot.containers ?? []);
+    const { spec } = withImageProbes(pod, worker?.snapshot.containers ?? []);
     const { nodeName: _nodeName, ...unassigned } = spec;
-    const isUnassigned = sources.blocked !== undefined && "unschedulable" in sources.blocked;
+    const isUnassigned = blocked !== undefined && "unschedulable" in blocked;
     const full: Pod = { ...pod, metadata, spec: isUnassigned ? unassigned : spec, status };
     this.#published.set(uid, { pod, status, deletion, full });
     return full;
   }
 
-  #statusOf(uid: PodUID, { blocked, worker }: StatusSources): PodStatus {
+  /** Why the pod is blocked, else what its worker knows; before anything was done for it neither. */
+  #statusOf(uid: PodUID, blocked: BlockedPod | undefined, worker: PublishedWorker | undefined): PodStatus {
     if (worker?.status && !blocked) {
       this.#idle.delete(uid);
       return worker.status;
@@ -159,7 +153,7 @@ export class PodStatusStore {
         ? rejectedStatus(blocked.rejection.reason, blocked.rejection.message, blocked.since)
         : pendingStatus(blocked, this.#clock.now());
     const known = this.#idle.get(uid);
-    if (known && isSameIdle(known, status)) return known;
+    if (known && textOf(known) === textOf(status)) return known;
     this.#idle.set(uid, status);
     return status;
   }
@@ -174,13 +168,8 @@ function pendingStatus(blocked: Exclude<BlockedPod, { rejection: unknown }> | un
   return { phase: "Pending", conditions, ...(blocked && !isHeld && blocked.waits) };
 }
 
-/** Whether two such statuses differ in nothing but the times of their conditions. */
-const isSameIdle = (a: PodStatus, b: PodStatus): boolean =>
-  a.phase === b.phase &&
-  a.reason === b.reason &&
-  a.message === b.message &&
-  a.startTime === b.startTime &&
-  a.conditions?.[0]?.message === b.conditions?.[0]?.message;
+/** A status without the times of its conditions. */
+const textOf = ({ conditions, ...rest }: PodStatus): string => JSON.stringify([rest, conditions?.[0]?.message]);
 
 function byNamespaceAndName({ metadata: a }: Pod, { metadata: b }: Pod): number {
   const [left, right] = [podFullName(a), podFullName(b)];

@@ -20,12 +20,6 @@ export interface Completion {
   status: PodStatus;
 }
 
-/** The end and the last conditions of the pod, as an earlier process knew them. */
-export interface EarlierStatus {
-  completion?: Completion | undefined;
-  conditions?: readonly PodCondition[] | undefined;
-}
-
 interface PodStatusTrackerDeps {
   clock: Clock;
   cache: Pick<PodCache, "imageNames">;
@@ -49,7 +43,7 @@ interface StatusUpdate {
 export class PodStatusTracker {
   readonly #deps: PodStatusTrackerDeps;
   #status: PodStatus | undefined;
-  readonly #earlierConditions: readonly PodCondition[] | undefined;
+  readonly #earlierConditions: readonly PodCondition[];
   #completion: Completion | undefined;
   #lastPodIps: readonly string[] = [];
   #startTime: Date | undefined;
@@ -58,7 +52,8 @@ export class PodStatusTracker {
   #planned: PodRevision | undefined;
   #last: { revision?: PodRevision | undefined; progress: RolloutProgress } = { progress: "pending" };
 
-  constructor(deps: PodStatusTrackerDeps, { completion, conditions }: EarlierStatus) {
+  /** @param completion of the pod, and its last conditions, as an earlier process knew them */
+  constructor(deps: PodStatusTrackerDeps, completion?: Completion, conditions: readonly PodCondition[] = []) {
     this.#deps = deps;
     this.#earlierConditions = conditions;
     this.#completion = completion;
@@ -168,7 +163,7 @@ export class PodStatusTracker {
       startTime: this.#startTime!,
       ...(currentEnd && { end: currentEnd }),
       ...(previous && { previous }),
-      previousConditions: previous?.conditions ?? this.#earlierConditions ?? [],
+      previousConditions: previous?.conditions ?? this.#earlierConditions,
       extraConditions: [
         ...(revision.extraConditions ?? []),
         ...disruptionOf(currentEnd),

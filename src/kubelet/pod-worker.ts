@@ -19,7 +19,7 @@ import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import { type PodRevision, pendingResizeOf } from "./edit-rules.ts";
 import { PodActions, type PodActionsDeps, type PodActionsOwner, PodSyncState } from "./pod-actions.ts";
-import { type Completion, type EarlierStatus, PodStatusTracker } from "./pod-status-tracker.ts";
+import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
 import type { ProbeManager } from "./prober/probe-manager.ts";
 
 export interface PodWorkerDeps extends PodActionsDeps {
@@ -92,12 +92,12 @@ export class PodWorker {
   #cleanupLoggedMs = Number.NEGATIVE_INFINITY;
   readonly #cleanupBackOff = new BackOff(CLEANUP_RETRY_MS);
 
-  constructor(ref: PodRef, deps: PodWorkerDeps, owner: PodWorkerOwner, earlier: EarlierStatus = {}) {
+  constructor(ref: PodRef, deps: PodWorkerDeps, owner: PodWorkerOwner, status = new PodStatusTracker(deps)) {
     this.ref = ref;
     this.#deps = deps;
     this.#owner = owner;
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
-    this.#status = new PodStatusTracker(deps, earlier);
+    this.#status = status;
     this.#timer = new PodWorkTimer(deps);
     this.#actions = new PodActions(ref, deps, owner, this.#state, () => this.wake(), this.#stop.signal);
   }

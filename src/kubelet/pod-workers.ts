@@ -20,7 +20,7 @@ import type { PodCache } from "./pod-cache.ts";
 import type { PodManager } from "./pod-manager.ts";
 import type { PodRecords } from "./pod-records.ts";
 import type { PodStatusStore } from "./pod-status-store.ts";
-import type { Completion } from "./pod-status-tracker.ts";
+import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
 import type { RevisionSelector } from "./rollout-manager.ts";
 
@@ -73,8 +73,8 @@ export class PodWorkers {
     }
     this.#removedAtMs.delete(uid);
     const { completions, conditions } = records;
-    const earlier = { completion: completions.get(uid), conditions: conditions.get(uid) };
-    const start = () => new PodWorker(ref, deps, this, earlier);
+    const status = () => new PodStatusTracker(deps, completions.get(uid), conditions.get(uid));
+    const start = () => new PodWorker(ref, deps, this, status());
     return this.#workers.getOrInsertComputed(uid, start);
   }
 

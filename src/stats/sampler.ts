@@ -184,8 +184,8 @@ export class Sampler {
   /** Key: names the cgroup over time. */
   readonly #tracked = new Map<string, Tracked>();
   #latest: NodeSample | undefined;
-  /** Has all details. */
-  #previous: NodeSample | undefined;
+  /** The sample before the latest one, with all details, for clients that compute rates; undefined when it had only the basics. */
+  previous: NodeSample | undefined;
   #latestMs = Number.NEGATIVE_INFINITY;
   #sampleCount = 0;
   readonly #keepsFilesOpen: boolean;
@@ -217,11 +217,6 @@ export class Sampler {
       (root !== undefined && root.usageNanoCores === undefined) ||
       wanted.some(({ id }) => (this.#tracked.get(id)?.readings.length ?? 0) < 2)
     );
-  }
-
-  /** The sample before the latest one, for clients that compute rates themselves; undefined when it had only the basics. */
-  get previous(): NodeSample | undefined {
-    return this.#previous;
   }
 
   measureOnce(cgroupPath: string): CgroupSample | undefined {
@@ -282,7 +277,7 @@ export class Sampler {
     const detailed = new Set([...podFacts.map(({ sandbox }) => sandbox), ...this.others].map(({ id }) => id));
     // A sample of basics reads neither sandboxes nor others nor groups, which the next one may.
     this.#forget((key) => detail === "all" || !(detailed.has(key) || key.startsWith("/")));
-    this.#previous = this.#isIdle || this.#latest?.detail !== "all" ? undefined : this.#latest;
+    this.previous = this.#isIdle || this.#latest?.detail !== "all" ? undefined : this.#latest;
     this.#latest = {
       detail,
       at: this.#clock.now(),

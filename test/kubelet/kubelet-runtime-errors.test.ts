@@ -396,6 +396,27 @@ describe("an evicted pod", () => {
     expect(world.statusOf("web")?.phase).toBe("Failed");
   });
 
+  test("runs, and is shown so, until its eviction is stored, or for a second", async () => {
+    for (const [name, isStored] of [
+      ["web", true],
+      ["db", false],
+    ] as const) {
+      await world.started(named("web"), named("db"));
+      const { promise, resolve } = Promise.withResolvers<void>();
+      world.disk = promise;
+      world.kubelet.evict(`uid-${name}`, why, 0);
+      world.kubelet.refresh();
+      await world.clock.advance(900);
+      expect([world.statusOf(name)?.phase, world.engine.running()]).toMatchObject([
+        "Running",
+        { length: isStored ? 4 : 2 },
+      ]);
+      if (isStored) resolve();
+      await world.clock.advance(isStored ? 50 : 1_000);
+      expect(world.statusOf(name)).toMatchObject({ phase: "Failed", ...why });
+    }
+  });
+
   test("admitted again while it still stops: starts when it is gone", async () => {
     await world.started(named("web"));
     world.engine.stopTakesMs = 5_000;
@@ -412,6 +433,7 @@ describe("an evicted pod", () => {
     const { startTime } = world.statusOf("web")!;
     await world.clock.advance(60_000);
     world.kubelet.evict("uid-web", why, 0);
+    await world.clock.advance(0);
     expect(world.statusOf("web")).toEqual({ phase: "Failed", ...why, startTime });
     await world.clock.advance(1_000);
     const before = world.statusOf("web");

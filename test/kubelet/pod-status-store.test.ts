@@ -92,7 +92,7 @@ describe("a status that changes", () => {
 test("listeners get the pod that changed alone, and undefined when anything may have", () => {
   const { store } = aStore();
   const told: (string | undefined)[] = [];
-  const stop = store.onChange((uid) => told.push(uid));
+  const stop = store.changes.add((uid) => told.push(uid));
   store.changed("a");
   store.changed();
   stop();

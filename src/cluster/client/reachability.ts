@@ -18,7 +18,8 @@ export class Reachability {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #waits = new Set<() => void>();
-  #outage: Outage | undefined;
+  /** Why and since when there is no response; undefined while there is. */
+  outage: Outage | undefined;
   #returnedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param random in [0, 1) */
@@ -27,20 +28,15 @@ export class Reachability {
     this.#random = random;
   }
 
-  /** Why and since when there is no response; undefined while there is. */
-  get outage(): Outage | undefined {
-    return this.#outage;
-  }
-
   /** The server was not reached, or the connection broke. */
   noteFailure(reason: string): void {
-    this.#outage = { reason, since: this.#outage?.since ?? this.#clock.now() };
+    this.outage = { reason, since: this.outage?.since ?? this.#clock.now() };
   }
 
   /** The server has answered, if only with a refusal. */
   noteResponse(): void {
-    if (!this.#outage) return;
-    this.#outage = undefined;
+    if (!this.outage) return;
+    this.outage = undefined;
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#returnedAtMs < MIN_DISTANCE_MS) return;
     this.#returnedAtMs = nowMs;

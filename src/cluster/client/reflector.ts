@@ -52,7 +52,8 @@ export class Reflector<T extends ObjectOfApi> {
   readonly #stop = new AbortController();
   readonly #backOff: BackOff;
   #resourceVersion: string | undefined;
-  #isListed = false;
+  /** A list has succeeded since the start. */
+  isListed = false;
   #mustBeFresh = false;
   #running: Promise<void> | undefined;
   #isFailing = false;
@@ -64,11 +65,6 @@ export class Reflector<T extends ObjectOfApi> {
   constructor(deps: ReflectorDeps<T>) {
     this.#deps = deps;
     this.#backOff = new BackOff(RETRY, deps.random);
-  }
-
-  /** A list has succeeded since the start. */
-  get isListed(): boolean {
-    return this.#isListed;
   }
 
   get(namespace: string | undefined, name: string): T | undefined {
@@ -124,7 +120,7 @@ export class Reflector<T extends ObjectOfApi> {
     const { client, path, query, onChange } = this.#deps;
     const { signal } = this.#stop;
     // "0" is answered from the cache of the API server; after a 410 it may be as old as what was refused.
-    const version = this.#mustBeFresh || this.#isListed ? {} : { resourceVersion: "0" };
+    const version = this.#mustBeFresh || this.isListed ? {} : { resourceVersion: "0" };
     const page = await client.request<{ metadata: { resourceVersion?: string }; items: T[] | null }>({
       path,
       query: { ...query, ...version },
@@ -134,7 +130,7 @@ export class Reflector<T extends ObjectOfApi> {
     this.#objects.clear();
     for (const object of page.items ?? []) this.#objects.set(keyOf(object), dropManagedFields(object));
     this.#resourceVersion = page.metadata.resourceVersion;
-    this.#isListed = true;
+    this.isListed = true;
     this.#mustBeFresh = false;
     // A list alone does not end the back-off: lists may work where watches fail.
     onChange(this);

@@ -65,7 +65,8 @@ export class NodeAgent {
   #isUnschedulable = false;
   #wake = Promise.withResolvers<void>();
   #isFailing = false;
-  #onChange = () => {};
+  /** Called when the Node of the API has changed. */
+  onChange = () => {};
 
   constructor(deps: NodeAgentDeps) {
     const { client, clock, nodeName } = deps;
@@ -84,15 +85,10 @@ export class NodeAgent {
           this.#isUnschedulable = unschedulable;
           this.#recordStatus(unschedulable ? "NodeNotSchedulable" : "NodeSchedulable");
         }
-        this.#onChange();
+        this.onChange();
       },
     });
     this.#lease = new NodeLease(deps, () => this.#uid);
-  }
-
-  /** Calls back when the Node of the API has changed. */
-  onChange(listener: () => void): void {
-    this.#onChange = listener;
   }
 
   /** The Node of the API; undefined while it is not known. */

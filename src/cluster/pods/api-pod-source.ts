@@ -61,7 +61,8 @@ export class ApiPodSource implements FeedSource {
   #cancelGather: (() => void) | undefined;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
   #cancelRestore: (() => void) | undefined;
-  #failure: Outage | undefined;
+  /** Why and since when pods are not received; undefined while they are. */
+  failure: Outage | undefined;
   #lastSuccess: Date | undefined;
   #failures = 0;
   #set: SourceSet | undefined;
@@ -96,7 +97,7 @@ export class ApiPodSource implements FeedSource {
 
   /** The connection broke, or works again (undefined). */
   setHealth(error: Error | undefined): void {
-    this.#failure = error && { reason: error.message, since: this.#failure?.since ?? this.#deps.clock.now() };
+    this.failure = error && { reason: error.message, since: this.failure?.since ?? this.#deps.clock.now() };
     if (!error) {
       this.#facts.resolve("server", `API server ${this.name}: answers again`);
       return;
@@ -123,18 +124,13 @@ export class ApiPodSource implements FeedSource {
     });
   }
 
-  /** Why and since when pods are not received; undefined while they are. */
-  get failure(): Outage | undefined {
-    return this.#failure;
-  }
-
   status(): SourceStatus {
-    const state = this.#pods ? (this.#failure ? "failing" : "ok") : this.#restored ? "restored" : "waiting";
+    const state = this.#pods ? (this.failure ? "failing" : "ok") : this.#restored ? "restored" : "waiting";
     return {
       kind: "api",
       name: this.name,
       state,
-      ...(this.#failure && { message: this.#failure.reason }),
+      ...(this.failure && { message: this.failure.reason }),
       pods: this.#set?.pods.length ?? 0,
       ...(this.#lastSuccess && { lastSuccess: this.#lastSuccess }),
       reads: this.#pods ? 1 : 0,

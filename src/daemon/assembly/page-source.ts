@@ -61,7 +61,8 @@ export class KubeletPage implements PageSource, PageDetails {
   readonly #machine: NodeReader;
   #findings: readonly Finding[] = [];
   #rejections: Rejection[] = [];
-  #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+  /** Objects of all sources. */
+  desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
 
   constructor(parts: AssembledKubelet, view: KubeletView, stats: NodeStats, nodeFacts: ReadNodeFacts) {
     this.#parts = parts;
@@ -70,7 +71,7 @@ export class KubeletPage implements PageSource, PageDetails {
     this.#nodeFacts = nodeFacts;
     this.#machine = new NodeReader(parts, stats);
     parts.feed.onChange((state, { findings }) => {
-      this.#desired = state;
+      this.desired = state;
       this.#findings = findings;
       this.#rejections = findings
         .filter(({ severity }) => severity === "error")
@@ -78,11 +79,6 @@ export class KubeletPage implements PageSource, PageDetails {
           return { source, line, column, message: field === "" ? message : `${field}: ${message}` };
         });
     });
-  }
-
-  /** Objects of all sources. */
-  get desired(): DesiredState {
-    return this.#desired;
   }
 
   get isComplete(): boolean {
@@ -120,7 +116,7 @@ export class KubeletPage implements PageSource, PageDetails {
   }
 
   workloads(): WorkloadRow[] {
-    const { objects = [], locations } = this.#desired;
+    const { objects = [], locations } = this.desired;
     const { context, workloads } = this.#parts;
     const shown = objects.filter(isWorkload);
     const jobs = shown.some(({ kind }) => kind === "CronJob") ? workloads.reader.derivedObjects() : [];
@@ -143,11 +139,11 @@ export class KubeletPage implements PageSource, PageDetails {
 
   services(): ServiceRow[] {
     const { reader } = this.#parts.workloads;
-    const { objects = [] } = this.#desired;
+    const { objects = [] } = this.desired;
     const services = objects.flatMap(({ kind, object }) => (kind === "Service" ? object : []));
     const ingresses = objects.flatMap(({ kind, object }) => (kind === "Ingress" ? object : []));
     if (services.length + ingresses.length === 0) return [];
-    const pods = new ServicePods(this.pods(), writtenEndpoints(this.#desired.objects));
+    const pods = new ServicePods(this.pods(), writtenEndpoints(this.desired.objects));
     const rows = services.map((it) => {
       const backends = pods.behind(it);
       const ready = new Set(backends);

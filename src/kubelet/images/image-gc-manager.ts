@@ -51,7 +51,8 @@ export class ImageGcManager {
   readonly #tracked = new Map<string, { names: Set<string>; lastUsedMs: number }>();
   /** The timer and a node short of disk do not remove side by side. */
   readonly #turns = new Turns();
-  #removable: ReadonlySet<string> = new Set();
+  /** Ids of the images that may be removed when the disk is full, as of the last collection. */
+  removable: ReadonlySet<string> = new Set();
   /** Names and written ages, as text. */
   #saved = "";
 
@@ -68,11 +69,6 @@ export class ImageGcManager {
   unusedMs(id: string): number | undefined {
     const known = this.#tracked.get(id);
     return known && this.#deps.clock.monotonicMs() - known.lastUsedMs;
-  }
-
-  /** Ids of the images that may be removed when the disk is full, as of the last collection. */
-  get removable(): ReadonlySet<string> {
-    return this.#removable;
   }
 
   /** One of our pods uses this image, or the kubelet loaded it: it may be removed once it is unused. */
@@ -154,7 +150,7 @@ export class ImageGcManager {
       }
     }
     this.#save();
-    this.#removable = new Set([...unused.keys()].map(({ id }) => id));
+    this.removable = new Set([...unused.keys()].map(({ id }) => id));
     return isReady() ? unused : undefined;
   }
 
