@@ -267,19 +267,20 @@ export class ApiServer {
     return this.#object(call, result.before === undefined ? 201 : 200, result.object);
   }
 
-  #delete(call: Call, body: unknown): HttpResponse {
+  async #delete(call: Call, body: unknown): Promise<HttpResponse> {
     const { target, request } = call;
     const { definition, namespace, name } = target;
     const options = parseDeleteOptions(body, request.query, this.#write(call), call.presentation.kind);
     const { store, deleter } = this.#deps.objects;
     const live = store.get(resourceId(definition), namespace, name);
     const result = deleter.delete(target, options);
+    await deleter.stored();
     const warning = live && !options.dryRun ? definition.deletionWarning?.(live) : undefined;
     if (warning !== undefined) call.warn(warning);
     return isStatus(result) ? json(200, result) : this.#object(call, 200, result);
   }
 
-  #deleteCollection(call: Call, body: unknown): HttpResponse {
+  async #deleteCollection(call: Call, body: unknown): Promise<HttpResponse> {
     const { target, request, presentation } = call;
     const { definition } = target;
     const options = parseDeleteOptions(body, request.query, this.#write(call), presentation.kind);
@@ -298,6 +299,7 @@ export class ApiServer {
         refused.push(error);
       }
     }
+    await deleter.stored();
     // Those that may be deleted are; the others are named together.
     const [first] = refused;
     if (first) throw new ApiError(first.code, first.reason, refused.map(({ message }) => message).join("; "));

@@ -80,6 +80,7 @@ export class ObjectCommands {
     if (!definition) throw notFound({ group: "", plural }, name);
     await this.#prepare(definition);
     deleter.delete({ definition, namespace, name }, { ...BACKGROUND, preconditions: { uid } });
+    await deleter.stored();
   }
 
   async #prepare(definition: ResourceDefinition): Promise<void> {

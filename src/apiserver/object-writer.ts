@@ -80,15 +80,18 @@ export interface ObjectRules {
   isMadeKnown(): boolean;
   /** Whether a controller made the object: it may be deleted, although it was not submitted. */
   isMadeByController(definition: ResourceDefinition, object: ApiObject): boolean;
-  /** Deletes such an object; what takes its place is the controller's decision. */
-  deleteMade(object: ApiObject, graceSeconds: number): void;
+  /** Deletes such an object; what takes its place is the controller's decision. @returns whether that is stored; else it was not done */
+  deleteMade(object: ApiObject, graceSeconds: number): Promise<boolean>;
   /**
    * Removes an object that was not submitted: one that no configured source describes any more, the claim of a StatefulSet, the
    * Job of a CronJob, or the endpoints of a Service, which are made again. undefined for every other object.
    * @param isOrphaning what it owns must stay
    */
-  removalOf(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): (() => void) | undefined;
+  removalOf(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): Removal | undefined;
 }
+
+/** @returns a promise resolves when it is stored; with `false`: it could not be, and was not done */
+export type Removal = () => unknown;
 
 export interface ObjectWriterDeps {
   store: ObjectStore;

@@ -240,12 +240,7 @@ export class ClaimBinder {
     return this.#records.claims[fullName] !== undefined && this.userOf(fullName) === undefined;
   }
 
-  delete(fullName: string): void {
-    const { [fullName]: _claim, ...claims } = this.#records.claims;
-    this.#records.claims = claims;
-  }
-
-  /** Name of the pod of a StatefulSet that uses the claim it made. */
+  /** Name of the pod of a StatefulSet that uses the claim it made, which therefore cannot be deleted. */
   userOf(fullName: string): string | undefined {
     if (!this.#records.claims[fullName]) return undefined;
     for (const { desired, record } of this.#records.entries()) {

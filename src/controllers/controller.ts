@@ -98,8 +98,9 @@ export class Draft {
   /** The object was edited since the last reconciliation. */
   readonly isEdited: boolean;
   readonly #meta: ObjectMeta;
-  #wakeInMs: number | undefined;
-  #holdsUntilMs: number | undefined;
+  wakeInMs: number | undefined;
+  /** Wall clock; the decision holds until it shows this time, or one before the present. Unit: milliseconds since 1970. */
+  holdsUntilMs: number | undefined;
   #madePods = 0;
 
   constructor(
@@ -145,23 +146,9 @@ export class Draft {
     return toApiTime(this.world.now);
   }
 
-  get wakeInMs(): number | undefined {
-    return this.#wakeInMs;
-  }
-
   /** Asks for another reconciliation after this time at the latest. */
   wakeIn(ms: number): void {
-    this.#wakeInMs = Math.min(this.#wakeInMs ?? Number.POSITIVE_INFINITY, Math.max(0, ms));
-  }
-
-  /** Wall clock; the decision holds from now until then. Unit: milliseconds since 1970. */
-  get holdsUntilMs(): number | undefined {
-    return this.#holdsUntilMs;
-  }
-
-  /** Asks for another reconciliation when the wall clock shows this time, or a time before the present one. */
-  holdUntil(wallMs: number): void {
-    this.#holdsUntilMs = wallMs;
+    this.wakeInMs = Math.min(this.wakeInMs ?? Number.POSITIVE_INFINITY, Math.max(0, ms));
   }
 
   /** Whether a time of the monotonic clock has come; else asks for a reconciliation then. */

@@ -47,12 +47,13 @@ class CronRun {
   #run(schedule: CronSchedule): void {
     const now = this.#draft.world.now;
     const earliestMs = this.#earliestMs(now.getTime());
-    if (earliestMs === undefined) return this.#draft.holdUntil(CLOCK_IS_SET_MS);
+    if (earliestMs === undefined) this.#draft.holdsUntilMs = CLOCK_IS_SET_MS;
+    if (earliestMs === undefined) return;
     const earliest = new Date(earliestMs);
     const due = schedule.latest(now, earliest);
     if (due && due.getTime() > earliestMs) this.#start(due, now.getTime());
     const next = schedule.next(now, earliest);
-    if (next) this.#draft.holdUntil(next.getTime());
+    if (next) this.#draft.holdsUntilMs = next.getTime();
   }
 
   /** Runs up to this time are settled; undefined while the clock is implausible. */

@@ -40,7 +40,7 @@ export class ServiceHosts {
 
   /** Calls back when {@link update} would find other addresses. */
   onChange(listener: () => void): void {
-    this.#externalNames.onChange(listener);
+    this.#externalNames.onChange = listener;
   }
 
   stop(): void {
@@ -225,17 +225,13 @@ export class ExternalNames {
   readonly #deps: ExternalNamesDeps;
   readonly #known = new Map<string, Known>();
   #names: ReadonlySet<string> = new Set();
-  #onChange = () => {};
+  /** Called when an address has changed, or a name has had its first response. */
+  onChange = () => {};
   #cancelTimer: (() => void) | undefined;
   readonly #inProgress = new Set<string>();
 
   constructor(deps: ExternalNamesDeps) {
     this.#deps = deps;
-  }
-
-  /** Calls back when an address has changed, or a name has had its first response. */
-  onChange(listener: () => void): void {
-    this.#onChange = listener;
   }
 
   /** The names that are looked up from now on; those beyond 200 are left out. */
@@ -291,7 +287,7 @@ export class ExternalNames {
       );
     }
     if (before && String(before.addresses) === String(found.addresses)) return;
-    if (!this.isPending) this.#onChange();
+    if (!this.isPending) this.onChange();
   }
 
   /** Names without a response count as looked up; late responses still count. */

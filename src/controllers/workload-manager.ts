@@ -1,4 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
+import { Listeners } from "../base/concurrency/listeners.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState, DesiredStateStage, PodDeletion } from "../base/model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../base/model/identity.ts";
@@ -52,6 +53,9 @@ const CLOCK_CHECK_MS = 60_000;
 export class WorkloadManager {
   /** For the API. */
   readonly reader: WorkloadReader;
+  /** Reconciliations of the workloads. */
+  readonly syncs = new Listeners();
+  readonly claims: ClaimBinder;
   /** Leads to the pods. */
   readonly services: ServiceManager;
   readonly #deps: WorkloadManagerDeps;
@@ -59,7 +63,6 @@ export class WorkloadManager {
   readonly #records: WorkloadRecords;
   readonly #observer: PodObserver;
   readonly #pods: WorkloadPods;
-  readonly #claims: ClaimBinder;
   #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #prepared: PreparedState = prepareState(this.#state);
   /** Those of the prepared state: a Deployment may own or adopt them. */
@@ -75,7 +78,6 @@ export class WorkloadManager {
   readonly #takenOver = new Set<string>();
   /** The pod of a Job has ended: the node may take one that it refused. */
   #hasFreedSlot = false;
-  readonly #listeners: (() => void)[] = [];
   #unsubscribe: (() => void) | undefined;
   #cancelDebounce: (() => void) | undefined;
   /** Those of the last sync. */
@@ -91,8 +93,8 @@ export class WorkloadManager {
     const { clock, node } = deps.context;
     this.#observer = new PodObserver(deps.kubelet, clock, (status) => deps.ingresses?.isAwaited(status) ?? false);
     this.#records = new WorkloadRecords(deps.file);
-    this.#claims = new ClaimBinder(this.#records);
-    const parts = { nodeName: node.name, records: this.#records, observer: this.#observer, claims: this.#claims };
+    this.claims = new ClaimBinder(this.#records);
+    const parts = { nodeName: node.name, records: this.#records, observer: this.#observer, claims: this.claims };
     this.#pods = new WorkloadPods(parts);
     this.reader = new WorkloadReader({ ...parts, services: deps.services, ingresses: deps.ingresses });
     this.services.onChange(() => this.#requestSync(true));
@@ -135,11 +137,6 @@ export class WorkloadManager {
     return this.#isSettled;
   }
 
-  /** Calls back after each reconciliation of the workloads. */
-  onSync(listener: () => void): void {
-    this.#listeners.push(listener);
-  }
-
   /** Whether a workload made this pod. */
   hasPod(uid: PodUID): boolean {
     return this.#entryOf(uid) !== undefined;
@@ -153,12 +150,12 @@ export class WorkloadManager {
   }
 
   /**
-   * Whether a workload has taken over this ReplicaSet or pod of a client. One that was orphaned a moment ago is not yet in
-   * the state of the sources, and not taken over.
+   * Whether a workload has taken over this ReplicaSet or pod of a client, and that is stored. One that was orphaned a moment
+   * ago is not yet in the state of the sources, and not taken over.
    */
   hasTakenOver(uid: string): boolean {
     const isOwn = () => this.#prepared.pods.some(({ pod }) => pod.metadata.uid === uid);
-    return this.#takenOver.has(uid) || (this.hasPod(uid) && isOwn());
+    return this.#records.isStored && (this.#takenOver.has(uid) || (this.hasPod(uid) && isOwn()));
   }
 
   /** Whether `ttlSecondsAfterFinished` of the Job with this uid has passed. */
@@ -166,16 +163,33 @@ export class WorkloadManager {
     return this.#records.entries().some(({ record }) => record.uid === uid && record.job?.isExpired === true);
   }
 
-  /** Deletes a pod of a workload for a client; the controller decides what takes its place. */
-  deletePod(uid: PodUID, deletion: PodDeletion): void {
+  /**
+   * Deletes a pod of a workload for a client; the controller decides what takes its place.
+   * @returns whether that is stored; else it was not done
+   */
+  async deletePod(uid: PodUID, deletion: PodDeletion): Promise<boolean> {
     const entry = this.#entryOf(uid);
-    if (!entry) return;
+    if (!entry) return true;
     const { record } = entry;
     const mark = (pod: PodRecord): PodRecord => ({ ...pod, ...(pod.ended ? { isDeleted: true } : { leaving: true }) });
     entry.record = { ...record, pods: record.pods.map((pod) => (pod.uid === uid ? mark(pod) : pod)) };
-    this.#pods.delete(uid, deletion);
-    this.#records.save();
+    this.#pods.setDeletion(uid, deletion);
+    const keeping = this.#keep();
     this.#sync(false);
+    const isStored = await keeping;
+    if (!isStored) this.#pods.setDeletion(uid, undefined);
+    if (!isStored) this.#sync(false);
+    return isStored;
+  }
+
+  /** Stores what a client asked for. @returns whether it is stored; else it is forgotten, and what follows is decided again */
+  async #keep(): Promise<boolean> {
+    const isStored = await this.#save();
+    if (!isStored) {
+      this.#records.takeBack();
+      void this.#save();
+    }
+    return isStored;
   }
 
   #entryOf(uid: PodUID): Entry | undefined {
@@ -183,12 +197,14 @@ export class WorkloadManager {
   }
 
   /** Deletes a claim that a StatefulSet made and no pod uses, whose data stays; undefined for every other claim. */
-  removalOfClaim(fullName: string): (() => void) | undefined {
-    if (!this.#claims.isFree(fullName)) return undefined;
-    return () => {
-      this.#claims.delete(fullName);
-      this.#records.save();
+  removalOfClaim(fullName: string): (() => Promise<boolean>) | undefined {
+    if (!this.claims.isFree(fullName)) return undefined;
+    return async () => {
+      const { [fullName]: _claim, ...others } = this.#records.claims;
+      this.#records.claims = others;
+      const isStored = await this.#keep();
       this.#sync(true);
+      return isStored;
     };
   }
 
@@ -196,25 +212,22 @@ export class WorkloadManager {
    * Deletes a Job that a CronJob made, with its pods, for a client: its run is not repeated; undefined for every other
    * Job. It goes with the next state, which has the pods that another owner keeps.
    */
-  removalOfJob(fullName: string): (() => void) | undefined {
+  removalOfJob(fullName: string): (() => Promise<boolean>) | undefined {
     for (const entry of this.#records.entries()) {
-      const { metadata } = entry.desired.object;
-      const { cron } = entry.record;
-      const job = cron?.jobs.find(({ name }) => podFullName({ ...metadata, name }) === fullName);
+      const { desired, record } = entry;
+      const { cron } = record;
+      const job = cron?.jobs.find(({ name }) => podFullName({ ...desired.object.metadata, name }) === fullName);
       if (!cron || !job) continue;
-      return () => {
-        entry.record = { ...entry.record, cron: { ...cron, jobs: cron.jobs.filter((other) => other !== job) } };
+      return async () => {
+        entry.record = { ...record, cron: { ...cron, jobs: cron.jobs.filter((other) => other !== job) } };
+        const isStored = await this.#keep();
         const message = `Active job went missing: ${job.name}`;
-        if (!job.isSeen) this.#record(entry.desired, entry.record, { type: "Warning", reason: "MissingJob", message });
-        this.#records.save();
+        const missing: WorkloadEvent = { type: "Warning", reason: "MissingJob", message };
+        if (isStored && !job.isSeen) this.#record(desired, record, missing);
+        return isStored;
       };
     }
     return undefined;
-  }
-
-  /** The pod that uses a claim of a StatefulSet, which therefore cannot be deleted. */
-  userOfClaim(fullName: string): string | undefined {
-    return this.#claims.userOf(fullName);
   }
 
   /** Decides and publishes again: settings, or labels of the node, have changed. */
@@ -262,8 +275,8 @@ export class WorkloadManager {
     // Jobs that their CronJob no longer has, and what was handed over.
     const mayDrop = this.#prepared.workloads.some(({ kind }) => kind === "CronJob" || kind === "ReplicaSet");
     if (mayDrop && this.#dropDeleted()) isChanged = true;
-    if (this.#claims.update(this.#prepared, this.#isComplete, isNewState)) isChanged = true;
-    if (isChanged) this.#records.save();
+    if (this.claims.update(this.#prepared, this.#isComplete, isNewState)) isChanged = true;
+    if (isChanged) void this.#save();
     this.#setTimer();
     const state = this.#pods.merge(this.#state, this.#prepared, isNewState || this.#hasFreedSlot);
     if (state) {
@@ -273,7 +286,12 @@ export class WorkloadManager {
     this.#hasFreedSlot = false;
     if (wasSettled) services.update(this.#prepared.services, pods, this.#prepared.endpoints);
     else if (this.isSettled && this.#prepared.services.length > 0) this.#requestSync(true);
-    for (const listener of this.#listeners) listener();
+    this.syncs.emit();
+  }
+
+  /** Stores the records: what they want takes effect then. @returns whether they could be stored */
+  #save(): boolean | Promise<boolean> {
+    return this.#records.save(() => this.#sync(false));
   }
 
   /** @returns whether its record has changed */
@@ -304,10 +322,12 @@ export class WorkloadManager {
     return true;
   }
 
-  #childrenOf(cronJob: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
-    const record = this.#records.get(objectKey("CronJob", cronJob.object.metadata));
-    if (!record?.cron) return [];
-    return record.cron.jobs.map((child) => toDesiredJob(child, cronJob, record.uid));
+  #childrenOf(
+    cronJob: DesiredObjectOf<"CronJob">,
+    records: Pick<ReadonlyMap<ObjectKey, WorkloadRecord>, "get"> = this.#records,
+  ): DesiredObjectOf<"Job">[] {
+    const record = records.get(objectKey("CronJob", cronJob.object.metadata));
+    return record?.cron?.jobs.map((child) => toDesiredJob(child, cronJob, record.uid)) ?? [];
   }
 
   /** @returns the ReplicaSets that belong to a Deployment */
@@ -322,7 +342,12 @@ export class WorkloadManager {
   /** A restored workload is deleted once every source was read and none of them contains it. */
   #dropDeleted(): boolean {
     const objects = this.#prepared.workloads;
-    const children = objects.flatMap((desired) => (desired.kind === "CronJob" ? this.#childrenOf(desired) : []));
+    // A Job that its CronJob has given up stays until that is stored.
+    const children = objects.flatMap((desired) =>
+      desired.kind === "CronJob"
+        ? [this.#records, this.#records.stored].flatMap((it) => this.#childrenOf(desired, it))
+        : [],
+    );
     const wanted = wantedWorkloads([...objects, ...children]);
     const { isChanged, deleted } = this.#records.retain(
       (key, record) => isWanted(wanted, key, record),
@@ -432,9 +457,10 @@ class WorkloadPods {
     this.#deps = deps;
   }
 
-  /** A client deleted this pod. */
-  delete(uid: PodUID, deletion: PodDeletion): void {
-    this.#deletions.set(uid, deletion);
+  /** @param deletion by a client; undefined: it was not deleted after all */
+  setDeletion(uid: PodUID, deletion: PodDeletion | undefined): void {
+    if (deletion) this.#deletions.set(uid, deletion);
+    else this.#deletions.delete(uid);
     this.#merged = undefined;
   }
 
@@ -474,15 +500,24 @@ class WorkloadPods {
     };
   }
 
+  /** Those that are wanted as stored. What they are made of may be newer. */
   #make(): DesiredPod[] {
+    const { records, nodeName } = this.#deps;
+    const present = new Map<PodUID, { entry: Entry; now: PodRecord }>();
+    for (const entry of records.entries()) for (const now of entry.record.pods) present.set(now.uid, { entry, now });
     const pods: DesiredPod[] = [];
-    for (const { desired, record } of this.#deps.records.entries()) {
-      for (const pod of record.pods) {
-        if (pod.leaving || pod.isDeleted) continue;
+    for (const [key, stored] of records.stored) {
+      for (const pod of stored.pods) {
+        const { entry, now } = present.get(pod.uid) ?? { entry: records.entry(key as ObjectKey), now: undefined };
+        // Otherwise its workload is in no source any more.
+        const isOwned = now !== undefined || entry?.record.uid === stored.uid;
+        if (!entry || !isOwned || pod.leaving || pod.isDeleted) continue;
+        const record = now ? entry.record : stored;
+        const { edited } = now ?? pod;
         const known = this.#pods.get(pod.uid);
-        const isSame = known !== undefined && known.edited === pod.edited;
-        const made = isSame ? known.made : toDesiredPod(desired, record, pod, this.#deps.nodeName);
-        this.#pods.set(pod.uid, { edited: pod.edited, made });
+        const isSame = known !== undefined && known.edited === edited;
+        const made = isSame ? known.made : toDesiredPod(entry.desired, record, now ?? pod, nodeName);
+        this.#pods.set(pod.uid, { edited, made });
         pods.push(made);
       }
     }

@@ -321,14 +321,24 @@ export class WorkloadRecords {
   claims: ClaimRecords;
   /** PersistentVolumes that claims are bound to: they stay mounted when their text is removed. */
   volumes: Readonly<Record<string, PersistentVolume>>;
+  /** Records as of the last write. No pod runs, and none stops, for a decision that the end of the process would undo. */
+  stored: ReadonlyMap<string, WorkloadRecord>;
+  #storedClaims: ClaimRecords;
+  #saved: ReadonlyMap<string, WorkloadRecord>;
 
   constructor(file: Persisted<WorkloadState>) {
     this.#file = file;
     const { claims, records, claimRecords, volumes } = file.read() ?? NONE;
     this.#restored = new Map(Object.entries(records));
     this.bindings = claims;
-    this.claims = claimRecords;
+    this.claims = this.#storedClaims = claimRecords;
     this.volumes = volumes;
+    this.stored = this.#saved = this.all();
+  }
+
+  /** Nothing waits to be written. */
+  get isStored(): boolean {
+    return this.stored === this.#saved;
   }
 
   entry(key: ObjectKey): Entry | undefined {
@@ -382,9 +392,31 @@ export class WorkloadRecords {
     return { isChanged: deleted.length + forgotten.length > 0, deleted: deleted.map(([, { record }]) => record) };
   }
 
-  /** Must be called before pods of a changed record are started, so that a later process finds them. */
-  save(): void {
+  /** Forgets what was not stored. */
+  takeBack(): void {
+    for (const [key, entry] of this.#entries) entry.record = this.stored.get(key) ?? entry.record;
+    this.claims = this.#storedClaims;
+  }
+
+  /**
+   * @param onStored called when {@link stored} has changed, unless that is at once
+   * @returns whether it could be written; if not it is tried again
+   */
+  save(onStored: () => void): boolean | Promise<boolean> {
     const { bindings: claims, claims: claimRecords, volumes } = this;
-    this.#file.write({ records: Object.fromEntries(this.all()), claims, claimRecords, volumes });
+    const records = this.all();
+    this.#saved = records;
+    const end = () => {
+      this.stored = records;
+      this.#storedClaims = claimRecords;
+    };
+    const content = { records: Object.fromEntries(records), claims, claimRecords, volumes };
+    const written = this.#file.write(content, () => {
+      end();
+      onStored();
+    });
+    if (written instanceof Promise) return written;
+    end();
+    return true;
   }
 }

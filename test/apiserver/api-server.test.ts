@@ -86,11 +86,15 @@ describe("create", () => {
   });
 
   test("a full disk is a 507 that changes nothing", async () => {
-    const { post, get, fault } = anApiServer();
+    const { post, get, remove, fault, made } = anApiServer();
+    await post(PODS, aPod("made"));
+    made.add("made");
     fault.error = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
-    const { status, json } = await post(PODS, aPod("x"));
-    expect([status, json.reason]).toEqual([507, "InsufficientStorage"]);
+    for (const { status, json } of [await post(PODS, aPod("x")), await remove(`${PODS}/made`), await remove(PODS)])
+      expect([status, json.reason]).toEqual([507, "InsufficientStorage"]);
     expect((await get(`${PODS}/x`)).status).toBe(404);
+    fault.error = undefined;
+    expect((await remove(`${PODS}/made`)).status).toBe(200);
   });
 
   test("data of a Secret is encoded, and the response to a wrong one does not repeat it", async () => {

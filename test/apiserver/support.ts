@@ -106,7 +106,7 @@ export function anApiServer(
     isInUse: (_, object) => inUse.has(keyOf(object)),
     isMadeKnown: () => node.isMadeKnown,
     isMadeByController: (_, { metadata }) => made.has(metadata.name),
-    deleteMade: ({ metadata }) => void deletedMade.push(metadata.name),
+    deleteMade: async ({ metadata }) => !fault.error && deletedMade.push(metadata.name) > 0,
     removalOf: (_, object) => removals.get(keyOf(object)),
   };
   const removals = new Map<string, () => void>();

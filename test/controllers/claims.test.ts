@@ -226,14 +226,14 @@ describe("claims of a StatefulSet", () => {
     expect(volumes()).toEqual([{ name: "data", hostPath: { path: "/srv/disk", type: "DirectoryOrCreate" } }]);
   });
 
-  test("are deleted only while no pod uses them", () => {
+  test("are deleted only while no pod uses them", async () => {
     const { set, claims, manager } = aManager();
     set(statefulSet());
-    expect(manager.userOfClaim("default/data-db-0")).toBe("db-0");
+    expect(manager.claims.userOf("default/data-db-0")).toBe("db-0");
     expect(manager.removalOfClaim("default/data-db-0")).toBeUndefined();
     set();
-    expect(manager.userOfClaim("default/data-db-0")).toBeUndefined();
-    manager.removalOfClaim("default/data-db-0")!();
+    expect(manager.claims.userOf("default/data-db-0")).toBeUndefined();
+    await manager.removalOfClaim("default/data-db-0")!();
     expect(manager.removalOfClaim("default/data-db-0")).toBeUndefined();
     expect(claims()).toEqual([]);
     set(statefulSet());

@@ -118,7 +118,7 @@ test("a change of the kubelet that leaves all pods as they are costs no reconcil
   world.set(deployment("web"));
   await world.tick();
   let syncs = 0;
-  world.manager.onSync(() => syncs++);
+  world.manager.syncs.add(() => syncs++);
   world.list = [];
   await world.tick();
   await world.tick();
@@ -134,7 +134,7 @@ describe("a CronJob between two runs", () => {
     const again = () => world.set(manifest("CronJob", { name: "tick" }, spec));
     again();
     let syncs = 0;
-    world.manager.onSync(() => syncs++);
+    world.manager.syncs.add(() => syncs++);
     return { world, syncs: () => syncs, again };
   };
 
@@ -151,7 +151,7 @@ describe("a CronJob between two runs", () => {
     await world.clock.advance(31 * 60_000);
     const job = `default/tick-${Date.UTC(2026, 0, 1, 1) / 60_000}`;
     expect([world.names.length, world.manager.removalOfJob("default/other")]).toEqual([1, undefined]);
-    world.manager.removalOfJob(job)!();
+    await world.manager.removalOfJob(job)!();
     expect([world.names.length, world.manager.removalOfJob(job)]).toEqual([1, undefined]);
     again();
     expect(world.names).toEqual([]);
@@ -221,6 +221,64 @@ test("a pod that a client deletes leaves within the grace period of the client, 
   expect(last.deletions?.get(uid)).toEqual({ graceSeconds: 3 });
   // Another process does not bring it back.
   expect(Object.values(kept.state!.records)[0]!.pods.find((pod) => pod.uid === uid)?.leaving).toBe(true);
+});
+
+describe("on a full disk", () => {
+  const full = (object: object) => {
+    const kept: KeptState = { state: undefined };
+    const world = aManager(kept);
+    world.set(object);
+    kept.isFull = true;
+    const restarted = () => {
+      const next = aManager(kept);
+      next.set(object);
+      return next.uids;
+    };
+    return { world, kept, restarted, before: world.uids };
+  };
+
+  test.each(["Deployment", "StatefulSet", "DaemonSet"])("a pod of a %s is not deleted, nor replaced", async (kind) => {
+    const { world, kept, restarted, before } = full({ ...deployment("web"), kind });
+    expect(await world.manager.deletePod(before[0]!, {})).toBe(false);
+    await world.tick(25_000);
+    expect([world.uids, restarted(), world.published.at(-1)!.deletions]).toEqual([before, before, undefined]);
+    kept.empty!();
+    await world.tick();
+    expect(world.uids).toEqual(before);
+    expect(await world.manager.deletePod(before[0]!, {})).toBe(true);
+    await world.tick();
+    expect([world.uids.length, world.uids.includes(before[0]!)]).toEqual([1, false]);
+  });
+
+  test("a rollout waits; the pods of a workload that is removed go", async () => {
+    const { world, kept, before } = full(deployment("web"));
+    world.set(deployment("web", "busybox:2"));
+    await world.tick(10_000);
+    expect(world.uids).toEqual(before);
+    kept.empty!();
+    await world.tick();
+    expect([world.uids.length, world.uids.includes(before[0]!)]).toEqual([1, false]);
+    kept.isFull = true;
+    world.set();
+    expect(world.uids).toEqual([]);
+  });
+
+  test("the Job of a CronJob is not deleted, and one that is to replace it waits", async () => {
+    const jobTemplate = { spec: { template: podTemplate("busybox:1", { restartPolicy: "Never" }) } };
+    const spec = { schedule: "* * * * *", timeZone: "Etc/UTC", concurrencyPolicy: "Replace", jobTemplate };
+    const { world, kept } = full(manifest("CronJob", { name: "tick" }, spec));
+    delete kept.isFull;
+    await world.clock.advance(60_000);
+    const before = world.uids;
+    kept.isFull = true;
+    const name = world.names[0]!.replace(/-[^-]+$/, "");
+    expect(await world.manager.removalOfJob(`default/${name}`)!()).toBe(false);
+    await world.clock.advance(60_000);
+    expect([before.length, world.uids]).toEqual([1, before]);
+    kept.empty!();
+    await world.tick();
+    expect([world.uids.length, world.uids.includes(before[0]!)]).toEqual([1, false]);
+  });
 });
 
 test.each(["DaemonSet", "StatefulSet"])("the only pod there is leaves when a client deletes it: %s", (kind) => {

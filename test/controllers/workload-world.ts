@@ -77,6 +77,9 @@ export const aServicePod = (
 /** The state of a WorkloadManager, which outlives it as its file does. */
 export interface KeptState {
   state: WorkloadState | undefined;
+  /** The disk is full, until it is emptied. */
+  isFull?: true;
+  empty?: () => void;
 }
 
 /** The context of controllers of node1. */
@@ -106,8 +109,15 @@ export function managerDeps(context: ControllerContext, kept: KeptState, hosts?:
     context,
     file: {
       read: () => kept.state,
-      write: (state: WorkloadState) => {
+      write: (state: WorkloadState, onWritten = () => {}) => {
+        kept.empty = () => {
+          delete kept.isFull;
+          kept.state = JSON.parse(JSON.stringify(state)) as WorkloadState;
+          onWritten();
+        };
+        if (kept.isFull) return Promise.resolve(false);
         kept.state = JSON.parse(JSON.stringify(state)) as WorkloadState;
+        return undefined;
       },
     },
     services: new ServiceManager({

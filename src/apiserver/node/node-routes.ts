@@ -85,6 +85,7 @@ async function evict(request: ApiRequest, { namespace, name }: RequestInfo, { ap
   const dryRun = request.query.getAll("dryRun").includes("All");
   const options = parseDeleteOptions(isRecord(body) ? body.deleteOptions : {}, new URLSearchParams(), { dryRun }, {});
   api.deleter.delete({ definition: api.registry.get("pods")!, namespace, name }, options);
+  await api.deleter.stored();
   return json(201, SUCCESS);
 }
 

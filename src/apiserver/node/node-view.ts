@@ -27,7 +27,7 @@ import { forbidden } from "../kinds/define-kind.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
 import type { ApiObject, ObjectStore, ResourceId } from "../object-store.ts";
-import { type ObjectRules, refuseInvalid } from "../object-writer.ts";
+import { type ObjectRules, type Removal, refuseInvalid } from "../object-writer.ts";
 import {
   apiVersionOf,
   isKept,
@@ -473,7 +473,7 @@ export class NodeObjects implements ObjectRules {
       return this.#hasForeignObjects(name) ? `manifests of this node have objects in ${what}` : undefined;
     }
     const isClaim = definition.kind === "PersistentVolumeClaim";
-    const user = isClaim && this.node?.workloads.userOfClaim(podFullName(object.metadata));
+    const user = isClaim && this.node?.workloads.claims.userOf(podFullName(object.metadata));
     if (user)
       return `${what} is of a StatefulSet, and pod "${user}" uses it: scale the StatefulSet down, or delete it, first`;
     const origin = this.#originOf(definition.kind, object.metadata);
@@ -541,7 +541,7 @@ export class NodeObjects implements ObjectRules {
       worker?.setWritten(foreignConditions(status?.conditions), mayEnd ? (status as PodEnd) : undefined);
       // Jobs count their pods that have ended; every other controller replaces them.
       const isOfJob = object.metadata.ownerReferences?.some(({ controller, kind }) => controller && kind === "Job");
-      if (mayEnd && isMade && !isOfJob) this.deleteMade(object, spec.terminationGracePeriodSeconds ?? 30);
+      if (mayEnd && isMade && !isOfJob) void this.deleteMade(object, spec.terminationGracePeriodSeconds ?? 30);
     } else kubelet.setEphemeralContainers(uid, spec.ephemeralContainers ?? []);
     this.#syncPods(definition);
     return written;
@@ -575,11 +575,11 @@ export class NodeObjects implements ObjectRules {
     return fate === "pods" && this.node?.workloads.hasPod(metadata.uid ?? "") === true;
   }
 
-  deleteMade({ metadata }: ApiObject, graceSeconds: number): void {
-    this.node?.workloads.deletePod(metadata.uid ?? "", { graceSeconds });
+  async deleteMade({ metadata }: ApiObject, graceSeconds: number): Promise<boolean> {
+    return (await this.node?.workloads.deletePod(metadata.uid ?? "", { graceSeconds })) ?? true;
   }
 
-  removalOf(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): (() => void) | undefined {
+  removalOf(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): Removal | undefined {
     const { store, submitted } = this.#deps;
     if (!this.node || submitted.isOwn(definition, object)) return undefined;
     if (this.#events.isRecorded(object)) return () => this.#events.delete(object);
@@ -596,8 +596,9 @@ export class NodeObjects implements ObjectRules {
     };
     const removeJob = definition.kind === "Job" && !isOrphaning ? workloads.removalOfJob(fullName) : undefined;
     const removeMade = () => {
-      removeJob?.();
+      const removed = removeJob?.();
       submitted.flush();
+      return removed;
     };
     const key = definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`;
     return (

@@ -17,6 +17,11 @@ interface StateFormat<T> {
   parse: (data: unknown) => T;
 }
 
+interface Write<T> {
+  data: T;
+  onWritten: () => void;
+}
+
 /**
  * A small JSON file, replaced atomically. It holds a hint (the engine is the truth): one that is damaged is set aside.
  */
@@ -31,7 +36,7 @@ export class StateFile<T> implements Persisted<T> {
   /** The write under way. */
   #writing: Promise<void> | undefined;
   /** To be written when the write under way has ended. */
-  #next: { data: T } | undefined;
+  #next: Write<T> | undefined;
 
   /** @param replace default: at once, in this thread */
   constructor(
@@ -78,41 +83,45 @@ export class StateFile<T> implements Persisted<T> {
   }
 
   /**
-   * A value that comes while another is being written replaces those that wait. Resolves when no write is under way.
+   * A value that comes while another is being written replaces those that wait.
+   * @returns when no write is under way, whether the last one succeeded
    */
-  write(data: T): Promise<void> {
+  write(data: T, onWritten = () => {}): Promise<boolean> {
     this.#cancelRetry?.();
     this.#cancelRetry = undefined;
-    if (this.#writing) this.#next = { data };
-    else this.#begin(data);
+    if (this.#writing) this.#next = { data, onWritten };
+    else this.#begin({ data, onWritten });
     return this.#settled();
   }
 
-  async #settled(): Promise<void> {
+  async #settled(): Promise<boolean> {
     while (this.#writing) await this.#writing;
+    return !this.#isFailing;
   }
 
-  #begin(data: T): void {
+  #begin(write: Write<T>): void {
     try {
-      const text = JSON.stringify({ version: this.#format.version, data });
+      const text = JSON.stringify({ version: this.#format.version, data: write.data });
       const replaced = this.#replace(this.#path, text, { durable: this.#format.durable });
-      if (!(replaced instanceof Promise)) return this.#end(undefined, data);
+      if (!(replaced instanceof Promise)) return this.#end(undefined, write);
       this.#writing = replaced.then(
-        () => this.#end(undefined, data),
-        (error: Error) => this.#end(error, data),
+        () => this.#end(undefined, write),
+        (error: Error) => this.#end(error, write),
       );
     } catch (error) {
-      this.#end(error as Error, data);
+      this.#end(error as Error, write);
     }
   }
 
-  #end(error: Error | undefined, data: T): void {
+  #end(error: Error | undefined, write: Write<T>): void {
     this.#writing = undefined;
     if (error && !this.#isFailing) this.#warn(`Cannot write "${this.#path}", will retry: ${error.message}`);
     this.#isFailing = error !== undefined;
     const next = this.#next;
     this.#next = undefined;
-    if (next && !error) this.#begin(next.data);
-    else if (error) this.#cancelRetry = this.#clock.schedule(RETRY_MS, () => this.write(next ? next.data : data));
+    const { data, onWritten } = next ?? write;
+    if (error) this.#cancelRetry = this.#clock.schedule(RETRY_MS, () => this.write(data, onWritten));
+    else if (next) this.#begin(next);
+    else onWritten();
   }
 }

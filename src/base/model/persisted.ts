@@ -2,8 +2,11 @@
 export interface Persisted<T> {
   /** undefined when nothing was written yet or the stored value cannot be read. */
   read(): T | undefined;
-  /** A promise resolves when the value was written, or could not be. */
-  write(value: T): void | Promise<void>;
+  /**
+   * A promise resolves when the value was written, or with `false` when it could not be; then it is tried again.
+   * @param onWritten called when the value is written, if no newer one took its place and the result is a promise
+   */
+  write(value: T, onWritten?: () => void): unknown;
 }
 
 /** A map that survives restarts of the process. Changes of one turn of the event loop are one write. */
@@ -11,7 +14,7 @@ export class StoredMap<K, V, Stored> extends Map<K, V> {
   readonly #file: Persisted<Stored>;
   readonly #toStored: (entries: ReadonlyMap<K, V>) => Stored;
   #isWriteDue = false;
-  #saved: Promise<void> | undefined;
+  #saved: Promise<unknown> | undefined;
 
   /**
    * @param toEntries reads the form in which the entries are stored; default: pairs of key and value

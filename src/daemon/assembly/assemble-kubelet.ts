@@ -152,7 +152,7 @@ export async function assembleKubelet(input: AssembleInput) {
     ingresses,
     next: events,
   });
-  if (dnsServer) workloads.onSync(() => dnsServer.setRecords(serviceManager.dnsRecords()));
+  if (dnsServer) workloads.syncs.add(() => dnsServer.setRecords(serviceManager.dnsRecords()));
   return {
     context,
     engine,

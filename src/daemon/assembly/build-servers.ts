@@ -272,7 +272,7 @@ export async function startLocalApi(
   });
   feed.onChange(() => api.podsChanged());
   kubelet.onChange((uid) => api.podsChanged(uid !== undefined));
-  workloads.onSync(() => {
+  workloads.syncs.add(() => {
     api.releaseAdopted((uid) => workloads.hasTakenOver(uid));
     api.deleteExpired((uid) => workloads.isExpired(uid));
     api.podsChanged();

@@ -57,7 +57,7 @@ interface ProbeManagerDeps {
    * Keeps results across restarts of the kubelet; without it every pod is not ready until its probes have succeeded again.
    * `write` never rejects; its promise resolves when the results outlive a kill, or could not be written.
    */
-  file?: { read(): StoredProbes | undefined; write(all: StoredProbes): Promise<void> };
+  file?: { read(): StoredProbes | undefined; write(all: StoredProbes): Promise<unknown> };
   /** Absent: a monitor of its own. */
   loopLag?: LoopLagMonitor;
 }
@@ -91,7 +91,7 @@ export class ProbeManager {
   readonly #forgetStoredAtMs: number;
   #isStopped = false;
   /** Changes of one turn of the event loop are one write. */
-  #saving: Promise<void> | undefined;
+  #saving: Promise<unknown> | undefined;
 
   constructor(deps: ProbeManagerDeps) {
     this.#deps = deps;
