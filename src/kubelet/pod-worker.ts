@@ -81,7 +81,7 @@ export class PodWorker {
   /** Since when it has waited for the pods it depends on. Monotonic. */
   #holdSinceMs: number | undefined;
   #reportedHold: string | undefined;
-  #deletion: DeletionInfo | undefined;
+  deletion: DeletionInfo | undefined;
   /** Upper limit of the pod's own grace period. */
   #maxGraceSeconds = Number.POSITIVE_INFINITY;
   /** In place of the pod's own grace period and the limit. */
@@ -113,11 +113,7 @@ export class PodWorker {
 
   /** The pod is being deleted, which cannot be undone. */
   get isRemoving(): boolean {
-    return this.#deletion !== undefined;
-  }
-
-  get deletion(): DeletionInfo | undefined {
-    return this.#deletion;
+    return this.deletion !== undefined;
   }
 
   get rollout(): RolloutProgress {
@@ -194,7 +190,7 @@ export class PodWorker {
   limitGrace(seconds: number, isExact = false): void {
     if (!isExact) this.#maxGraceSeconds = seconds;
     else this.#exactGraceSeconds = seconds;
-    if (!isExact || !this.#deletion || seconds >= this.#deletion.gracePeriodSeconds) return;
+    if (!isExact || !this.deletion || seconds >= this.deletion.gracePeriodSeconds) return;
     // Containers that are being stopped are stopped again, with the shorter period.
     this.#setDeletion(seconds);
     this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
@@ -209,7 +205,7 @@ export class PodWorker {
 
   #setDeletion(gracePeriodSeconds: number): void {
     const endsAtMs = this.#deps.clock.now().getTime() + gracePeriodSeconds * 1000;
-    this.#deletion = { timestamp: new Date(endsAtMs), gracePeriodSeconds };
+    this.deletion = { timestamp: new Date(endsAtMs), gracePeriodSeconds };
   }
 
   /**

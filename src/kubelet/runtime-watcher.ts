@@ -34,7 +34,8 @@ export class RuntimeWatcher {
   readonly healthChanges = new Listeners();
   readonly #deps: RuntimeWatcherDeps;
   readonly #stop = new AbortController();
-  #isSynced = false;
+  /** All containers were inspected at least once. */
+  isSynced = false;
   #isFollowing = false;
   #runtimeError: Error | undefined;
   #isSlow = false;
@@ -72,11 +73,6 @@ export class RuntimeWatcher {
     this.#cancelRelist?.();
   }
 
-  /** All containers were inspected at least once. */
-  get isSynced(): boolean {
-    return this.#isSynced;
-  }
-
   /** Why the engine cannot be followed; undefined while it can. */
   get runtimeError(): string | undefined {
     if (this.#runtimeError) return this.#runtimeError.message;
@@ -89,8 +85,8 @@ export class RuntimeWatcher {
   #resync(full: boolean): void {
     const attempt = async () => {
       await this.#relist(full);
-      if (!this.#isSynced) {
-        this.#isSynced = true;
+      if (!this.isSynced) {
+        this.isSynced = true;
         this.#deps.logger.debug("Inspected the containers of this node");
       }
       this.resyncs.emit();
@@ -118,7 +114,7 @@ export class RuntimeWatcher {
   }
 
   #periodicRelist(): void {
-    if (!this.#isSynced || this.#runtimeError) return this.#resync(false);
+    if (!this.isSynced || this.#runtimeError) return this.#resync(false);
     this.#relist(false).then(
       () => this.periodicLists.emit(),
       (error: Error) => this.#onRuntimeError(error),
@@ -141,7 +137,7 @@ export class RuntimeWatcher {
     const nowMs = clock.monotonicMs();
     const durationMs = nowMs - startedAtMs;
     metrics.plegRelistDuration.observe(durationMs / 1000);
-    if (this.#isSynced) metrics.plegRelistInterval.observe((nowMs - this.#lastListAtMs) / 1000);
+    if (this.isSynced) metrics.plegRelistInterval.observe((nowMs - this.#lastListAtMs) / 1000);
     metrics.plegLastSeen.set(clock.now().getTime() / 1000);
     this.#lastListAtMs = nowMs;
     const isSlow = durationMs > SLOW_RELIST_MS;
