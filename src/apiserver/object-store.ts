@@ -311,30 +311,26 @@ const BLOCK = 100_000;
  */
 export class RevisionClock {
   readonly #mark: Persisted<number>;
-  #current: number;
+  /** The newest revision handed out. */
+  current: number;
   #reserved: number;
 
   constructor(mark: Persisted<number>) {
     this.#mark = mark;
-    this.#current = Math.max(mark.read() ?? 0, 1);
-    this.#reserved = this.#current;
+    this.current = Math.max(mark.read() ?? 0, 1);
+    this.#reserved = this.current;
     this.#reserve();
-  }
-
-  /** The newest revision handed out. */
-  get current(): number {
-    return this.#current;
   }
 
   next(): number {
-    this.#current++;
+    this.current++;
     this.#reserve();
-    return this.#current;
+    return this.current;
   }
 
   #reserve(): void {
-    if (this.#current < this.#reserved) return;
-    this.#reserved = this.#current + BLOCK;
+    if (this.current < this.#reserved) return;
+    this.#reserved = this.current + BLOCK;
     this.#mark.write(this.#reserved);
   }
 }

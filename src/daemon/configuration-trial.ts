@@ -27,7 +27,7 @@ const TICK_MS = 10_000;
  */
 export class ConfigurationTrial {
   readonly #deps: ConfigurationTrialDeps;
-  #status: ConfigurationStatus;
+  status: ConfigurationStatus;
   /** Options of the last known good configuration. */
   #goodOptions: KubeletOptions | undefined;
   /** undefined while nothing is on trial. */
@@ -43,16 +43,12 @@ export class ConfigurationTrial {
     const { decision, assigned, lastKnownGood, goodOptions } = deps.start;
     this.#goodOptions = goodOptions;
     const isAssigned = decision.use === "assigned";
-    this.#status = {
+    this.status = {
       assigned,
       active: isAssigned ? assigned : decision.configuration,
       lastKnownGood,
       error: isAssigned ? undefined : decision.error,
     };
-  }
-
-  get status(): ConfigurationStatus {
-    return this.#status;
   }
 
   /** Writes down that this process uses the configuration, before anything else that may fail. */
@@ -74,8 +70,8 @@ export class ConfigurationTrial {
 
   /** The files cannot be used; what is in force stays. */
   invalid(configuration: Configuration, errors: string): void {
-    this.#status = { ...this.#status, assigned: configuration, error: errors };
-    const kept = `configuration ${this.#status.active?.id} stays in force`;
+    this.status = { ...this.status, assigned: configuration, error: errors };
+    const kept = `configuration ${this.status.active?.id} stays in force`;
     this.#record("Warning", "InvalidKubeletConfig", `${errors}; ${kept}`);
   }
 
@@ -86,13 +82,13 @@ export class ConfigurationTrial {
   assigned(configuration: Configuration, options: KubeletOptions, needRestart: readonly string[]): void {
     const needsRestart = needRestart.length > 0;
     const error = needsRestart ? `these settings need a restart of kubelet-ts: ${needRestart.join(", ")}` : undefined;
-    if (configuration.id === this.#status.assigned?.id && error === this.#status.error) return;
-    const active = needsRestart ? this.#status.active : configuration;
-    this.#status = { ...this.#status, assigned: configuration, active, error };
+    if (configuration.id === this.status.assigned?.id && error === this.status.error) return;
+    const active = needsRestart ? this.status.active : configuration;
+    this.status = { ...this.status, assigned: configuration, active, error };
     this.#rejected = undefined;
     if (this.#trial?.configuration.id === configuration.id) return;
     this.#endTrial();
-    const isGood = configuration.id === this.#status.lastKnownGood?.id;
+    const isGood = configuration.id === this.status.lastKnownGood?.id;
     this.#deps.start.store.tried.write({ ...configuration, failedRuns: isGood ? 0 : 1 });
     if (isGood) this.#record("Normal", "KubeletConfigChanged", `Configuration ${describe(configuration)} is in force`);
     else this.#beginTrial(configuration, { ...options }, needsRestart);
@@ -176,25 +172,25 @@ export class ConfigurationTrial {
     store.lastKnownGood.write({ id, files });
     store.tried.write({ id, files, failedRuns: 0 });
     this.#goodOptions = options;
-    this.#status = { ...this.#status, lastKnownGood: configuration };
+    this.status = { ...this.status, lastKnownGood: configuration };
     const message = `Configuration ${describe(configuration)} is the last known good one now`;
     this.#record("Normal", "KubeletConfigGood", message);
   }
 
   #reject(why: string): void {
-    const { lastKnownGood } = this.#status;
+    const { lastKnownGood } = this.status;
     if (!this.#trial || !lastKnownGood) return;
     const { configuration } = this.#trial;
     this.#endTrial();
     this.#deps.start.store.tried.write({ ...configuration, failedRuns: 0, rejected: why });
     this.#rejected = { id: configuration.id, why };
-    this.#status = { ...this.#status, active: lastKnownGood, error: why };
+    this.status = { ...this.status, active: lastKnownGood, error: why };
     this.#record("Warning", "KubeletConfigRejected", this.#rollbackMessage(why));
     void this.#deps.rollBack(lastKnownGood);
   }
 
   #rollbackMessage(why: string): string {
-    const { assigned, lastKnownGood } = this.#status;
+    const { assigned, lastKnownGood } = this.status;
     const rejected = assigned ? describe(assigned) : "of the files";
     return `Configuration ${rejected} is not used: ${why}; the last known good one (${lastKnownGood?.id}) is in force. Correct the file to have it tried again`;
   }

@@ -75,7 +75,8 @@ export class PodEventRecorder implements EventRecorder {
   /** Ordered by the last event, oldest first. */
   readonly #rings = new Map<PodUID, PodRing>();
   readonly #tokens: TokenBucket;
-  #version = 0;
+  /** Grows with every event. */
+  revision = 0;
   dropped = 0;
   #droppedWhenLogged = 0;
   #cancelDropNotice: (() => void) | undefined;
@@ -88,11 +89,6 @@ export class PodEventRecorder implements EventRecorder {
     this.#tokens = new TokenBucket(deps.rate, deps.clock);
   }
 
-  /** Grows with every event. */
-  get revision(): number {
-    return this.#version;
-  }
-
   /** Takes over the events of the last hour from a file, and keeps them there from now on. */
   keepIn(file: Persisted<readonly StoredEvent[]>): void {
     const { clock } = this.#deps;
@@ -103,7 +99,7 @@ export class PodEventRecorder implements EventRecorder {
       const ring = this.#ringOf(ref);
       ring.goneAtMs = clock.monotonicMs();
       const times = { first: new Date(firstMs), last: new Date(lastMs), lastLoggedMs: Number.NEGATIVE_INFINITY };
-      ring.events.set(keyOf(event), { event, name, count, ...times, version: ++this.#version });
+      ring.events.set(keyOf(event), { event, name, count, ...times, version: ++this.revision });
     }
     this.#file = file;
     this.#dropOldRings();
@@ -146,7 +142,7 @@ export class PodEventRecorder implements EventRecorder {
     const key = keyOf({ ...event, message });
     const now = this.#deps.clock.now();
     const before = ring.events.get(key) ?? this.#newEvent(target.name, now);
-    const version = ++this.#version;
+    const version = ++this.revision;
     const kept = { ...before, event: { ...event, message }, count: before.count + 1, last: now, version };
     ring.events.delete(key);
     ring.events.set(key, kept);
@@ -209,7 +205,7 @@ export class PodEventRecorder implements EventRecorder {
 
   #newEvent(podName: string, first: Date) {
     // Upstream's names: the pod and nanoseconds in hex. JavaScript has no nanoseconds; a counter makes names unique.
-    const timestamp = BigInt(first.getTime()) * 1_000_000n + BigInt(this.#version % 1_000_000);
+    const timestamp = BigInt(first.getTime()) * 1_000_000n + BigInt(this.revision % 1_000_000);
     const name = `${podName}.${timestamp.toString(16)}`;
     return { first, count: 0, lastLoggedMs: Number.NEGATIVE_INFINITY, name };
   }

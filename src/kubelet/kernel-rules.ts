@@ -80,7 +80,8 @@ export class KernelRules {
   #writing: Promise<void> | undefined;
   #isChanged = false;
   #cancelCheck: (() => void) | undefined;
-  #problem: string | undefined;
+  /** Why there are no rules; undefined while they are as wanted. */
+  problem: string | undefined;
   #isStopped = false;
   #onChange = () => {};
   /** Ports of the machine that Services had at the last write: `TCP/80`. */
@@ -98,11 +99,6 @@ export class KernelRules {
 
   get family(): IpFamily {
     return this.#deps.family;
-  }
-
-  /** Why there are no rules; undefined while they are as wanted. */
-  get problem(): string | undefined {
-    return this.#problem;
   }
 
   /** Rules of an earlier process are there. */
@@ -129,10 +125,10 @@ export class KernelRules {
         this.#hasGenerations = version.includes("nf_tables");
         await this.#probe();
         await this.#read();
-        this.#problem = undefined;
+        this.problem = undefined;
         return "ready";
       } catch (error) {
-        this.#problem = messageOf(error);
+        this.problem = messageOf(error);
         // The program is not installed.
         if ((error as NodeJS.ErrnoException).code === "ENOENT") return "missing";
         // A refusal comes at once.
@@ -153,7 +149,7 @@ export class KernelRules {
   }
 
   #reportProblem(): void {
-    this.#log.log("rules", "warn", `Services have no addresses, their names lead to pods: ${this.#problem}`);
+    this.#log.log("rules", "warn", `Services have no addresses, their names lead to pods: ${this.problem}`);
   }
 
   /** Networks that the machine has an address in or a route to, and cluster IPs of others whose root directory is there. */
@@ -206,23 +202,23 @@ export class KernelRules {
   async #writeAll(): Promise<void> {
     while (this.#isChanged && !this.#isStopped) {
       this.#isChanged = false;
-      const before = this.#problem;
+      const before = this.problem;
       try {
         // The rules we know of may be gone: the second attempt reads them.
         await this.#write().catch(async () => {
           this.#kernel = undefined;
           await this.#write();
         });
-        this.#problem = undefined;
+        this.problem = undefined;
         this.#log.resolve("rules", "The kernel has the rules of Services again");
         await this.#endUdpFlows();
       } catch (error) {
         this.#kernel = undefined;
-        this.#problem = messageOf(error);
+        this.problem = messageOf(error);
         this.#reportProblem();
       }
       this.#planCheck();
-      if (this.#problem !== before) this.#onChange();
+      if (this.problem !== before) this.#onChange();
     }
   }
 
@@ -230,7 +226,7 @@ export class KernelRules {
     const { prefix, rootDir, nodePortAddresses, host, family } = this.#deps;
     const { range } = this.#wanted;
     if (this.#wanted.services.length === 0) {
-      if (this.#problem !== undefined) await this.#probe();
+      if (this.problem !== undefined) await this.#probe();
       const { jumps } = this.#kernel?.saved ?? (await this.#read());
       if (jumps.length > 0 || this.#kernel?.tables) await this.remove();
       this.#loopbackBridges.clear();
@@ -333,7 +329,7 @@ export class KernelRules {
   #planCheck(): void {
     this.#cancelCheck?.();
     this.#cancelCheck = undefined;
-    if (this.#isStopped || (this.#wanted.services.length === 0 && this.#problem === undefined)) return;
+    if (this.#isStopped || (this.#wanted.services.length === 0 && this.problem === undefined)) return;
     this.#cancelCheck = this.#deps.clock.schedule(CHECK_MS, () => void this.#check());
   }
 

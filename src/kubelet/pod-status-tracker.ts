@@ -42,12 +42,14 @@ interface StatusUpdate {
 /** The status of one pod and the progress of its revision from sync to sync, and the completion that is remembered when the pod has ended. */
 export class PodStatusTracker {
   readonly #deps: PodStatusTrackerDeps;
-  #status: PodStatus | undefined;
+  /** The last computed status; undefined before the first sync. */
+  status: PodStatus | undefined;
   readonly #earlierConditions: readonly PodCondition[];
   #completion: Completion | undefined;
   #lastPodIps: readonly string[] = [];
   #startTime: Date | undefined;
-  #startedAtMs = 0;
+  /** Start of the pod, monotonic; activeDeadlineSeconds counts from here. */
+  startedAtMs = 0;
   /** Revision of the last sync. */
   #planned: PodRevision | undefined;
   #last: { revision?: PodRevision | undefined; progress: RolloutProgress } = { progress: "pending" };
@@ -57,16 +59,6 @@ export class PodStatusTracker {
     this.#deps = deps;
     this.#earlierConditions = conditions;
     this.#completion = completion;
-  }
-
-  /** The last computed status; undefined before the first sync. */
-  get status(): PodStatus | undefined {
-    return this.#status;
-  }
-
-  /** Start of the pod, monotonic; activeDeadlineSeconds counts from here. */
-  get startedAtMs(): number {
-    return this.#startedAtMs;
   }
 
   /** Takes over a pod that may have run, or ended, in an earlier process. @returns how this revision ended there */
@@ -91,7 +83,7 @@ export class PodStatusTracker {
 
   /** The conditions of clients are these now. @returns the completion if it has to be stored */
   setForeign(foreign: readonly PodCondition[]): Completion | undefined {
-    if (this.#status) this.#status = withForeignConditions(this.#status, foreign);
+    if (this.status) this.status = withForeignConditions(this.status, foreign);
     const known = this.#completion;
     if (known) this.#completion = { ...known, status: withForeignConditions(known.status, foreign) };
     return this.#completion;
@@ -124,15 +116,15 @@ export class PodStatusTracker {
     const status = remembered ?? this.#compute(input);
     const isFinal = end && !remembered && isAtRest(input) && !Bun.deepEquals(status, this.#completion?.status);
     if (isFinal) this.#completion = { runRevision: revision.runRevision, end, status };
-    const isChanged = !this.#status || !Bun.deepEquals(status, this.#status);
-    if (isChanged) this.#status = status;
+    const isChanged = !this.status || !Bun.deepEquals(status, this.status);
+    if (isChanged) this.status = status;
     return { isChanged, ...(isFinal && { completion: this.#completion! }) };
   }
 
   #setStartTime(startTime: Date): void {
     const { clock } = this.#deps;
     this.#startTime = startTime;
-    this.#startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - startTime.getTime());
+    this.startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - startTime.getTime());
   }
 
   #compute({ revision, snapshot, plan, probes, state, end = undefined, halt, hold }: StatusUpdate): PodStatus {
@@ -146,7 +138,7 @@ export class PodStatusTracker {
     const inPostStart = snapshot.containers.filter(
       (container) => isRunning(container) && (postStartPending.has(container.id) || postStartFailed.has(container.id)),
     );
-    const previous = this.#status ?? this.#completion?.status;
+    const previous = this.status ?? this.#completion?.status;
     const currentEnd = end ?? halt;
     return computePodStatus({
       pod: revision.pod,
@@ -176,7 +168,7 @@ export class PodStatusTracker {
 
   /** A finished pod keeps the status it ended with when its containers are removed manually. */
   #rememberedStatus({ containers }: PodSnapshot): PodStatus | undefined {
-    const known = this.#completion?.status ?? this.#status;
+    const known = this.#completion?.status ?? this.status;
     if (!known) return undefined;
     const names = new Set(containers.map(({ name }) => name));
     return statusesOf(known).some(({ name, containerID }) => containerID && !names.has(name)) ? known : undefined;

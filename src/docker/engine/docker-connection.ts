@@ -37,18 +37,14 @@ export class DockerConnection {
   protected readonly schedule: Schedule;
   readonly killExecProcesses: KillExecProcesses;
   #negotiation: Promise<Negotiation> | undefined;
-  #apiVersion: string | undefined;
+  /** Negotiated version, e.g. `1.41`; known after `connect` or the first call. */
+  apiVersion: string | undefined;
 
   constructor(endpoint: DockerEndpoint, options: DockerClientOptions = {}) {
     this.endpoint = endpoint;
     this.schedule = options.schedule ?? realSchedule;
     this.killExecProcesses = options.killExecProcesses ?? killExecProcesses;
     this.transport = new DockerTransport(endpoint, this.schedule, options.timeoutMs);
-  }
-
-  /** Negotiated version, e.g. `1.41`; known after `connect` or the first call. */
-  get apiVersion(): string | undefined {
-    return this.#apiVersion;
   }
 
   /** Whether the negotiated API is at least `version`, e.g. `supports("1.44")`. */
@@ -65,7 +61,7 @@ export class DockerConnection {
     this.#negotiation = attempt;
     try {
       const agreed = await attempt;
-      this.#apiVersion = agreed.apiVersion;
+      this.apiVersion = agreed.apiVersion;
       return agreed;
     } catch (error) {
       if (this.#negotiation === attempt) this.#negotiation = undefined;
@@ -82,7 +78,7 @@ export class DockerConnection {
 
   /** The negotiated version, after negotiation if there was none yet. */
   async #agreed(options: CallOptions): Promise<string> {
-    return this.#apiVersion ?? (await this.engine(options)).apiVersion;
+    return this.apiVersion ?? (await this.engine(options)).apiVersion;
   }
 
   /** `/v1.41` and the path. */
