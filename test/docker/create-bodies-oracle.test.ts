@@ -103,7 +103,11 @@ describe.each(CASES)("$name", ({ recorded }) => {
         aContainerRequest(pod, {
           container,
           sandboxId: String(inspect.HostConfig.NetworkMode).slice("container:".length),
-          image: { id: `image-id.${container.image!.replace(/[^a-zA-Z0-9.-]/g, "-")}`, user: image.user },
+          image: {
+            id: `image-id.${container.image!.replace(/[^a-zA-Z0-9.-]/g, "-")}`,
+            user: image.user,
+            healthcheck: undefined,
+          },
           // Expansion is the plan's; here only that what it gives arrives unchanged and before the image's.
           env: recordedEnv.map((entry) => {
             const [key = ""] = entry.split("=", 1);

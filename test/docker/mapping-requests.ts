@@ -71,7 +71,7 @@ export const aContainerRequest = (pod: Pod, over: Partial<ContainerRequest> = {}
   restartCount: 0,
   sandboxId: "sandbox",
   hash: "container-hash",
-  image: { id: "sha256:image", user: "" },
+  image: { id: "sha256:image", user: "", healthcheck: undefined },
   env: [],
   mounts: [],
   node: NODE,

@@ -134,13 +134,8 @@ export interface ContainerRequest extends Pick<SandboxRequest, "pod" | "runtimeH
   hash: string;
   /** Kept as a label: crash-loop back-off after its next end. */
   backOffMs?: number | undefined;
-  image: {
-    /** `sha256:…`: the image that was pulled or found; its tag may have moved since. */
-    id: string;
-    /** `Config.User` of the image, "" for none. */
-    user: string;
-    healthcheck?: ImageHealthcheck | undefined;
-  };
+  /** The image that was pulled or found; its tag may have moved since. */
+  image: Pick<ImageInfo, "id" | "user" | "healthcheck">;
   /** Complete and expanded, in order. */
   env: readonly { name: string; value: string }[];
   /** Expanded; absent or empty: what the image says. */
