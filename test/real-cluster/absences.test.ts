@@ -1,22 +1,13 @@
 import { expect, test } from "bun:test";
-import { aClusterPod, aPodSpec, conditionOf, IMAGE } from "../support/cluster/cluster-objects.ts";
+import { aClusterPod, aPodSpec, conditionOf } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { ClusterTestNode, useCluster } from "../support/cluster/use-cluster.ts";
 import type { AnyObject } from "../support/kubectl.ts";
 import { object, workload } from "../support/manifests.ts";
-import { PrivateEngine } from "../support/private-engine.ts";
-import { TestProxy } from "../support/test-proxy.ts";
 
 describeCluster("objects that are deleted, and changes while one side is away", () => {
-  let proxy: TestProxy;
-  const join = () => node.join({ server: proxy.url, flags: ["--node-labels=disk=ssd"] });
-  const { plane, kubectl, node } = useCluster(
-    async (cluster) => {
-      proxy = new TestProxy(cluster.plane.port);
-      await join();
-    },
-    { tearDown: () => proxy?.close() },
-  );
+  const join = () => node.join({ flags: ["--node-labels=disk=ssd"] });
+  const { plane, kubectl, node } = useCluster(async () => void (await join()));
   const bound = (name: string, container: object = {}, spec: object = {}, metadata: object = {}) =>
     aClusterPod(name, container, { nodeName: node.name, ...spec }, metadata);
   test("a Node that is deleted is registered again, with its Lease, and its pods run on", async () => {
@@ -146,53 +137,6 @@ describeCluster("objects that are deleted, and changes while one side is away", 
     });
     await kubectl.words("delete pod running new edited");
     await node.untilEmpty();
-  });
-
-  test("a static pod that is edited and removed while the API server is away runs as it is now", async () => {
-    const name = `web-${node.name}`;
-    const manifest = (revision: string) =>
-      aClusterPod("web", { env: [{ name: "REVISION", value: revision }] }, {}, { labels: { revision } });
-    node.writeManifest("web.json", manifest("one"));
-    await kubectl.readyPod(name);
-    const [first] = await node.containers("app");
-    proxy.cut();
-    node.writeManifest("web.json", manifest("two"));
-    await node.successorOf("app", first!.Id);
-    proxy.resume();
-    await kubectl.until("the edited mirror", async () => (await kubectl.pod(name)).metadata.labels.revision === "two");
-    await kubectl.readyPod(name);
-    proxy.cut();
-    node.removeManifest("web.json");
-    await node.untilEmpty();
-    proxy.resume();
-    await kubectl.untilGone(`pod/${name}`);
-  });
-
-  test("an engine that is restarted while the API server is away: its pods come back, and that is reported afterwards", async () => {
-    const engine = new PrivateEngine();
-    const other = new ClusterTestNode(plane, { socketPath: engine.socketPath });
-    try {
-      await engine.start();
-      await engine.provideImages(IMAGE);
-      await other.join({ server: proxy.url });
-      await kubectl.apply(aClusterPod("survivor", {}, { nodeName: other.name }));
-      await kubectl.readyPod("survivor");
-      const [before] = await other.containers("app");
-      proxy.cut();
-      // It stops its containers.
-      await engine.stop();
-      await engine.start();
-      const after = await other.successorOf("app", before!.Id);
-      proxy.resume();
-      await kubectl.until("its status", async () => {
-        const [status] = (await kubectl.pod("survivor")).status.containerStatuses;
-        return status.containerID === `docker://${after.Id}` && status.ready;
-      });
-      await kubectl.words("delete pod survivor");
-    } finally {
-      await other.cleanUp();
-      await engine.cleanUp();
-    }
   });
 
   test("a static pod starts at the very first start, with an API server that cannot be reached", async () => {
