@@ -376,6 +376,22 @@ export class Scene {
     this.world.note(`the clock is set by ${byMs / 1000} s`);
   }
 
+  get clusterPods(): WantedPod[] {
+    return [...this.wanted.values()].filter(({ source }) => source === "cluster");
+  }
+
+  /** A pod goes at once. A successor of another name may run while it does. */
+  deleteByForce(random: SeededRandom): void {
+    const pods = this.clusterPods.filter(({ app }) => hasLastingName(app));
+    const [pod] = pods.length > 0 ? (this.rules.cluster?.podsOf(random.pick(pods).app) ?? []) : [];
+    if (pod && this.world.cluster?.isUp) this.rules.cluster?.remove(pod, 0);
+  }
+
+  changeCluster(random: SeededRandom): void {
+    if (random.chance(0.4)) this.deleteByForce(random);
+    else if (random.chance(0.6)) this.editAny(random);
+  }
+
   /** The API server of the cluster is away for a while. Pods are changed at once when it is back. */
   stopApiServer(random: SeededRandom, longestMs: number, shortestMs = 1_000): void {
     const { cluster, clusterWire } = this.world;
@@ -467,20 +483,19 @@ const toContainer = (
 
 /** Something that happens to a pod of the cluster. */
 const toClusterPod = (weight: number, run: (cluster: ClusterClients, pod: ClusterObject) => void) =>
-  deed(weight, ({ wanted, rules: { cluster }, world }, random) => {
-    const apps = [...wanted.values()].filter(({ source }) => source === "cluster");
-    if (!cluster || apps.length === 0 || !world.cluster?.isUp) return;
-    const [pod] = cluster.podsOf(random.pick(apps).app);
+  deed(weight, ({ rules: { cluster }, clusterPods, world }, random) => {
+    if (!cluster || clusterPods.length === 0 || !world.cluster?.isUp) return;
+    const [pod] = cluster.podsOf(random.pick(clusterPods).app);
     if (pod) run(cluster, pod);
   });
 
-/** A fault between a node and its API server, from which people edit their pods half of the time. */
+/** A fault between a node and its API server, in which people change their pods. */
 const onClusterWire = (weight: number, begin: (wire: EngineHttp, random: SeededRandom, nowMs: number) => void) =>
   fault(weight, (scene, random) => {
     const { clusterWire: wire, time } = scene.world;
     if (!wire) return;
     begin(wire, random, time.nowMs);
-    if (random.chance(0.5)) time.after(random.between(100, 60_000), () => void scene.editAny(random));
+    time.after(random.between(100, 60_000), () => scene.changeCluster(random));
     scene.endLater(random, () => wire.repair());
   });
 
@@ -500,9 +515,8 @@ export const CLUSTER_ACTIONS: Readonly<Record<string, Action>> = {
     scene.expectCheckpoint();
   }),
   "crash during a change of the cluster": fault(6, (scene, random) => {
-    const pods = [...scene.wanted.values()].filter(({ source }) => source === "cluster");
-    if (pods.length === 0) return;
-    const pod = random.pick(pods);
+    if (scene.clusterPods.length === 0) return;
+    const pod = random.pick(scene.clusterPods);
     scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
     const { time } = scene.world;
     time.after(random.between(500, 40_000), () => time.crashAfter(random.whole(1, 60)));
@@ -511,9 +525,9 @@ export const CLUSTER_ACTIONS: Readonly<Record<string, Action>> = {
     cluster?.closeStreams(random.chance(0.5) ? new Error("simulated ECONNRESET") : undefined);
     if (random.chance(0.5)) cluster?.compact();
   }),
-  "forget watches": fault(4, (scene, random) => {
+  "forget watches": fault(8, (scene, random) => {
     scene.world.cluster?.silenceWatches();
-    scene.editAny(random);
+    scene.changeCluster(random);
   }),
   "refuse the node": onClusterWire(3, (wire) => wire.disturb({ isRefusing: true })),
   "hang the API server": onClusterWire(5, (wire, random, nowMs) =>
@@ -527,15 +541,30 @@ export const CLUSTER_ACTIONS: Readonly<Record<string, Action>> = {
   ),
   "be slow to the node": onClusterWire(3, (wire, random) => wire.disturb({ latencyMs: random.between(50, 20_000) })),
   "delete a pod of the cluster": toClusterPod(5, (cluster, pod) => cluster.remove(pod)),
-  "delete a pod by force": toClusterPod(4, (cluster, pod) => {
-    // A successor of another name may run while it does.
-    if (hasLastingName(pod.metadata.labels.app)) cluster.remove(pod, 0);
-  }),
-  "overwrite a status": toClusterPod(3, (cluster, pod) => cluster.overwriteStatus(pod)),
+  "delete a pod by force": deed(4, (scene, random) => scene.deleteByForce(random)),
+  "overwrite a status": toClusterPod(6, (cluster, pod) => cluster.overwriteStatus(pod)),
   "delete the Node": fault(2, ({ world: { cluster } }) => cluster?.remove("nodes//node1", 0)),
   "delete a mirror pod": fault(3, ({ world: { cluster } }, random) => {
     const mirrors = cluster?.all("pods").filter(isMirror) ?? [];
     if (mirrors.length > 0) cluster?.remove(`pods/default/${random.pick(mirrors).metadata.name}`, random.pick([0, 30]));
+  }),
+};
+
+/** On some machines, in addition. */
+export const DRAINS: Readonly<Record<string, Action>> = {
+  "drain the node for a while": fault(12, (scene, random) => {
+    const { rules, world, wanted } = scene;
+    rules.cordon(true);
+    for (const { app, replicas } of [...wanted.values()]) {
+      if (replicas === undefined || random.chance(0.3)) continue;
+      world.time.after(random.between(5_000, 60_000), () => {
+        const pod = wanted.get(app);
+        if (pod) void rules.deletePod(pod, true);
+      });
+    }
+    const restart = random.between(10_000, 300_000);
+    if (random.chance(0.6)) world.time.after(restart, () => scene.killProcess());
+    scene.endLater(random, () => rules.cordon(false), LONGEST_FAULT_MS, 6 * 60_000);
   }),
 };
 

@@ -159,6 +159,22 @@ export class ApiClients {
   }
 
   /** @returns whether it was accepted */
+  async evictPod(name: string): Promise<boolean> {
+    const body = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name, namespace: "default" } };
+    return (await this.#ask("POST", `/api/v1/namespaces/default/pods/${name}/eviction`, body))?.status === 201;
+  }
+
+  /** @param onDone called when it was accepted */
+  cordon(unschedulable: boolean, onDone: () => void): void {
+    this.#untilDone("node", async () => {
+      const path = `/api/v1/nodes/${this.#world.currentName}`;
+      const answer = await this.#ask("PATCH", path, { spec: { unschedulable } }, "application/merge-patch+json");
+      if (answer?.status === 200) onDone();
+      return answer?.status === 200;
+    });
+  }
+
+  /** @returns whether it was accepted */
   async deletePod(name: string): Promise<boolean> {
     return (await this.#ask("DELETE", `/api/v1/namespaces/default/pods/${name}`))?.status === 200;
   }

@@ -90,6 +90,8 @@ export class ApiServerModel {
   remove(key: string, graceSeconds: number): void {
     const object = this.#objects.get(key);
     if (!object) return;
+    // The garbage collector removes the Lease of a Node.
+    if (key.startsWith("nodes/")) this.remove(`leases/kube-node-lease/${object.metadata.name}`, 0);
     if (graceSeconds === 0) return this.#commit("DELETED", key, object);
     const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata;
     if (deletionTimestamp !== undefined && deletionGracePeriodSeconds <= graceSeconds) return;
@@ -112,8 +114,9 @@ export class ApiServerModel {
     this.#changes = [];
   }
 
+  /** Those of dead connections stay open. */
   closeStreams(error?: Error): void {
-    for (const { stream } of this.#watches) stream.end(error);
+    for (const { stream, isSilent } of this.#watches) if (!isSilent) stream.end(error);
     this.#watches.clear();
   }
 

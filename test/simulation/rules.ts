@@ -110,6 +110,8 @@ export class Rules {
   #starts = 0;
   /** Reasons other than the manifest to stop what runs, per pod name: a dead sandbox, a probe. */
   readonly #excusedMs = new Map<string, number>();
+  /** Since when the node is cordoned, where no pod was on its way. */
+  #cordonedMs: number | undefined;
   violation: Violation | undefined;
 
   constructor(world: World, wanted: Map<string, WantedPod>) {
@@ -210,8 +212,10 @@ export class Rules {
     if (what === "end") this.#noteEnd(container, isSandbox, by);
     if (what === "remove") this.#forget(container);
     if (what === "remove" && by === "request") this.#checkRemoval(container);
-    // The count is on the container: who removes it removes the count, as with the kubelet.
-    if (what === "remove" && by === "stranger") this.#restarts.delete(countKey(container));
+    // The count is on the container: who removes it removes the count, as with the kubelet. --maximum-dead-containers does with pods that are done.
+    const isForgotten =
+      Number(this.#world.flags.maximumDeadContainers ?? -1) >= 0 && this.#done.has(attemptKey(container));
+    if (what === "remove" && (by === "stranger" || isForgotten)) this.#restarts.delete(countKey(container));
   }
 
   /** The last container of a pod goes with the pod. */
@@ -243,14 +247,32 @@ export class Rules {
     });
   }
 
-  /** A person deletes a pod of a Deployment, which makes another one. */
-  async deletePod(pod: WantedPod): Promise<void> {
+  /** The node takes no new pods of workloads until it is uncordoned. @param isCordoned false: a person uncordons it */
+  cordon(isCordoned: boolean): void {
+    const { nowMs } = this.#world.time;
+    this.#cordonedMs = undefined;
+    // Pods made before are assigned to the node, and may wait for another reason.
+    const begin = () => {
+      if (isCordoned && this.#wasCalm && nowMs - this.#lastEditMs() > EDIT_SETTLES_MS)
+        this.#cordonedMs = this.#world.time.nowMs;
+    };
+    this.api.cordon(isCordoned, begin);
+  }
+
+  #lastEditMs(): number {
+    const edits = [...this.wanted.values()].flatMap(({ app, changedMs }) => [changedMs, this.scaledMs.get(app) ?? 0]);
+    return Math.max(0, ...edits);
+  }
+
+  /** A person deletes or evicts a pod of a workload, which makes another one. */
+  async deletePod(pod: WantedPod, isEvicted = false): Promise<void> {
     const { app } = pod;
     const { time } = this.#world;
     const container = this.#world.ownRunning().find((one) => appOf(one) === app && !this.released.has(one));
     if (!container || this.api.isOrphaned(pod)) return;
     this.noteTouch(app);
-    if (!(await this.api.deletePod(container.labels[LABEL.podName] ?? ""))) return;
+    const name = container.labels[LABEL.podName] ?? "";
+    if (!(await (isEvicted ? this.api.evictPod(name) : this.api.deletePod(name)))) return;
     time.after(RESTARTED_MS, () => {
       if (this.#isDisturbed(EDIT_SETTLES_MS)) return;
       const uid = container.labels[LABEL.podUid];
@@ -302,6 +324,9 @@ export class Rules {
     if (wanted) this.#graceSeconds.set(wanted.app, wanted.graceSeconds);
     const wrong = this.#isDisturbed(EDIT_SETTLES_MS) ? undefined : this.#findEarlyPod(container, wanted);
     if (wrong !== undefined) throw new Violation("ordinal", wrong);
+    const isNew = !this.#pods.has(container.labels[LABEL.podUid] ?? "");
+    const isHeld = wanted?.replicas !== undefined && wanted.kind !== "DaemonSet" && this.#cordonedMs !== undefined;
+    if (isNew && isHeld) throw new Violation("cordon", `${container.name} is made on a node that is cordoned`);
     if (wanted) this.#pods.set(container.labels[LABEL.podUid] ?? "", { app: wanted.app, daysGone: 0 });
     this.#checkImage(container);
     if (wanted && container.labels[LABEL.container] === "POD") this.#checkCount(wanted);

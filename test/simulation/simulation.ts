@@ -1,4 +1,4 @@
-import { ACTIONS, CLUSTER_ACTIONS, EXCHANGES, LONGEST_FAULT_MS, Scene } from "./actions.ts";
+import { ACTIONS, CLUSTER_ACTIONS, DRAINS, EXCHANGES, LONGEST_FAULT_MS, Scene } from "./actions.ts";
 import type { WantedPod } from "./desired.ts";
 import { Rules, Violation } from "./rules.ts";
 import { SeededRandom } from "./seeded-random.ts";
@@ -43,7 +43,10 @@ const EVENINGS = ["roll out", "roll out", "become unhealthy", "become unready"];
 /** Before the end of the day. */
 const EVENING_MS = 175 * 60_000;
 
-const ALL_ACTIONS = { ...ACTIONS, ...CLUSTER_ACTIONS, ...EXCHANGES };
+const ALL_ACTIONS = { ...ACTIONS, ...CLUSTER_ACTIONS, ...DRAINS, ...EXCHANGES };
+
+/** Machines with clients that cordon and drain the node. */
+const isDrained = (seed: number): boolean => seed % 8 === 7;
 
 /**
  * Half of the machines know half of the actions, each twice as often: what most actions repair, or end, shows where there are
@@ -54,7 +57,7 @@ function chooseActions(seed: number): [string, (typeof ALL_ACTIONS)[string]][] {
   // The name of a node of a cluster is in its credentials.
   const own = isNode(seed)
     ? Object.entries({ ...ACTIONS, ...CLUSTER_ACTIONS }).filter(([name]) => name !== "rename the node")
-    : Object.entries(ACTIONS);
+    : Object.entries({ ...ACTIONS, ...(isDrained(seed) && DRAINS) });
   const all = [...own, ...(EARLIER === undefined ? [] : Object.entries(EXCHANGES))];
   return seed % 4 < 2 ? all : all.filter(([name]) => name === "add a pod" || random.chance(0.5));
 }

@@ -203,6 +203,11 @@ export class World {
     return { requests: this.wire.requests, writes: this.#writes };
   }
 
+  /** Name of the node, as its last process had it. */
+  get currentName(): string {
+    return this.#keptName ?? "";
+  }
+
   get isRunning(): boolean {
     return this.#stop !== undefined;
   }
