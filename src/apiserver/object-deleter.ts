@@ -340,7 +340,12 @@ function graceSecondsOf({ spec }: ApiObject, { gracePeriodSeconds }: DeleteOptio
   return Math.max(0, gracePeriodSeconds ?? own ?? DEFAULT_GRACE_SECONDS);
 }
 
-function deleted({ group, plural }: ResourceDefinition, { metadata }: ApiObject): Status {
+/** Kinds whose deletion answers with the object. Source: `ReturnDeletedObject` of the registry. */
+const RETURNED = ["PersistentVolume", "PersistentVolumeClaim", "PodTemplate", "StorageClass"];
+
+function deleted({ group, plural, kind }: ResourceDefinition, object: ApiObject): ApiObject | Status {
+  if (RETURNED.includes(kind)) return object;
+  const { metadata } = object;
   return {
     kind: "Status",
     apiVersion: "v1",

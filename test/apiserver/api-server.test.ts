@@ -701,6 +701,19 @@ test.each(WRITTEN_KINDS)(
   },
 );
 
+test.each(["PersistentVolumeClaim", "PersistentVolume", "StorageClass", "PodTemplate", "ConfigMap", "Service"])(
+  "the deletion of a %s answers as the registry of kube-apiserver does",
+  async (kind) => {
+    const { group, version, plural, namespaced } = WRITTEN_KINDS.find((it) => it.kind === kind)!;
+    const { post, remove } = anApiServer({ alsoServed: plural });
+    const apiVersion = group === "" ? version : `${group}/${version}`;
+    const path = `${group === "" ? "/api" : "/apis"}/${apiVersion}${namespaced ? "/namespaces/default" : ""}/${plural}`;
+    await post(path, { apiVersion, kind, metadata: { name: "web" }, ...OBJECTS[kind] });
+    const { json } = await remove(`${path}/web`);
+    expect(json.kind).toBe(["ConfigMap", "Service"].includes(kind) ? "Status" : kind);
+  },
+);
+
 test.each([
   [{ leaseDurationSeconds: 0 }, "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
   [{ leaseTransitions: -1 }, "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"],

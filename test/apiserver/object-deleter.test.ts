@@ -49,7 +49,7 @@ describe.each([
 
   test("goes at once when nothing uses it", async () => {
     const { remove, statusOf } = await aProtectedApi();
-    expect((await remove(`${path}/data`)).json).toMatchObject({ kind: "Status", status: "Success" });
+    expect((await remove(`${path}/data`)).json).toMatchObject({ metadata: { name: "data", finalizers: [finalizer] } });
     expect(await statusOf(path)).toBe(404);
   });
 
