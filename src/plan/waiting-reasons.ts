@@ -131,20 +131,23 @@ function explainPull(waitingMessage: string, { spec, events, images }: WaitingCo
   const isUnreachable =
     /no such host|i\/o timeout|deadline exceeded|connection refused|network is unreachable|lookup /i.test(message);
   const image = spec.image ?? "";
-  const near = nearestName(image, images);
+  const isPresent = images.includes(image);
+  const near = isPresent ? undefined : nearestName(image, images);
   return {
     problem: `the image "${image}" cannot be pulled`,
     facts: [
       ...factOf(message),
       ...(near === undefined ? [] : [`this machine has an image "${near}": is that the one?`]),
     ],
-    fix: image.startsWith("localhost/")
-      ? `localhost is podman's name for its own images: podman save ${image} | docker load`
-      : isDenied
-        ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
-        : isUnreachable
-          ? "the registry cannot be reached: check DNS and proxy of the engine, or load the image with docker load or --images-dir"
-          : "check name and tag of the image; docker pull shows the same response",
+    fix: isPresent
+      ? "this machine has the image, and its imagePullPolicy is Always: IfNotPresent uses it"
+      : image.startsWith("localhost/")
+        ? `localhost is podman's name for its own images: podman save ${image} | docker load`
+        : isDenied
+          ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
+          : isUnreachable
+            ? "the registry cannot be reached: check DNS and proxy of the engine, or load the image with docker load or --images-dir"
+            : "check name and tag of the image; docker pull shows the same response",
   };
 }
 

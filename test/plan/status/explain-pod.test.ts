@@ -487,6 +487,8 @@ test("a misspelt image has a near name among those of the engine", () => {
   const pod = { ...waiting, spec: { ...waiting.spec, containers: [{ name: "app", image: "busybx:1.35" }] } } as Pod;
   const { causes } = explainOf(pod, { images: ["nginx:1.22", "busybox:1.35"] });
   expect(causes[0]?.facts).toContain('this machine has an image "busybox:1.35": is that the one?');
+  const [cause] = explainOf(pod, { images: ["busybx:1.35", "busybox:1.35"] }).causes;
+  expect([cause?.fix, cause?.facts.length]).toEqual([expect.stringContaining("IfNotPresent uses it"), 1]);
 });
 
 test.each([
