@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { liveNodes, TestNode } from "../test/support/test-node.ts";
 import { apiAttacks } from "./attack/api-attacks.ts";
 import type { Attack, AttackTarget, Figure } from "./attack/attack.ts";
+import { clusterAttacks } from "./attack/cluster-attacks.ts";
 import { podAttacks } from "./attack/pod-attacks.ts";
 import { serverAttacks } from "./attack/server-attacks.ts";
 import { streamAttacks } from "./attack/stream-attacks.ts";
@@ -23,7 +24,14 @@ const nothing: Attack = {
   },
 };
 
-const ATTACKS: readonly Attack[] = [nothing, ...streamAttacks, ...serverAttacks, ...apiAttacks, ...podAttacks];
+const ATTACKS: readonly Attack[] = [
+  nothing,
+  ...streamAttacks,
+  ...serverAttacks,
+  ...apiAttacks,
+  ...podAttacks,
+  ...clusterAttacks,
+];
 const BYSTANDERS = 3;
 /** Processor time for which an attack may hold the supervising loop at a stretch. Unit: milliseconds. */
 const MAX_SLICE_MS = 50;

@@ -21,14 +21,14 @@ import {
 } from "./certificates/certificate-manager.ts";
 import { ClusterClient } from "./client/cluster-client.ts";
 import { Credentials, type ProxyFor } from "./client/credentials.ts";
-import { Reflector } from "./client/reflector.ts";
+import { ObjectSchema, Reflector } from "./client/reflector.ts";
 import { EventSink, type RecordedEvents } from "./events/event-sink.ts";
 import { NodeAgent, type ReportedNode } from "./node/node-agent.ts";
 import { ClaimResolver } from "./objects/claim-resolver.ts";
 import { ObjectCache } from "./objects/object-cache.ts";
 import { ClusterServices, type RuntimeClassEntry, RuntimeClasses } from "./objects/stored-lists.ts";
 import { TokenManager } from "./objects/token-manager.ts";
-import { type ApiPod, isMirrorPod } from "./pods/api-pod.ts";
+import { type ApiPod, isMirrorPod, kindOfPod } from "./pods/api-pod.ts";
 import { ApiPodSource } from "./pods/api-pod-source.ts";
 import { MirrorManager, type StaticPods } from "./pods/mirror-manager.ts";
 import { type ReportedPods, StatusReporter } from "./pods/status-reporter.ts";
@@ -96,7 +96,7 @@ export class ClusterNode {
     this.#isBootstrapping = needsBootstrap(options, clock.now());
     this.credentials = openCredentials(deps, this.#isBootstrapping);
     const rate = { perSecond: options.kubeApiQps, burst: options.kubeApiBurst };
-    this.client = new ClusterClient({ credentials: this.credentials, clock, rate, userAgent });
+    this.client = new ClusterClient({ credentials: this.credentials, clock, logger: deps.logger, rate, userAgent });
     this.accessReviewer = new ClusterAccessReviewer(this.client, deps.nodeName);
     this.#objects = new ObjectCache({ client: this.client, clock, onChange: () => this.#source.changed() });
     const onChange = () => this.#source.changed();
@@ -141,12 +141,14 @@ export class ClusterNode {
     });
     this.#pods = new Reflector<ApiPod>({
       ...shared,
+      schema: ObjectSchema as v.GenericSchema<unknown, ApiPod>,
+      kindOf: kindOfPod,
       path: "/api/v1/pods",
       query: { fieldSelector: `spec.nodeName=${nodeName}` },
       longestUnreachableMs: LONGEST_UNREACHABLE_MS,
       onChange: (reflector) => {
         const pods = reflector.list();
-        this.#source.setPods(pods);
+        this.#source.setPods(pods, reflector.waiting);
         reporter.setPods(pods);
         mirrors.setPods(pods);
       },
@@ -201,9 +203,9 @@ export class ClusterNode {
 
   /** A client with a rate of its own. */
   #clientOf(rate: Rate): ClusterClient {
-    const { clock, userAgent } = this.#deps;
+    const { clock, logger, userAgent } = this.#deps;
     const { reachability } = this.client;
-    return new ClusterClient({ credentials: this.credentials, clock, rate, userAgent, reachability });
+    return new ClusterClient({ credentials: this.credentials, clock, logger, rate, userAgent, reachability });
   }
 
   get nodeLabels(): Readonly<Record<string, string>> | undefined {

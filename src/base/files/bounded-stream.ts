@@ -1,4 +1,5 @@
 import type { Writable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** A stream that is longer than its reader accepts. */
 export class StreamTooLongError extends Error {}
@@ -46,6 +47,34 @@ export async function* linesOf(stream: Chunks, maxCharacters: number, isCut = fa
   }
   rest += decoder.decode();
   if (rest !== "") yield rest;
+}
+
+/** Longest part of a list that does not end with an item, as one that is written otherwise. */
+const MAX_PART_CHARACTERS = 4 * 1024 * 1024;
+
+/**
+ * A list of JSON as lists of some of its items, as they arrive, in turns of the event loop; a short one may be written otherwise.
+ * @param form what precedes a first item, stands between two (its quotes would be escaped in a string), and follows a last one
+ * @throws StreamTooLongError
+ */
+export async function* partsOfList(stream: Chunks, [open, between, close]: readonly string[], maxBytes: number) {
+  const decoder = new TextDecoder();
+  let begun = "";
+  let bytes = 0;
+  for await (const chunk of stream ?? []) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new StreamTooLongError(`more than ${maxBytes} bytes`);
+    const text = decoder.decode(chunk, { stream: true });
+    begun += text;
+    const seen = Math.max(0, begun.length - text.length - between!.length);
+    const end = begun.slice(seen).lastIndexOf(between!);
+    if (end !== -1) {
+      yield `${begun.slice(0, seen + end)}}${close}`;
+      begun = `${open}${begun.slice(seen + end + 2)}`;
+    } else if (begun.length > MAX_PART_CHARACTERS) throw new StreamTooLongError("not a list, or an item is too long");
+    await nextTurn();
+  }
+  yield begun;
 }
 
 /** Bytes kept of the output of a program. */

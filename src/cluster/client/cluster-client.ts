@@ -1,8 +1,11 @@
+import * as v from "valibot";
 import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
-import { linesOf, readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { linesOf, partsOfList, readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
+import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import { backOffMs } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
+import type { Logger } from "../../base/model/logger.ts";
 import { codeOf, messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, describeFailure, isAway, toApiError } from "./api-error.ts";
 import type { ConnectionSettings, Credentials } from "./credentials.ts";
@@ -26,6 +29,7 @@ export interface ApiRequest {
 interface ClusterClientDeps {
   credentials: Pick<Credentials, "current" | "invalidate">;
   clock: Clock;
+  logger: Logger;
   /** `--kube-api-qps`, `--kube-api-burst`. */
   rate: Rate;
   userAgent: string;
@@ -39,8 +43,8 @@ export const STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json";
 export const MERGE_PATCH = "application/merge-patch+json";
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** Lists of all pods of a node, or of all Services of a cluster. */
-const MAX_BODY_BYTES = 64 * 1024 * 1024;
+/** One object and its wrapping: etcd's limit of 1.5 MB, written generously. */
+const MAX_OBJECT_CHARS = 4 * 1024 * 1024;
 /** A Status; of a longer refusal only the code counts. */
 const MAX_REFUSAL_BYTES = 1024 * 1024;
 const RETRY = { first: 500, longest: 10_000 };
@@ -61,19 +65,62 @@ export class ClusterClient {
   /** After a failed connection no pooled one is used: those may be dead as well. */
   #mayReuse = true;
   #reset = new AbortController();
+  readonly #facts: ChangeLogger;
 
   constructor(deps: ClusterClientDeps) {
     this.#deps = deps;
+    this.#facts = new ChangeLogger(deps.logger);
     this.#tokens = new TokenBucket(deps.rate, deps.clock);
     this.reachability = deps.reachability ?? new Reachability(deps.clock, deps.random ?? Math.random);
   }
 
   /** @throws ApiStatusError, ApiUnreachableError, or the reason of the signal */
   async request<T = unknown>(request: ApiRequest): Promise<T> {
+    const read: ReadBody<T> = async (body) => {
+      const text = await readBoundedStream(body, MAX_OBJECT_CHARS);
+      return text === "" ? undefined : JSON.parse(text);
+    };
+    return this.#repeat(request, read);
+  }
+
+  /**
+   * Reads a list while it comes. @param onItem gets each of its items, unchecked
+   * @returns its resourceVersion
+   * @throws ApiStatusError, ApiUnreachableError, or the reason of the signal
+   */
+  list(request: ApiRequest, onItem: (item: unknown) => void): Promise<string | undefined> {
+    return this.#repeat(request, async (body) => {
+      let version: string | undefined;
+      for await (const part of partsOfList(body, LIST, MAX_LIST_BYTES)) {
+        const { metadata, items } = v.parse(ListSchema, JSON.parse(part));
+        version ??= metadata?.resourceVersion;
+        for (const item of items ?? []) onItem(item);
+      }
+      return version;
+    });
+  }
+
+  /** An object that the server sent; undefined, and a warning, for one that its schema refuses. @param path of its list */
+  read<T>(schema: v.GenericSchema<unknown, T>, value: unknown, path: string): T | undefined {
+    const { success, output, issues } = v.safeParse(schema, value, { abortEarly: true });
+    if (success) return output;
+    const object = ((value as { object?: unknown } | null)?.object ?? value) as {
+      metadata?: { name?: unknown };
+    } | null;
+    const name = object?.metadata?.name;
+    const what = typeof name === "string" ? `an object "${name.slice(0, 253)}"` : "an object without a name";
+    // The message of the issue may have the value of a Secret.
+    const why = `${v.getDotPath(issues[0]) ?? "the whole"} is missing or has no such value`;
+    const message = `GET ${path}: ${what} is left out: ${why}`;
+    this.#facts.log(message, "warn", message);
+    return undefined;
+  }
+
+  async #repeat<T>(request: ApiRequest, readBody: ReadBody<T>): Promise<T> {
     const { clock, random = Math.random } = this.#deps;
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.#attempt<T>(request);
+        return await this.#attempt(request, readBody);
       } catch (error) {
         if (!isWorthRepeating(error) || attempt >= MAX_RETRIES) throw error;
         const delayMs = Math.max(error.retryAfterMs ?? 0, backOffMs(attempt, RETRY, random()));
@@ -98,22 +145,49 @@ export class ClusterClient {
   ): Promise<boolean> {
     await this.#wait(signal);
     const settings = await this.#settings();
+    const { tls, proxy } = settings;
     const reset = this.#reset.signal;
+    const silence = new AbortController();
+    let timer = setTimeout(() => silence.abort(new Error("no response in time")), RESPONSE_TIMEOUT_MS);
     const heard = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), silenceMs());
+    };
+    let isOpen = false;
+    try {
+      const response = await httpFetch(toUrl(settings, path, query), {
+        headers: this.#headers(settings),
+        tls,
+        proxy,
+        keepalive: false,
+        // Bun's own limit would end a silent watch after five minutes.
+        timeout: false,
+        signal: AbortSignal.any([signal, reset, silence.signal]),
+      } as BunFetchRequestInit);
+      isOpen = response.status === 200;
+      if (!isOpen) throw await readRefusal(`GET ${path}`, response);
+      heard();
       this.reachability.noteResponse();
       onOpen?.();
-    };
-    try {
-      const stop = AbortSignal.any([signal, reset]);
-      const request = { url: toUrl(settings, path, query), settings, headers: this.#headers(settings) };
-      await followWatch(request, `GET ${path}`, { onEvent, onOpen: heard, silenceMs, signal: stop });
+      for await (const line of linesOf(response.body, MAX_OBJECT_CHARS)) {
+        heard();
+        if (line !== "") onEvent(JSON.parse(line));
+      }
+      return false;
     } catch (error) {
+      signal.throwIfAborted();
       // The watch begins again from where it was.
-      if (reset.aborted && !signal.aborted) return true;
-      if (isAway(error)) this.reachability.noteFailure(messageOf(error));
-      throw error;
+      if (reset.aborted) return true;
+      if (isOpen && silence.signal.aborted) return false;
+      const why = isOpen ? describeBreak(error) : describeFailure(error, settings.server);
+      // A response of the server, as in an ERROR event, stays what it is.
+      const isAnswer = error instanceof ApiStatusError;
+      const failure = isAnswer ? error : new ApiUnreachableError(`GET ${path}: ${why}`, { cause: error });
+      if (isAway(failure)) this.reachability.noteFailure(messageOf(failure));
+      throw failure;
+    } finally {
+      clearTimeout(timer);
     }
-    return false;
   }
 
   /** Ends all watches, which begin again: their connections may have died with others. */
@@ -122,7 +196,7 @@ export class ClusterClient {
     this.#reset = new AbortController();
   }
 
-  async #attempt<T>(request: ApiRequest): Promise<T> {
+  async #attempt<T>(request: ApiRequest, readBody: ReadBody<T>): Promise<T> {
     const { method = "GET", path, query = {}, body, contentType = "application/json", timeoutMs, signal } = request;
     const what = `${method} ${path}`;
     await this.#wait(signal);
@@ -138,16 +212,13 @@ export class ClusterClient {
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
         ...(settings.proxy !== undefined && { proxy: settings.proxy }),
       } as RequestInit);
-      const text = await (response.ok ? readBoundedStream(response.body, MAX_BODY_BYTES) : readRefusal(response));
+      const result = await (response.ok ? readBody(response.body) : readRefusal(what, response));
       this.#mayReuse = true;
       if (response.status === 401) this.#deps.credentials.invalidate();
-      const refusal = response.ok
-        ? undefined
-        : toApiError(what, response.status, text, response.headers.get("Retry-After"));
-      if (isAway(refusal)) this.reachability.noteFailure(messageOf(refusal));
+      if (isAway(result)) this.reachability.noteFailure(messageOf(result));
       else this.reachability.noteResponse();
-      if (refusal) throw refusal;
-      return (text === "" ? undefined : JSON.parse(text)) as T;
+      if (result instanceof ApiStatusError) throw result;
+      return result;
     } catch (error) {
       if (error instanceof ApiStatusError) throw error;
       signal?.throwIfAborted();
@@ -178,7 +249,21 @@ export class ClusterClient {
   }
 }
 
-const readRefusal = ({ body }: Response) => readBoundedStream(body, MAX_REFUSAL_BYTES).catch(() => "");
+type ReadBody<T> = (body: ReadableStream<Uint8Array> | null) => Promise<T>;
+
+/** As Go writes a list. */
+const LIST = ['{"items":[', '},{"metadata":', "]}"];
+/** All pods of a node, or all Services of a cluster. */
+const MAX_LIST_BYTES = 256 * 1024 * 1024;
+const ListSchema = v.object({
+  metadata: v.optional(v.object({ resourceVersion: v.exactOptional(v.string()) })),
+  items: v.nullable(v.array(v.unknown())),
+});
+
+async function readRefusal(what: string, { status, headers, body }: Response): Promise<ApiStatusError> {
+  const text = await readBoundedStream(body, MAX_REFUSAL_BYTES).catch(() => "");
+  return toApiError(what, status, text, headers.get("Retry-After"));
+}
 
 const isWorthRepeating = (error: unknown): error is ApiStatusError =>
   error instanceof ApiStatusError && (error.code === 429 || (error.code >= 500 && error.retryAfterMs !== undefined));
@@ -188,65 +273,8 @@ function toUrl({ server }: ConnectionSettings, path: string, query: Readonly<Rec
   return `${server}${path}${text === "" ? "" : `?${text}`}`;
 }
 
-interface WatchListener {
-  onEvent: (event: unknown) => void;
-  onOpen: () => void;
-  silenceMs: () => number;
-  signal: AbortSignal;
-}
-
-/** One object and its wrapping: etcd's limit of 1.5 MB, written generously. */
-const MAX_LINE_CHARS = 4 * 1024 * 1024;
 /** A watch is answered at once, before its first event. */
 const RESPONSE_TIMEOUT_MS = 30_000;
-
-/** Reads a watch to its end. @throws ApiStatusError, ApiUnreachableError, or the reason of the signal */
-async function followWatch(
-  request: { url: string; settings: ConnectionSettings; headers: Readonly<Record<string, string>> },
-  what: string,
-  { onEvent, onOpen, silenceMs, signal }: WatchListener,
-): Promise<void> {
-  const silence = new AbortController();
-  const stop = AbortSignal.any([signal, silence.signal]);
-  let timer = setTimeout(() => silence.abort(new Error("no response in time")), RESPONSE_TIMEOUT_MS);
-  const heard = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => silence.abort(), silenceMs());
-  };
-  let isOpen = false;
-  try {
-    const { url, settings, headers } = request;
-    const { tls, proxy } = settings;
-    // Bun's own limit would end a silent watch after five minutes.
-    const options = { headers, tls, proxy, keepalive: false, timeout: false, signal: stop } as BunFetchRequestInit;
-    const response = await httpFetch(url, options);
-    isOpen = response.status === 200;
-    if (!isOpen) {
-      throw toApiError(what, response.status, await readRefusal(response), response.headers.get("Retry-After"));
-    }
-    heard();
-    onOpen();
-    for await (const line of linesOf(heardOf(response.body, heard), MAX_LINE_CHARS)) {
-      if (line !== "") onEvent(JSON.parse(line));
-    }
-  } catch (error) {
-    signal.throwIfAborted();
-    if (isOpen && silence.signal.aborted) return;
-    // A response of the server, as in an ERROR event, stays what it is.
-    if (error instanceof ApiStatusError) throw error;
-    const why = isOpen ? describeBreak(error) : describeFailure(error, request.settings.server);
-    throw new ApiUnreachableError(`${what}: ${why}`, { cause: error });
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function* heardOf(body: ReadableStream<Uint8Array> | null, heard: () => void): AsyncGenerator<Uint8Array> {
-  for await (const chunk of body ?? []) {
-    heard();
-    yield chunk;
-  }
-}
 
 /** Why a watch ended that was open. */
 const describeBreak = (error: unknown): string =>

@@ -1,4 +1,3 @@
-import { statSync } from "node:fs";
 import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { type Kubeconfig, type KubeconfigUser, readKubeconfig } from "./kubeconfig.ts";
@@ -32,7 +31,7 @@ export class Credentials {
   readonly #pemPath: string | undefined;
   readonly #proxyFor: ProxyFor;
   readonly #clock: Clock;
-  #loaded: { config: Kubeconfig; tls: ConnectionSettings["tls"]; stamps: string };
+  #loaded: { config: Kubeconfig; tls: ConnectionSettings["tls"] };
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #token: { value: string; readAtMs: number } | undefined;
   #plugin: ((options: PluginOptions) => Promise<void>) | undefined;
@@ -61,9 +60,8 @@ export class Credentials {
   /** @throws Error when the kubeconfig, or a file it names, cannot be read */
   #load(path: string) {
     const config = readKubeconfig(path);
-    const stamps = stampsOf(config, this.#pemPath);
     const pem = this.#pemPath === undefined ? undefined : readTextIfExists(this.#pemPath, MAX_PEM_BYTES);
-    return { config, stamps, tls: { ...readTls(config), ...(pem !== undefined && { cert: pem, key: pem }) } };
+    return { config, tls: { ...readTls(config), ...(pem !== undefined && { cert: pem, key: pem }) } };
   }
 
   get server(): string {
@@ -115,19 +113,14 @@ export class Credentials {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#checkedAtMs < FILE_CHECK_MS) return;
     this.#checkedAtMs = nowMs;
-    if (stampsOf(this.#loaded.config, this.#pemPath) === this.#loaded.stamps) return;
     try {
-      this.#loaded = this.#load(this.#path);
+      const next = this.#load(this.#path);
+      // Connections are kept by their settings.
+      if (!Bun.deepEquals(next, this.#loaded)) this.#loaded = next;
     } catch {
       // Half-written, or gone for a moment.
     }
   }
-}
-
-/** State of the kubeconfig and of the files that it names: another text when one of them was replaced. */
-function stampsOf({ path, cluster, user }: Kubeconfig, pemPath: string | undefined): string {
-  const named = [cluster["certificate-authority"], user["client-certificate"], user["client-key"]];
-  return [path, ...named, pemPath].map((file) => (file ? stampOf(file) : "")).join(" ");
 }
 
 interface PluginOptions {
@@ -160,13 +153,4 @@ function readTls({ cluster, user }: Kubeconfig): ConnectionSettings["tls"] {
 function pemOf(data: string | undefined, path: string | undefined): string | undefined {
   if (data) return Buffer.from(data, "base64").toString("utf8");
   return path ? readBoundedText(path, MAX_PEM_BYTES) : undefined;
-}
-
-function stampOf(path: string): string {
-  try {
-    const { ino, mtimeMs, size } = statSync(path);
-    return `${ino}:${mtimeMs}:${size}`;
-  } catch {
-    return "-";
-  }
 }

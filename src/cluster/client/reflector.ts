@@ -1,15 +1,44 @@
+import * as v from "valibot";
 import { BackOff } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { ApiStatusError, isAway } from "./api-error.ts";
 import type { ClusterClient } from "./cluster-client.ts";
 
-/** Metadata that every object of the API has. */
-export interface ObjectOfApi {
-  metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string };
-}
+/** Names are parts of paths, of directories and of requests. Source: `IsDNS1123Subdomain`; UIDs are opaque. */
+const dnsName = v.pipe(v.string(), v.regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/));
+const text = v.exactOptional(v.string());
+export const texts = v.exactOptional(v.record(v.string(), v.string()));
+const dropped = v.pipe(
+  v.unknown(),
+  v.transform(() => undefined),
+);
+
+/** Metadata that every object of the API has. managedFields, a third of a pod, are of no use to a node. */
+export const MetadataSchema = v.looseObject({
+  name: dnsName,
+  namespace: v.exactOptional(dnsName),
+  uid: v.exactOptional(v.pipe(v.string(), v.regex(/^\w[\w.-]{0,252}$/))),
+  resourceVersion: text,
+  labels: texts,
+  annotations: texts,
+  deletionTimestamp: text,
+  deletionGracePeriodSeconds: v.exactOptional(v.number()),
+  managedFields: v.exactOptional(dropped),
+});
+export type ObjectOfApi = { metadata: v.InferOutput<typeof MetadataSchema> };
+
+const part = v.looseObject({});
+/** A pod or node, whose parts are read where they are used. */
+export const ObjectSchema = v.looseObject({ metadata: MetadataSchema, spec: part, status: v.exactOptional(part) });
+
+export type ListClient = Pick<ClusterClient, "list" | "read" | "watch" | "resetWatches" | "reachability">;
 
 interface ReflectorDeps<T extends ObjectOfApi> {
-  client: Pick<ClusterClient, "request" | "watch" | "reachability">;
+  client: ListClient;
+  /** Checks each object: one that it refuses is left out, with a warning. */
+  schema: v.GenericSchema<unknown, T>;
+  /** Tells objects of which only so many are kept from each other. Default: all are kept. @param isKnown it was kept before */
+  kindOf?: (object: T, isKnown: boolean) => keyof typeof MOST;
   clock: Clock;
   /** e.g. `/api/v1/pods`. */
   path: string;
@@ -36,10 +65,23 @@ const HEALTHY_AFTER_MS = 2_000;
 const END_WITHIN_MS = 30_000;
 const LIST_TIMEOUT_MS = 60_000;
 
-interface WatchEvent<T> {
-  type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
-  object: T & { code?: number; message?: string; reason?: string };
-}
+/** Objects that are kept, where they have kinds: a controller may assign pods to a node without end. */
+const MOST = { new: 150, begun: 2_000, ended: 500 };
+/** While new objects wait, there is a list after a watch of this time. */
+const WAITING_WATCH_SECONDS = 20;
+/** Objects of one list or watch that cannot be read: with more it is none. */
+const MAX_UNREADABLE = 100;
+
+const word = v.optional(v.string(), "");
+const eventOf = <T>(schema: v.GenericSchema<unknown, T>) =>
+  v.variant("type", [
+    v.object({ type: v.picklist(["ADDED", "MODIFIED", "DELETED"]), object: schema }),
+    v.object({ type: v.literal("BOOKMARK"), object: v.object({ metadata: v.object({ resourceVersion: text }) }) }),
+    v.object({
+      type: v.literal("ERROR"),
+      object: v.object({ code: v.optional(v.number(), 500), reason: word, message: word }),
+    }),
+  ]);
 
 /**
  * The objects of one list of the API as they are now: a list, then a watch from its resourceVersion, again and again. A
@@ -48,7 +90,11 @@ interface WatchEvent<T> {
  */
 export class Reflector<T extends ObjectOfApi> {
   readonly #deps: ReflectorDeps<T>;
-  readonly #objects = new Map<string, T>();
+  readonly #event;
+  #objects = new Map<string, T>();
+  /** New objects beyond those that are kept. They come with a later list. */
+  waiting = 0;
+  #unreadable = 0;
   readonly #stop = new AbortController();
   readonly #backOff: BackOff;
   #resourceVersion: string | undefined;
@@ -64,6 +110,7 @@ export class Reflector<T extends ObjectOfApi> {
 
   constructor(deps: ReflectorDeps<T>) {
     this.#deps = deps;
+    this.#event = eventOf(deps.schema);
     this.#backOff = new BackOff(RETRY, deps.random);
   }
 
@@ -117,19 +164,22 @@ export class Reflector<T extends ObjectOfApi> {
   }
 
   async #listAll(): Promise<void> {
-    const { client, path, query, onChange } = this.#deps;
+    const { client, path, query, schema, kindOf, onChange } = this.#deps;
     const { signal } = this.#stop;
     // "0" is answered from the cache of the API server; after a 410 it may be as old as what was refused.
     const version = this.#mustBeFresh || this.isListed ? {} : { resourceVersion: "0" };
-    const page = await client.request<{ metadata: { resourceVersion?: string }; items: T[] | null }>({
-      path,
-      query: { ...query, ...version },
-      timeoutMs: LIST_TIMEOUT_MS,
-      signal,
+    const objects = new Map<string, T>();
+    const counts = { new: 0, begun: 0, ended: 0 };
+    this.#unreadable = 0;
+    const request = { path, query: { ...query, ...version }, timeoutMs: LIST_TIMEOUT_MS, signal };
+    this.#resourceVersion = await client.list(request, (item) => {
+      const object = this.#read(schema, item);
+      const known = object && this.#objects.get(keyOf(object));
+      const kind = object && kindOf?.(object, known !== undefined && known.metadata.uid === object.metadata.uid);
+      if (object && (kind === undefined || ++counts[kind] <= MOST[kind])) objects.set(keyOf(object), object);
     });
-    this.#objects.clear();
-    for (const object of page.items ?? []) this.#objects.set(keyOf(object), dropManagedFields(object));
-    this.#resourceVersion = page.metadata.resourceVersion;
+    this.waiting = Math.max(0, counts.new - MOST.new);
+    this.#objects = objects;
     this.isListed = true;
     this.#mustBeFresh = false;
     // A list alone does not end the back-off: lists may work where watches fail.
@@ -139,7 +189,8 @@ export class Reflector<T extends ObjectOfApi> {
   async #watch(): Promise<void> {
     const { client, path, query, random = Math.random, clock } = this.#deps;
     const { signal } = this.#stop;
-    const seconds = Math.round(MIN_WATCH_SECONDS * (1 + random()));
+    this.#unreadable = 0;
+    const seconds = this.waiting > 0 ? WAITING_WATCH_SECONDS : Math.round(MIN_WATCH_SECONDS * (1 + random()));
     const startedAtMs = clock.monotonicMs();
     this.#hasBookmarks = false;
     const silenceMs = () => (this.#hasBookmarks ? SILENCE_MS : seconds * 1000 + END_WITHIN_MS);
@@ -157,26 +208,46 @@ export class Reflector<T extends ObjectOfApi> {
           resourceVersion: this.#resourceVersion ?? "",
           timeoutSeconds: String(seconds),
         },
-        (event) => this.#apply(event as WatchEvent<T>),
+        (event) => this.#apply(this.#read(this.#event, event)),
         { signal, silenceMs, onOpen },
       )
       .finally(() => cancelHealthy?.());
+    if (this.waiting > 0) this.#resourceVersion = undefined;
+    if (isReset && this.waiting > 0) await clock.sleep(RETRY.first, signal);
     // A server that ends every watch at once, also after an event, must not be asked without a pause.
     if (!isReset && clock.monotonicMs() - startedAtMs < 1000) throw new Error(`the watch of ${path} ended at once`);
   }
 
-  #apply({ type, object }: WatchEvent<T>): void {
-    if (type === "ERROR") {
-      const { code = 500, reason = "", message = "" } = object;
+  /** @throws Error after too many that cannot be read */
+  #read<V>(schema: v.GenericSchema<unknown, V>, value: unknown): V | undefined {
+    const { client, path } = this.#deps;
+    const found = client.read(schema, value, path);
+    if (found === undefined && ++this.#unreadable > MAX_UNREADABLE)
+      throw new Error(`more than ${MAX_UNREADABLE} objects cannot be read`);
+    return found;
+  }
+
+  #apply(event: v.InferOutput<ReturnType<typeof eventOf<T>>> | undefined): void {
+    if (!event) return;
+    if (event.type === "ERROR") {
+      const { code, reason, message } = event.object;
       throw new ApiStatusError(code, reason, `watch of ${this.#deps.path}: ${message}`);
     }
     this.#noteHealthy();
-    this.#resourceVersion = object.metadata.resourceVersion ?? this.#resourceVersion;
-    this.#hasBookmarks ||= type === "BOOKMARK";
-    if (type === "BOOKMARK") return;
-    if (type === "DELETED") this.#objects.delete(keyOf(object));
-    else this.#objects.set(keyOf(object), dropManagedFields(object));
+    this.#resourceVersion = event.object.metadata.resourceVersion ?? this.#resourceVersion;
+    this.#hasBookmarks ||= event.type === "BOOKMARK";
+    if (event.type === "BOOKMARK") return;
+    const { object } = event;
+    const key = keyOf(object);
+    if (event.type === "DELETED") this.#objects.delete(key);
+    else if (this.#objects.has(key) || this.#hasRoomFor(object)) this.#objects.set(key, object);
+    else if (this.waiting++ === 0) return this.#deps.client.resetWatches();
     this.#deps.onChange(this);
+  }
+
+  #hasRoomFor(object: T): boolean {
+    const isNew = (one: T) => this.#deps.kindOf?.(one, false) === "new";
+    return !isNew(object) || this.list().filter(isNew).length < MOST.new;
   }
 
   #noteHealthy(): void {
@@ -191,12 +262,5 @@ const MAX_ASKED_MS = 60_000;
 
 const askedDelayMs = (error: unknown) =>
   error instanceof ApiStatusError ? Math.min(error.retryAfterMs ?? 0, MAX_ASKED_MS) : 0;
-
-/** managedFields are a third of a pod and of no use to a node. */
-function dropManagedFields<T extends ObjectOfApi>(object: T): T {
-  const { managedFields: _fields, ...metadata } = object.metadata as T["metadata"] & { managedFields?: unknown };
-  object.metadata = metadata as T["metadata"];
-  return object;
-}
 
 const keyOf = ({ metadata: { namespace = "", name } }: ObjectOfApi) => `${namespace}/${name}`;

@@ -1,3 +1,4 @@
+import type * as v from "valibot";
 import { hasCondition } from "../../base/api/conditions.ts";
 import { BackOff } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
@@ -5,7 +6,7 @@ import type { Logger } from "../../base/model/logger.ts";
 import { type EventRecorder, nodeTarget, type PodEvent } from "../../base/model/pod-event.ts";
 import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, MERGE_PATCH, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
-import { Reflector } from "../client/reflector.ts";
+import { ObjectSchema, Reflector } from "../client/reflector.ts";
 import {
   type ApiNode,
   computeAdoption,
@@ -74,6 +75,7 @@ export class NodeAgent {
     this.#reflector = new Reflector<ApiNode>({
       client,
       clock,
+      schema: ObjectSchema as v.GenericSchema<unknown, ApiNode>,
       path: "/api/v1/nodes",
       query: { fieldSelector: `metadata.name=${nodeName}` },
       onChange: () => {

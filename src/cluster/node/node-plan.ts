@@ -15,7 +15,6 @@ interface NodeStatus {
 
 /** `v1.Node`. */
 export interface ApiNode extends ObjectOfApi {
-  metadata: ObjectOfApi["metadata"] & { labels?: Record<string, string>; annotations?: Record<string, string> };
   spec: { taints?: { key: string; value?: string; effect: string }[]; providerID?: string; unschedulable?: boolean };
   status?: NodeStatus;
 }

@@ -1,3 +1,4 @@
+import * as v from "valibot";
 import type { ConfigMap } from "../../base/api/config-map.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import type { Clock } from "../../base/model/clock.ts";
@@ -5,7 +6,7 @@ import { podFullName } from "../../base/model/identity.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import type { ObjectReference } from "../../plan/object-references.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
-import { type ObjectOfApi, Reflector } from "../client/reflector.ts";
+import { MetadataSchema, Reflector, texts } from "../client/reflector.ts";
 
 interface ObjectCacheDeps {
   client: ClusterClient;
@@ -22,7 +23,14 @@ const SETTLE_MS = 10_000;
  */
 const GONE_MS = 10_000;
 
-type DataObject = ObjectOfApi & { immutable?: boolean | null };
+const DataSchema = v.object({
+  metadata: v.object(MetadataSchema.entries),
+  immutable: v.exactOptional(v.boolean()),
+  type: v.exactOptional(v.string()),
+  data: texts,
+  binaryData: texts,
+});
+type DataObject = v.InferOutput<typeof DataSchema>;
 
 interface Entry {
   reference: ObjectReference;
@@ -100,6 +108,7 @@ export class ObjectCache {
       reflector: new Reflector<DataObject>({
         client,
         clock,
+        schema: DataSchema,
         path: `/api/v1/namespaces/${namespace}/${plural}`,
         query: { fieldSelector: `metadata.name=${name}` },
         onChange: (reflector) => {
@@ -134,16 +143,9 @@ export class ObjectCache {
 }
 
 /** The object without what only the API server needs; the same object each time, so that digests stay cheap. */
-const withoutBookkeeping = memoized((object: DataObject): DataObject => {
-  const { name, namespace } = object.metadata;
-  const { data, binaryData, type, immutable } = object as DataObject & Record<string, unknown>;
-  return {
-    metadata: { name, ...(namespace !== undefined && { namespace }) },
-    ...(data != null && { data }),
-    ...(binaryData != null && { binaryData }),
-    ...(type != null && { type }),
-    ...(immutable != null && { immutable }),
-  } as DataObject;
-});
+const withoutBookkeeping = memoized(({ metadata: { name, namespace }, ...data }: DataObject) => ({
+  metadata: { name, ...(namespace !== undefined && { namespace }) },
+  ...data,
+}));
 
 const keyOf = (kind: string, fullName: string) => `${kind} ${fullName}`;

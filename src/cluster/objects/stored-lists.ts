@@ -1,12 +1,10 @@
+import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Persisted } from "../../base/model/persisted.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
 import { computeServiceEnvironment, type ServiceAddress } from "../../plan/service-environment.ts";
-import type { ClusterClient } from "../client/cluster-client.ts";
-import { type ObjectOfApi, Reflector } from "../client/reflector.ts";
-
-type ListClient = Pick<ClusterClient, "request" | "watch" | "reachability">;
+import { type ListClient, MetadataSchema, type ObjectOfApi, Reflector } from "../client/reflector.ts";
 
 /** One list of the cluster, in the form that is stored; that of an earlier process until the API server has answered. */
 class StoredList<T extends ObjectOfApi, Stored> {
@@ -19,6 +17,7 @@ class StoredList<T extends ObjectOfApi, Stored> {
     client: ListClient,
     clock: Clock,
     path: string,
+    schema: v.GenericSchema<unknown, T>,
     stored: Persisted<readonly Stored[]>,
     toStored: (object: T) => Stored,
   ) {
@@ -28,7 +27,7 @@ class StoredList<T extends ObjectOfApi, Stored> {
       stored.write(this.#reflector.list().map(toStored));
       this.#listed.resolve();
     };
-    this.#reflector = new Reflector<T>({ client, clock, path, onChange });
+    this.#reflector = new Reflector<T>({ client, clock, path, schema, onChange });
   }
 
   get isListed(): boolean {
@@ -54,25 +53,26 @@ class StoredList<T extends ObjectOfApi, Stored> {
   }
 }
 
-interface ApiService extends ObjectOfApi {
-  spec: { clusterIP?: string; ports?: { name?: string; port: number; protocol?: string }[] };
-}
+/** The fields that are used, and no others: a cluster has thousands. */
+const metadata = v.object(MetadataSchema.entries);
+const text = v.exactOptional(v.string());
+const port = v.object({ name: text, port: v.number(), protocol: text });
+const ServiceSchema = v.object({
+  metadata,
+  spec: v.object({ clusterIP: v.optional(v.string()), ports: v.optional(v.array(port), []) }),
+});
 
-const toServiceAddress = ({ metadata, spec }: ApiService): ServiceAddress => ({
+const toServiceAddress = ({ metadata, spec }: v.InferOutput<typeof ServiceSchema>): ServiceAddress => ({
   name: metadata.name,
   namespace: metadata.namespace ?? "",
   clusterIP: spec.clusterIP,
-  ports: (spec.ports ?? []).map(({ name, port, protocol }) => ({
-    ...(name !== undefined && { name }),
-    port,
-    ...(protocol !== undefined && { protocol }),
-  })),
+  ports: spec.ports,
 });
 
 /** The Services of the cluster, for the environment of containers. */
-export class ClusterServices extends StoredList<ApiService, ServiceAddress> {
+export class ClusterServices extends StoredList<v.InferOutput<typeof ServiceSchema>, ServiceAddress> {
   constructor(client: ListClient, clock: Clock, stored: Persisted<readonly ServiceAddress[]>) {
-    super(client, clock, "/api/v1/services", stored, toServiceAddress);
+    super(client, clock, "/api/v1/services", ServiceSchema, stored, toServiceAddress);
   }
 
   /**
@@ -94,14 +94,16 @@ const LIST_WITHIN_MS = 5_000;
 /** Name of the default runtime of clusters on Docker. Source: dockershim. */
 const DEFAULT_HANDLER = "docker";
 
+const ClassSchema = v.object({ metadata, handler: v.string() });
+
 /** RuntimeClasses of the cluster. They are read when the first pod names one, and watched from then on. */
-export class RuntimeClasses extends StoredList<ObjectOfApi & { handler: string }, RuntimeClassEntry> {
+export class RuntimeClasses extends StoredList<v.InferOutput<typeof ClassSchema>, RuntimeClassEntry> {
   readonly #clock: Clock;
 
   constructor(client: ListClient, clock: Clock, stored: Persisted<readonly RuntimeClassEntry[]>) {
-    super(client, clock, "/apis/node.k8s.io/v1/runtimeclasses", stored, ({ metadata, handler }) => [
-      metadata.name,
-      handler,
+    super(client, clock, "/apis/node.k8s.io/v1/runtimeclasses", ClassSchema, stored, (one) => [
+      one.metadata.name,
+      one.handler,
     ]);
     this.#clock = clock;
   }

@@ -18,10 +18,6 @@ interface Kept {
   pod: PodUID;
 }
 
-interface TokenRequest {
-  status: { token: string; expirationTimestamp: string };
-}
-
 /** Part of a token's life after which a new one is requested, and the longest time. Source: the kubelet's token manager. */
 const REFRESH_PART = 0.8;
 const MAX_AGE_MS = 24 * 3_600_000;
@@ -90,7 +86,7 @@ export class TokenManager {
   ): Promise<Kept> {
     const { client, clock } = this.#deps;
     const { name = "", namespace = "default", uid = "" } = metadata;
-    const { status } = await client.request<TokenRequest>({
+    const { status } = await client.request<{ status: { token: string; expirationTimestamp: string } }>({
       method: "POST",
       path: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`,
       body: {

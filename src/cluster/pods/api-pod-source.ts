@@ -86,8 +86,11 @@ export class ApiPodSource implements FeedSource {
     this.#cancelRestore?.();
   }
 
-  /** All pods of this node, as the API server has them now. */
-  setPods(pods: readonly ApiPod[]): void {
+  /** The pods of this node, as the API server has them now, without those that have to wait. */
+  setPods(pods: readonly ApiPod[], waiting = 0): void {
+    const many = `API server ${this.name}: new pods of this node that wait until others have started or are refused`;
+    if (waiting > 0) this.#facts.log("many", "warn", `${many}: ${waiting}`);
+    else this.#facts.resolve("many", `${many}: none any more`);
     const before = this.#pods;
     this.#pods = pods;
     this.#lastSuccess = this.#deps.clock.now();

@@ -11,12 +11,6 @@ import type { ObjectOfApi } from "../client/reflector.ts";
 
 /** `v1.Pod` as far as it is used before it is decoded. */
 export interface ApiPod extends ObjectOfApi {
-  metadata: ObjectOfApi["metadata"] & {
-    annotations?: Readonly<Record<string, string>>;
-    labels?: Readonly<Record<string, string>>;
-    deletionTimestamp?: string;
-    deletionGracePeriodSeconds?: number;
-  };
   spec: { nodeName?: string; restartPolicy?: string; readinessGates?: readonly { conditionType: string }[] };
   status?: PodStatus;
 }
@@ -35,6 +29,12 @@ export const isTerminating = ({ metadata }: ApiPod): boolean => metadata.deletio
 
 /** The pod has terminated, as far as the API server knows. */
 export const hasEnded = ({ status }: ApiPod): boolean => status?.phase === "Failed" || status?.phase === "Succeeded";
+
+/** One that the node knows, or shows as a mirror pod, is kept before others; what does not fit ends soon, as the node refuses it. */
+export function kindOfPod(pod: ApiPod, isKnown: boolean): "new" | "begun" | "ended" {
+  if (hasEnded(pod)) return "ended";
+  return isKnown || pod.status?.startTime !== undefined || isMirrorPod(pod) ? "begun" : "new";
+}
 
 /** Whether two versions of a pod mean the same to the node: only status and bookkeeping differ. */
 export function hasSameSpec(a: ApiPod, b: ApiPod): boolean {

@@ -1,7 +1,6 @@
 import * as v from "valibot";
-import { nextTurn } from "../../base/concurrency/turn-pace.ts";
 import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
-import { linesOf } from "../../base/files/bounded-stream.ts";
+import { linesOf, partsOfList } from "../../base/files/bounded-stream.ts";
 import { killExecProcesses } from "../../base/host/process-sample.ts";
 import type { OutputChunk } from "../../base/model/container-access.ts";
 import type { UnreachableKind } from "../../base/model/engine-error.ts";
@@ -100,7 +99,8 @@ export class DockerConnection {
   protected async list<const S extends v.GenericSchema>(path: string, item: S, request: Call) {
     const items: v.InferOutput<S>[] = [];
     await this.read({ ...request, method: "GET", path }, async ({ body }, operation) => {
-      for await (const part of partsOfList(body, operation)) items.push(...parseAs(v.array(item), part, operation));
+      for await (const part of partsOfList(body, LIST, MAX_RESPONSE_BYTES))
+        items.push(...parseAs(v.array(item), part, operation));
     });
     return items;
   }
@@ -133,26 +133,8 @@ export function parseAs<const S extends v.GenericSchema>(schema: S, text: string
   throw new DockerProtocolError(operation, `${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
 }
 
-/** Where a container of a list ends and the next one begins, as Go writes them: in a string the quotes would be escaped. */
-const BETWEEN_ITEMS = '},{"Id":';
-
-/** A list as lists of some of its items; one that is written otherwise is one part. @throws DockerProtocolError */
-async function* partsOfList(chunks: AsyncIterable<Uint8Array> | null, operation: string): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let begun = "";
-  let bytes = 0;
-  for await (const chunk of chunks ?? []) {
-    bytes += chunk.length;
-    if (bytes > MAX_RESPONSE_BYTES) throw new DockerProtocolError(operation, `more than ${MAX_RESPONSE_BYTES} bytes`);
-    begun += decoder.decode(chunk, { stream: true });
-    const end = begun.lastIndexOf(BETWEEN_ITEMS);
-    if (end === -1) continue;
-    yield `${begun.slice(0, end)}}]`;
-    begun = `[${begun.slice(end + 2)}`;
-    await nextTurn();
-  }
-  yield begun;
-}
+/** As Go writes a list of containers or images. */
+const LIST = ["[", '},{"Id":', "]"];
 
 /** Everything of a request besides its method and path. */
 type Call = Omit<DockerRequest, "method" | "path">;

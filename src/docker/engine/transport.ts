@@ -84,8 +84,8 @@ export class DockerTransport {
 
   /** One call, the response read whole. @throws as `read` */
   send(request: DockerRequest): Promise<{ headers: Headers; text: string }> {
-    return this.read(request, async ({ headers, body }, operation) => {
-      return { headers, text: await collectText(body, request.maxResponseBytes ?? MAX_RESPONSE_BYTES, operation) };
+    return this.read(request, async ({ headers, body }) => {
+      return { headers, text: await readBoundedStream(body, request.maxResponseBytes ?? MAX_RESPONSE_BYTES) };
     });
   }
 
@@ -135,8 +135,7 @@ export class DockerTransport {
         const response = await this.#upgrade(request, deadline.signal);
         if (response instanceof HijackedConnection) return response;
         const { statusCode: status = 0 } = response;
-        if (status >= 400)
-          throw daemonError(status, operation, await collectText(response, MAX_ERROR_BYTES, operation));
+        if (status >= 400) throw daemonError(status, operation, await readBoundedStream(response, MAX_ERROR_BYTES));
         throw new DockerError(500, operation, `the connection was not upgraded (status ${status})`);
       } finally {
         deadline.end();
@@ -158,7 +157,7 @@ export class DockerTransport {
       ...(this.endpoint.kind === "unix" ? { unix: this.endpoint.path } : { tls: this.#tlsOptions() }),
     } as BunFetchRequestInit);
     if (response.status < 400) return response;
-    throw daemonError(response.status, operation, await collectText(response.body, MAX_ERROR_BYTES, operation));
+    throw daemonError(response.status, operation, await readBoundedStream(response.body, MAX_ERROR_BYTES));
   }
 
   #upgrade(request: DockerRequest, signal: AbortSignal): Promise<http.IncomingMessage | HijackedConnection> {
@@ -238,22 +237,12 @@ export class DockerTransport {
       return await work(operation);
     } catch (error) {
       if (request.signal?.aborted) throw request.signal.reason;
+      if (error instanceof StreamTooLongError) throw new DockerProtocolError(operation, error.message);
       const isOurs = error instanceof DockerError || error instanceof DockerProtocolError;
       if (isOurs || error instanceof DockerUnreachableError) throw error;
       const expiredMs = deadline.expired ? (request.timeoutMs ?? this.#timeoutMs) : undefined;
       throw explainUnreachable(error, operation, this.endpoint, expiredMs);
     }
-  }
-}
-
-/** The text of a stream, which is closed when it is too long. @throws DockerProtocolError beyond `maxBytes` */
-async function collectText(chunks: AsyncIterable<Uint8Array> | null, maxBytes: number, operation: string) {
-  try {
-    return await readBoundedStream(chunks, maxBytes);
-  } catch (error) {
-    throw error instanceof StreamTooLongError
-      ? new DockerProtocolError(operation, `more than ${maxBytes} bytes`)
-      : error;
   }
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/model/clock.ts";
 import { ApiStatusError, ApiUnreachableError } from "../../../src/cluster/client/api-error.ts";
 import { ClusterClient } from "../../../src/cluster/client/cluster-client.ts";
+import { RecordingLogger } from "../../support/recording-logger.ts";
 import { httpServers } from "../../support/test-servers.ts";
 import { until } from "../../support/until.ts";
 
@@ -43,6 +44,7 @@ function serve(
     clock,
     rate,
     userAgent: "kubelet-ts/test",
+    logger: new RecordingLogger(),
     random: () => 0,
   });
   return { client, requests, slept, server };

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import * as v from "valibot";
 import type { Clock } from "../../../src/base/model/clock.ts";
 import { ClusterClient } from "../../../src/cluster/client/cluster-client.ts";
-import { type ObjectOfApi, Reflector } from "../../../src/cluster/client/reflector.ts";
+import { MetadataSchema, type ObjectOfApi, Reflector } from "../../../src/cluster/client/reflector.ts";
 import { cleanUps } from "../../support/clean-ups.ts";
+import { RecordingLogger } from "../../support/recording-logger.ts";
 import { httpServers } from "../../support/test-servers.ts";
 import { until } from "../../support/until.ts";
 
@@ -28,10 +30,12 @@ const clock: Clock = {
 interface Answers {
   list: (query: URLSearchParams, count: number) => Response;
   watch: (query: URLSearchParams, count: number) => Response;
+  kindOf?: (object: ObjectOfApi, isKnown: boolean) => "new" | "begun" | "ended";
 }
 
 /** A reflector of a server that answers like this; the queries it was asked. */
-function reflect({ list, watch }: Answers) {
+function reflect({ list, watch, kindOf }: Answers) {
+  const logger = new RecordingLogger();
   delays = [];
   const lists: URLSearchParams[] = [];
   const watches: URLSearchParams[] = [];
@@ -47,11 +51,14 @@ function reflect({ list, watch }: Answers) {
     clock,
     rate: { perSecond: 0, burst: 0 },
     userAgent: "test",
+    logger,
   });
   const errors: (string | undefined)[] = [];
   const reflector = new Reflector<ObjectOfApi>({
     client,
     clock,
+    schema: v.looseObject({ metadata: MetadataSchema }),
+    ...(kindOf && { kindOf }),
     path: "/api/v1/pods",
     onChange: () => {},
     onHealth: (error) => errors.push(error?.message),
@@ -59,7 +66,7 @@ function reflect({ list, watch }: Answers) {
   });
   atTestEnd(() => reflector.stop());
   reflector.start();
-  return { reflector, client, server, lists, watches, errors };
+  return { reflector, client, server, lists, watches, errors, logger };
 }
 
 const object = (name: string, resourceVersion: string) => ({ metadata: { namespace: "d", name, resourceVersion } });
@@ -112,6 +119,50 @@ describe("a list and a watch", () => {
     });
     await until("the event is applied", () => names(reflector).join() === "a,b");
     expect(reflector.list()).toEqual([object("a", "3"), object("b", "6")]);
+  });
+
+  test.each<[what: string, bad: unknown, told: string]>([
+    ["null", null, "an object without a name is left out: the whole is missing"],
+    ["a number", 5, "the whole"],
+    ["one without metadata", {}, "metadata is missing"],
+    ["one whose name is a path", { metadata: { name: "../../x" } }, 'object "../../x" is left out: metadata.name'],
+    ["one whose name is no text", { metadata: { name: ["s3cret"] } }, "metadata.name is missing or has no such value"],
+  ])("%s in a list or an event is left out and told, others are taken", async (_, bad, told) => {
+    const { reflector, logger, errors } = reflect({
+      list: () => listOf("5", object("a", "3"), bad as object, object("b", "4")),
+      watch: () => open(line("ADDED", bad as object), `${JSON.stringify(bad)}\n`, line("ADDED", object("c", "6"))),
+    });
+    await until("the events are applied", () => names(reflector).join() === "a,b,c");
+    expect(logger.lines[0]).toContain(told);
+    expect(logger.lines.join()).not.toContain("s3cret");
+    expect(errors).toEqual([]);
+  });
+
+  test("a list of nothing but what cannot be read, and one that is none, fail; objects stay", async () => {
+    const { reflector, errors } = reflect({
+      list: (_, count) =>
+        count === 1
+          ? listOf("5", object("a", "3"))
+          : count === 2
+            ? listOf("6", ...Array(200).fill({}))
+            : Response.json({}),
+      watch: gone,
+    });
+    await until("several lists", () => errors.length > 5);
+    expect(errors[1]).toContain("more than 100 objects cannot be read");
+    expect(errors[2]).toContain("items");
+    expect(names(reflector)).toEqual(["a"]);
+  });
+
+  test("only 150 new objects are kept; a list soon after brings the others, next to those that are known", async () => {
+    const many = (count: number, name: string) => Array.from({ length: count }, (_, at) => object(`${name}${at}`, "3"));
+    const { reflector, lists, watches } = reflect({
+      list: (_, count) => listOf("5", ...(count > 1 ? many(9, "later") : []), ...many(count > 1 ? 151 : 150, "n")),
+      watch: (_, count) => open(...(count === 1 ? [line("ADDED", object("n150", "6"))] : [])),
+      kindOf: (_, isKnown) => (isKnown ? "begun" : "new"),
+    });
+    await until("the second list", () => lists.length === 2 && reflector.list().length === 160);
+    expect([reflector.waiting, watches[0]?.get("timeoutSeconds")]).toEqual([0, "600"]);
   });
 
   test.each<[what: string, first: () => Response, version: string, delays: number[]]>([

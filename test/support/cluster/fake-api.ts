@@ -1,3 +1,4 @@
+import * as v from "valibot";
 import type { Clock } from "../../../src/base/model/clock.ts";
 import { ApiStatusError } from "../../../src/cluster/client/api-error.ts";
 import type { ApiRequest } from "../../../src/cluster/client/cluster-client.ts";
@@ -27,6 +28,18 @@ export class FakeApi {
     if (!answer) throw new ApiStatusError(404, "NotFound", `${request.path} not found`);
     return (typeof answer === "function" ? answer(request) : answer) as T;
   };
+
+  readonly list = async (request: ApiRequest, onItem: (item: unknown) => void): Promise<string | undefined> => {
+    const { metadata, items } = await this.request<{ metadata: { resourceVersion?: string }; items: object[] }>(
+      request,
+    );
+    for (const item of items) onItem(item);
+    return metadata.resourceVersion;
+  };
+
+  readonly read = <T>(schema: v.GenericSchema<unknown, T>, value: unknown): T => v.parse(schema, value);
+
+  readonly resetWatches = (): void => {};
 
   /** A watch with the events of {@link emit}, until it is cancelled. */
   readonly watch = (
