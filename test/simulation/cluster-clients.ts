@@ -14,6 +14,8 @@ const RETURN_MS = 30_000;
 const LEASE_MS = 700_000;
 /** Requests of a node in two quiet hours, for each of its pods, and for each static pod of which a mirror pod is refused. */
 const REST = { requests: 200, perPod: 40, perRefused: 5 };
+/** A status that others overwrote is reported again by then. */
+const CORRECTED_MS = 60_000;
 const MIRROR = "kubernetes.io/config.mirror";
 const LABEL_UID = "io.kubernetes.pod.uid";
 
@@ -130,9 +132,17 @@ export class ClusterClients {
 
   /** Another client writes a status that the node has not reported. */
   overwriteStatus(pod: ClusterObject): void {
-    this.#overwritten.add(pod.metadata.uid);
-    this.#deps.world.note(`a client overwrites the status of pod ${pod.metadata.name}`);
-    this.#deps.server.update(keyOf(pod), { status: { phase: "Pending", containerStatuses: [] } });
+    const { world, server, isDisturbed, fail } = this.#deps;
+    const { uid, name } = pod.metadata;
+    if (pod.status?.phase !== "Running") return;
+    this.#overwritten.add(uid);
+    world.note(`a client overwrites the status of pod ${name}`);
+    server.update(keyOf(pod), { status: { phase: "Pending" } });
+    if (isDisturbed()) return;
+    world.time.after(CORRECTED_MS, () => {
+      if (this.#overwritten.has(uid) && this.isWanted(uid) && !isDisturbed())
+        fail("status", `the node has not corrected the status of pod ${name}, which another client wrote`);
+    });
   }
 
   /** The API server is back: the node notices. */
@@ -186,7 +196,7 @@ export class ClusterClients {
     const isSameProcess = this.#reporters.get(uid) === world.processes;
     this.#reporters.set(uid, world.processes);
     if (this.#overwritten.has(uid)) {
-      if (now.status.containerStatuses.length > 0) this.#overwritten.delete(uid);
+      if (now.status.phase !== "Pending") this.#overwritten.delete(uid);
       return;
     }
     const between = { isEdited: false, isSameProcess };

@@ -152,7 +152,7 @@ export class StatusReporter {
         signal: this.#stop.signal,
       });
       report.accepted = { status: response.status, version: response.metadata.resourceVersion ?? "" };
-    }
+    } else report.accepted ??= { status: api.status, version: api.metadata.resourceVersion ?? "" };
     report.sent = wanted;
   }
 

@@ -69,6 +69,20 @@ test("a status is reported once, and once more when another client has changed i
   expect(stored.status?.phase).toBe("Running");
 });
 
+test("a status that an earlier process reported is reported again when another client has changed it", async () => {
+  const earlier = aWorld();
+  earlier.reporter.setPods([structuredClone(earlier.stored)]);
+  await earlier.clock.advance(0);
+  const { clock, api, reporter, stored, next } = aWorld();
+  reporter.setPods([next(earlier.stored.status!)]);
+  await clock.advance(0);
+  expect(api.requests).toEqual([]);
+  reporter.setPods([next({ phase: "Pending" })]);
+  await clock.advance(0);
+  expect(api.requests).toHaveLength(1);
+  expect(stored.status?.phase).toBe("Running");
+});
+
 test("a second kubelet with the name of this node leads to one status in ten seconds, not to a storm", async () => {
   const { clock, api, reporter, stored, next } = aWorld();
   reporter.setPods([structuredClone(stored)]);
