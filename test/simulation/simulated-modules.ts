@@ -61,6 +61,10 @@ const toModules = (): Readonly<Record<string, Record<string, unknown>>> => {
       randomUUID: () => machine.time.programRandom.uuid(),
       randomBytes: (count: number) => Buffer.from(machine.time.programRandom.hex(count * 2), "hex"),
     },
+    // Turns of the loop.
+    "timers/promises": {
+      setImmediate: () => new Promise<void>((resolve) => void machine.time.afterForProcess(0, resolve)),
+    },
     // Only the prober's, which connects to pods.
     net: { default: forwarded(({ pods }) => pods.net) },
     http: { default: forwarded(({ pods }) => pods.http) },
@@ -266,7 +270,10 @@ export function replaceModules(living: Machine, mutant?: string): void {
         let contents = replaced ?? readFileSync(path, "utf8");
         const mistaken = mutation && path === join(SRC, "..", mutation.file) ? mutation : undefined;
         if (mistaken) contents = mutate(contents, mistaken);
-        contents = contents.replaceAll(/from "node:(fs|fs\/promises|os|crypto)"/g, 'from "simulated:$1"');
+        contents = contents.replaceAll(
+          /from "node:(fs|fs\/promises|os|crypto|timers\/promises)"/g,
+          'from "simulated:$1"',
+        );
         if (file.startsWith("kubelet/prober/"))
           contents = contents.replace(/from "node:(net|http)"/g, 'from "simulated:$1"');
         const looks = LOOKS[file];
