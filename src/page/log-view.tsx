@@ -1,5 +1,6 @@
 import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { toMs } from "./format.ts";
 import type { ShownLine } from "./line-buffer.ts";
 import { plainText, splitMatches, toLocalTime, toPattern, toSpans } from "./log-text.ts";
 import { Button, ContainerChoice, Toggle } from "./parts.tsx";
@@ -15,6 +16,10 @@ const END_MARGIN = 40;
 const ALL = "";
 /** Kept while the page is open. */
 const choices = { isWrapped: true, withTimes: false };
+
+/** Start of the running container, or of the last one that ended; 0 = unknown. */
+export const startOf = ({ status }: ContainerDetail): number =>
+  toMs((status?.state.running ?? status?.state.terminated)?.startedAt);
 
 export function LogView({
   path,
@@ -37,7 +42,7 @@ export function LogView({
   Object.assign(choices, { isWrapped, withTimes });
   const names = container === ALL ? containers.map(({ name }) => name) : [container];
   // A container that was started again has a new log, and after a break of the page the log's connection may be dead.
-  const generation = `${Math.max(connects, 1)} ${containers.map(({ startedAt }) => startedAt).join()}`;
+  const generation = `${Math.max(connects, 1)} ${containers.map(startOf).join()}`;
   const box = useRef<HTMLDivElement>(null);
   const isSelecting = useSelection(box);
   const [follows, setFollows] = useState(true);
@@ -56,7 +61,7 @@ export function LogView({
     setFollows(true);
     scroll.reset();
   };
-  const hasPrevious = containers.some(({ name, hasPrevious: has }) => has && names.includes(name));
+  const hasPrevious = containers.some(({ name, status }) => status?.lastState.terminated && names.includes(name));
   const query = new URLSearchParams({
     [container === ALL ? "containers" : "container"]: names.join(),
     previous: String(isPrevious),

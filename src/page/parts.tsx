@@ -290,7 +290,7 @@ export const Fact = ({ name, value }: { name: string; value: ComponentChildren }
 );
 
 /** `name=value`, shortened; whole on hover. */
-export const Labels = ({ name, labels }: { name: string; labels: Record<string, string> }) =>
+export const Labels = ({ name, labels = {} }: { name: string; labels: Record<string, string> | undefined }) =>
   Object.keys(labels).length > 0 && (
     <ul class="labels" aria-label={name}>
       <li class="labels-name" aria-hidden="true">

@@ -1,6 +1,7 @@
 import { HistoryCharts } from "./chart.tsx";
-import { formatBytes, formatCores, formatPercent, formatShare, formatWholeTime } from "./format.ts";
+import { formatBytes, formatCores, formatPercent, formatShare, formatWholeTime, toMs } from "./format.ts";
 import { plainText } from "./log-text.ts";
+import { startOf } from "./log-view.tsx";
 import { Ago, At, Badge, Card, Explanations, Fact, Labels, Meter, Plain, statusTone } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import { ConditionTable, podConditionTone } from "./tables.tsx";
@@ -14,6 +15,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
       : 0;
   };
   const { findings } = detail.manifest;
+  const { qosClass = "", startTime, conditions = [] } = detail.status ?? {};
   return (
     <>
       {detail.explanation.length > 0 && (
@@ -44,11 +46,11 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
               value={`${name} (${[type, address, ports.join(", ")].filter(Boolean).join(", ")})`}
             />
           ))}
-          <Fact name="QoS class" value={detail.qosClass} />
-          <Fact name="Started" value={<At at={detail.startedAt} />} />
+          <Fact name="QoS class" value={qosClass} />
+          <Fact name="Started" value={<At at={toMs(startTime)} />} />
         </dl>
-        <Labels name="Labels" labels={detail.labels} />
-        <Labels name="Annotations" labels={detail.annotations} />
+        <Labels name="Labels" labels={detail.metadata.labels} />
+        <Labels name="Annotations" labels={detail.metadata.annotations} />
       </section>
       {detail.imageUpdates.length > 0 && <ImageUpdates updates={detail.imageUpdates} now={now} />}
       <HistoryCharts
@@ -72,7 +74,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           ))}
         </Card>
       )}
-      <ConditionTable conditions={detail.conditions} toneOf={podConditionTone} now={now} />
+      <ConditionTable conditions={conditions} toneOf={podConditionTone} now={now} />
     </>
   );
 }
@@ -109,29 +111,31 @@ function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; no
 const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
 
 function ContainerCard({ container, now }: { container: ContainerDetail; now: number }) {
-  const { cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes, lastEnd, throttling, oomKills } = container;
+  const { status, cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes, throttling, oomKills } = container;
+  const isRunning = status?.state.running !== undefined;
+  const endedAt = toMs(status?.state.terminated?.finishedAt);
+  const last = status?.lastState.terminated;
   return (
     <section class="card">
       <h2>
         <bdi>{container.name}</bdi> <span class="namespace">{KINDS[container.kind]}</span>{" "}
-        <Badge
-          tone={statusTone(container.state, container.ready || (container.isRunning && container.kind === "ephemeral"))}
-        >
+        <Badge tone={statusTone(container.state, status?.ready || (isRunning && container.kind === "ephemeral"))}>
           <bdi>{container.state}</bdi>
         </Badge>
       </h2>
       <dl>
         <Fact name="Image" value={container.image} />
-        <Fact name="Digest" value={container.imageId} />
-        <Fact name="Started" value={<Ago at={container.startedAt} now={now} />} />
-        {container.endedAt > 0 && <Fact name="Ended" value={<Ago at={container.endedAt} now={now} />} />}
-        <Fact name="Restarts" value={String(container.restarts)} />
-        {lastEnd && (
+        <Fact name="Digest" value={(status?.imageID ?? "").replace(/^docker(-pullable)?:\/\//, "")} />
+        <Fact name="Started" value={<Ago at={startOf(container)} now={now} />} />
+        {endedAt > 0 && <Fact name="Ended" value={<Ago at={endedAt} now={now} />} />}
+        <Fact name="Restarts" value={String(status?.restartCount ?? 0)} />
+        {last && (
           <Fact
             name="Last end"
             value={
               <>
-                <bdi>{lastEnd.text}</bdi>, <Ago at={lastEnd.at} now={now} />
+                <bdi>{`${last.reason ?? "ended"} (exit code ${last.exitCode})`}</bdi>,{" "}
+                <Ago at={toMs(last.finishedAt)} now={now} />
               </>
             }
           />
@@ -140,7 +144,7 @@ function ContainerCard({ container, now }: { container: ContainerDetail; now: nu
         {oomKills !== null && <Fact name="OOM kills" value={String(oomKills)} />}
         {container.ports.length > 0 && <Fact name="Ports" value={container.ports.join(", ")} />}
       </dl>
-      {container.isRunning && (
+      {isRunning && (
         <div class="pair">
           <Meter
             used={cpuCores}

@@ -1,5 +1,6 @@
 import type { Condition } from "../base/api/conditions.ts";
 import type { CoreEvent } from "../base/api/event.ts";
+import type { ContainerStatus, Pod } from "../base/api/pod.ts";
 import type { PodRow } from "./pod-row.ts";
 
 /** Messages between the page and its server. Times are milliseconds since 1970, sizes are bytes, CPU is in cores; 0, "" and null: not known, never, none. */
@@ -159,13 +160,8 @@ export interface History {
   diskBytes: (number | null)[];
 }
 
-export interface PodDetail {
+export interface PodDetail extends Pick<Pod, "metadata" | "status"> {
   row: PodRow;
-  labels: Record<string, string>;
-  annotations: Record<string, string>;
-  qosClass: string;
-  startedAt: number;
-  conditions: readonly Condition[];
   /** Services that lead to the pod. */
   services: ServiceRow[];
   containers: ContainerDetail[];
@@ -205,19 +201,10 @@ export interface ManifestView {
 export interface ContainerDetail {
   name: string;
   kind: "init" | "sidecar" | "main" | "ephemeral";
-  /** `running`, `waiting: CrashLoopBackOff`, `terminated: OOMKilled`. */
-  state: string;
-  isRunning: boolean;
-  hasPrevious: boolean;
-  ready: boolean;
-  restarts: number;
   image: string;
-  imageId: string;
-  /** Start of the running container, or of the last one that ended; 0 = unknown. */
-  startedAt: number;
-  endedAt: number;
-  /** How the container before this one ended, `OOMKilled (exit code 137)`; null = there was none. */
-  lastEnd: { text: string; at: number } | null;
+  /** `running`, `CrashLoopBackOff`, `OOMKilled (exit code 137)`. */
+  state: string;
+  status: ContainerStatus | undefined;
   cpuLimitCores: number;
   memoryLimitBytes: number;
   cpuCores: number;

@@ -175,6 +175,8 @@ describeWithEngine("what the page shows", () => {
     await row(page, /^node .*[\d.]+ [MG]iB/).waitFor();
     await follow(page, "Pods");
     await row(page, /^full-/).waitFor();
+    await follow(page, /^crash-/);
+    await shows(main.locator("dl"), /^Error \(exit code 3\)$/);
     expect(asked.filter((path) => path === "/page/stream").length).toBe(1);
     await context.close();
   });

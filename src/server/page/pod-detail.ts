@@ -6,7 +6,6 @@ import type { PodSummary } from "../../base/api/stats-summary.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { allContainersOf, allStatusesOf, containersOf, isEphemeral } from "../../base/model/pod-containers.ts";
 import type { ProbeKind } from "../../base/model/prober.ts";
-import { toMs } from "../../page/format.ts";
 import type { ContainerDetail, ManifestView, PodDetail, ProbeAttempt, ProbeHistory } from "../../page/wire.ts";
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";
 import type { CgroupStats } from "../../stats/cgroups/cgroup-figures.ts";
@@ -28,11 +27,8 @@ export function toPodDetail(facts: PodDetailFacts): PodDetail {
   const { metadata, spec, status } = pod;
   return {
     row,
-    labels: metadata.labels ?? {},
-    annotations: metadata.annotations ?? {},
-    qosClass: status?.qosClass ?? "",
-    startedAt: toMs(status?.startTime),
-    conditions: status?.conditions ?? [],
+    metadata,
+    status,
     services: facts.services,
     containers: allContainersOf(spec).map((container) => toContainerDetail(container, facts)),
     volumes: (spec.volumes ?? []).map(({ name, ...source }) => {
@@ -80,24 +76,13 @@ function toContainerDetail(container: Container, facts: PodDetailFacts): Contain
   const usage = facts.usage?.containers?.find((it) => it.name === name);
   const counters = facts.counters(name);
   const { limits } = container.resources ?? {};
-  const { running, terminated } = status?.state ?? {};
-  const last = status?.lastState?.terminated;
   const { periods, throttledPeriods = 0 } = counters?.cpu ?? {};
   return {
     kind,
     name,
     state: describeState(status, kind),
-    isRunning: running !== undefined,
-    hasPrevious: last?.containerID !== undefined,
-    ready: status?.ready ?? false,
-    restarts: status?.restartCount ?? 0,
+    status,
     image: container.image ?? "",
-    imageId: (status?.imageID ?? "").replace(/^docker(-pullable)?:\/\//, ""),
-    startedAt: toMs(running?.startedAt ?? terminated?.startedAt),
-    endedAt: toMs(terminated?.finishedAt),
-    lastEnd: last
-      ? { text: `${last.reason ?? "ended"} (exit code ${last.exitCode})`, at: toMs(last.finishedAt) }
-      : null,
     cpuLimitCores: limits?.cpu ? quantityToMilli(limits.cpu) / 1000 : 0,
     memoryLimitBytes: limits?.memory ? quantityToWhole(limits.memory) : 0,
     cpuCores: (usage?.cpu?.usageNanoCores ?? 0) / 1e9,
