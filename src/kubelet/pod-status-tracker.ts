@@ -154,6 +154,7 @@ export class PodStatusTracker {
       hostIp: this.#deps.node.ip,
       startTime: this.#startTime!,
       ...(currentEnd && { end: currentEnd }),
+      isStopping: state.stoppingSinceMs !== undefined,
       ...(previous && { previous }),
       previousConditions: previous?.conditions ?? this.#earlierConditions,
       extraConditions: [

@@ -264,10 +264,10 @@ export class PodWorker {
     this.wake();
   }
 
-  /** Dead containers that may be removed when the node has too many. */
+  /** Dead containers that may be removed when the node has too many: those of a deleted pod tell how it ends, and go with it. */
   deadContainers(): DeadContainer[] {
-    const mayRestart = this.#end === undefined && !this.isRemoving;
-    return findDeadContainers(this.ref.uid, this.snapshot, this.#state, mayRestart);
+    if (this.isRemoving) return [];
+    return findDeadContainers(this.ref.uid, this.snapshot, this.#state, this.#end === undefined);
   }
 
   removeDead({ id, name }: DeadContainer): void {

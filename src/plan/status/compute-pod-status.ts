@@ -45,6 +45,8 @@ interface PodStatusInput {
   hostIp: string;
   startTime: Date;
   end?: PodEnd;
+  /** Its containers are being stopped: none starts again. */
+  isStopping?: boolean;
   previous?: PodStatus;
   /** Absent: those of the status before. */
   previousConditions?: readonly PodCondition[];
@@ -85,7 +87,7 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
       });
       const isResizable = !isEphemeral(pod.spec, container.name) && (!isInit || isSidecar(container));
       if (isResizable) Object.assign(status, resourcesOf(container, attempts[0], input.limits));
-      return end ? withHistory(status, input.previous) : status;
+      return end || input.isStopping ? withHistory(status, input.previous) : status;
     });
 
   const initStatuses = toStatuses(inits, true);
@@ -150,9 +152,10 @@ const toEphemeralStatus = ({ started: _, ...status }: ContainerStatus): Containe
   ready: false,
 });
 
-/** Earlier attempts are removed when a pod has ended; what was known of them stays, as upstream. */
+/** Attempts are removed when a pod has ended, and while it stops; what was known of them stays, as upstream. */
 function withHistory(status: ContainerStatus, previous: PodStatus | undefined): ContainerStatus {
   const before = statusesOf(previous).find(({ name }) => name === status.name);
+  if (before?.state.terminated && status.containerID === undefined) return before;
   const isSame = status.containerID !== undefined && before?.containerID === status.containerID;
   return isSame && before?.lastState.terminated && !status.lastState.terminated
     ? { ...status, lastState: before.lastState }

@@ -132,7 +132,7 @@ const POD = aPod({ restartPolicy: "OnFailure" });
 
 function podStatusOf(
   containers: PodSnapshot["containers"],
-  over: { end?: PodEnd; previous?: PodStatus } = {},
+  over: { end?: PodEnd; isStopping?: true; previous?: PodStatus } = {},
   sandboxes: PodSnapshot["sandboxes"] = [],
 ) {
   return computePodStatus({
@@ -164,6 +164,12 @@ test("a pod that has ended still reports the attempt before the last, whose cont
   expect(podStatusOf([succeeded], { previous: before }).containerStatuses?.[0]?.lastState).toEqual({});
   const third = anExited(name, 0, { restartCount: 2 });
   expect(podStatusOf([third], { end, previous: before }).containerStatuses?.[0]?.lastState).toEqual({});
+});
+
+test("a pod that stops still reports a dead container that was removed: it is not pending", () => {
+  const previous = podStatusOf([anExited(POD.spec.containers[0]!.name, 143)], { isStopping: true });
+  const { phase, containerStatuses } = podStatusOf([], { isStopping: true, previous });
+  expect([phase, containerStatuses]).toEqual([previous.phase, previous.containerStatuses]);
 });
 
 test("a pod that failed is not ready, though its containers run on for their grace period", () => {
