@@ -1,3 +1,5 @@
+import type { ContainerPort, Probe } from "../base/api/pod.ts";
+
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
 /** `1.5 GiB`; `-` for what is not known. */
@@ -80,3 +82,30 @@ export const shortSource = (source: string): string =>
 /** `8.0 KiB of 16.0 MiB (0 %)` */
 export const formatShare = (used: number, all: number): string =>
   `${formatBytes(used)} of ${formatBytes(all)} (${formatPercent(used, all)})`;
+
+/** `8080 → 80/TCP (http)`, with the address of the host where there is one. */
+export function describePort({ name, hostIP = "", hostPort, containerPort, protocol = "TCP" }: ContainerPort): string {
+  const host = hostPort ? `${hostIP === "" ? "" : `${hostIP}:`}${hostPort} → ` : "";
+  return `${host}${containerPort}/${protocol}${name ? ` (${name})` : ""}`;
+}
+
+const MAX_COMMAND_CHARS = 200;
+
+/** As `kubectl describe` writes it; without a host it is the pod's address. */
+export function describeTarget({ httpGet, tcpSocket, exec, grpc }: Probe): string {
+  if (httpGet) {
+    const { scheme = "HTTP", host = "", port, path = "/" } = httpGet;
+    const origin = scheme === "HTTPS" || host !== "" ? `${scheme.toLowerCase()}://${host}` : "";
+    return `http-get ${origin}:${port}${path.startsWith("/") ? "" : "/"}${path}`;
+  }
+  if (tcpSocket) return `tcp-socket ${tcpSocket.host ?? ""}:${tcpSocket.port}`;
+  if (grpc) return `grpc :${grpc.port}${grpc.service ? ` ${grpc.service}` : ""}`;
+  const command = (exec?.command ?? []).join(" ");
+  return `exec ${command.length > MAX_COMMAND_CHARS ? `${command.slice(0, MAX_COMMAND_CHARS - 1)}…` : command}`;
+}
+
+export function describeTiming(probe: Probe): string {
+  const { periodSeconds = 10, timeoutSeconds = 1, failureThreshold = 3, initialDelaySeconds = 0 } = probe;
+  const delay = initialDelaySeconds > 0 ? `after ${initialDelaySeconds} s, ` : "";
+  return `${delay}every ${periodSeconds} s, timeout ${timeoutSeconds} s, fails after ${failureThreshold}`;
+}

@@ -32,7 +32,7 @@ export function LogView({
   containers: readonly ContainerDetail[];
   connects: number;
 }) {
-  const [container, setContainer] = useState(containers.find(({ kind }) => kind === "main")?.name ?? "");
+  const [container, setContainer] = useState(containers.find(({ kind }) => kind === "main")?.spec.name ?? "");
   const [isPrevious, setPrevious] = useState(false);
   const [withTimes, setTimes] = useState(choices.withTimes);
   const [isWrapped, setWrapped] = useState(choices.isWrapped);
@@ -40,7 +40,7 @@ export function LogView({
   const [search, setSearch] = useState("");
   const [onlyMatches, setOnlyMatches] = useState(true);
   Object.assign(choices, { isWrapped, withTimes });
-  const names = container === ALL ? containers.map(({ name }) => name) : [container];
+  const names = container === ALL ? containers.map(({ spec }) => spec.name) : [container];
   // A container that was started again has a new log, and after a break of the page the log's connection may be dead.
   const generation = `${Math.max(connects, 1)} ${containers.map(startOf).join()}`;
   const box = useRef<HTMLDivElement>(null);
@@ -61,7 +61,7 @@ export function LogView({
     setFollows(true);
     scroll.reset();
   };
-  const hasPrevious = containers.some(({ name, status }) => status?.lastState.terminated && names.includes(name));
+  const hasPrevious = containers.some(({ spec, status }) => status?.lastState.terminated && names.includes(spec.name));
   const query = new URLSearchParams({
     [container === ALL ? "containers" : "container"]: names.join(),
     previous: String(isPrevious),
@@ -75,7 +75,7 @@ export function LogView({
           value={container}
           options={[
             ...(containers.length > 1 ? [[ALL, "All containers"] as const] : []),
-            ...containers.map(({ name }) => [name, name] as const),
+            ...containers.map(({ spec: { name } }) => [name, name] as const),
           ]}
           onChange={(name) => {
             setContainer(name);

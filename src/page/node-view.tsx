@@ -252,8 +252,8 @@ function ImageTable({ images, gcPercent, now }: { images: readonly ImageRow[]; g
           },
           {
             title: "Last use by a pod",
-            cell: ({ isInUse, lastUse }) =>
-              isInUse ? "in use" : lastUse > 0 ? <Ago at={lastUse} now={now} /> : "unknown",
+            cell: ({ usedBy, lastUse }) =>
+              usedBy.length > 0 ? "in use" : lastUse > 0 ? <Ago at={lastUse} now={now} /> : "unknown",
           },
           { title: "Age", cell: ({ createdAt: at }) => (at > 0 ? <>built {<Ago at={at} now={now} />}</> : "-") },
           { title: "Size", class: "number", cell: ({ sizeBytes }) => formatBytes(sizeBytes) },

@@ -1,11 +1,22 @@
+import type { Probe } from "../base/api/pod.ts";
 import { HistoryCharts } from "./chart.tsx";
-import { formatBytes, formatCores, formatPercent, formatShare, formatWholeTime, toMs } from "./format.ts";
+import {
+  describePort,
+  describeTarget,
+  describeTiming,
+  formatBytes,
+  formatCores,
+  formatPercent,
+  formatShare,
+  formatWholeTime,
+  toMs,
+} from "./format.ts";
 import { plainText } from "./log-text.ts";
 import { startOf } from "./log-view.tsx";
 import { Ago, At, Badge, Card, Explanations, Fact, Labels, Meter, Plain, statusTone } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import { ConditionTable, podConditionTone } from "./tables.tsx";
-import type { ContainerDetail, ImageUpdateRow, ManifestView, PodDetail, ProbeHistory, VolumeDetail } from "./wire.ts";
+import type { ContainerDetail, ImageUpdateRow, ManifestView, PodDetail, ProbeAttempt, VolumeDetail } from "./wire.ts";
 
 export function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; now: number }) {
   const total = (key: "cpuLimitCores" | "memoryLimitBytes") => {
@@ -60,7 +71,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
         memoryLimitBytes={total("memoryLimitBytes")}
       />
       {detail.containers.map((container) => (
-        <ContainerCard key={container.name} container={container} now={now} />
+        <ContainerCard key={container.spec.name} container={container} now={now} />
       ))}
       {detail.volumes.length > 0 && (
         <Card title="Volumes">
@@ -111,20 +122,20 @@ function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; no
 const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
 
 function ContainerCard({ container, now }: { container: ContainerDetail; now: number }) {
-  const { status, cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes, throttling, oomKills } = container;
+  const { spec, status, cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes, throttling, oomKills } = container;
   const isRunning = status?.state.running !== undefined;
   const endedAt = toMs(status?.state.terminated?.finishedAt);
   const last = status?.lastState.terminated;
   return (
     <section class="card">
       <h2>
-        <bdi>{container.name}</bdi> <span class="namespace">{KINDS[container.kind]}</span>{" "}
+        <bdi>{spec.name}</bdi> <span class="namespace">{KINDS[container.kind]}</span>{" "}
         <Badge tone={statusTone(container.state, status?.ready || (isRunning && container.kind === "ephemeral"))}>
           <bdi>{container.state}</bdi>
         </Badge>
       </h2>
       <dl>
-        <Fact name="Image" value={container.image} />
+        <Fact name="Image" value={spec.image ?? ""} />
         <Fact name="Digest" value={(status?.imageID ?? "").replace(/^docker(-pullable)?:\/\//, "")} />
         <Fact name="Started" value={<Ago at={startOf(container)} now={now} />} />
         {endedAt > 0 && <Fact name="Ended" value={<Ago at={endedAt} now={now} />} />}
@@ -142,7 +153,7 @@ function ContainerCard({ container, now }: { container: ContainerDetail; now: nu
         )}
         {throttling && <Fact name="CPU throttled" value={describeThrottling(throttling)} />}
         {oomKills !== null && <Fact name="OOM kills" value={String(oomKills)} />}
-        {container.ports.length > 0 && <Fact name="Ports" value={container.ports.join(", ")} />}
+        {spec.ports?.[0] && <Fact name="Ports" value={spec.ports.map(describePort).join(", ")} />}
       </dl>
       {isRunning && (
         <div class="pair">
@@ -158,9 +169,11 @@ function ContainerCard({ container, now }: { container: ContainerDetail; now: nu
           />
         </div>
       )}
-      {container.probes.map((probe) => (
-        <Probe key={probe.kind} probe={probe} now={now} />
-      ))}
+      {(["startup", "readiness", "liveness"] as const).map((kind) => {
+        const probe = spec[`${kind}Probe`];
+        const attempts = container.probeAttempts[kind];
+        return probe && <ProbeLine key={kind} kind={kind} probe={probe} attempts={attempts} now={now} />;
+      })}
     </section>
   );
 }
@@ -168,20 +181,21 @@ function ContainerCard({ container, now }: { container: ContainerDetail; now: nu
 const describeThrottling = ({ throttled, periods }: NonNullable<ContainerDetail["throttling"]>) =>
   `${formatPercent(throttled, periods)} of the time (${throttled} of ${periods} periods)`;
 
-function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
-  const last = probe.attempts.at(-1);
-  const failed = probe.attempts.findLast(({ result }) => result !== "success");
+function ProbeLine(props: { kind: string; probe: Probe; attempts: readonly ProbeAttempt[]; now: number }) {
+  const { kind, probe, attempts, now } = props;
+  const last = attempts.at(-1);
+  const failed = attempts.findLast(({ result }) => result !== "success");
   return (
     <div class="probe">
       <span>
-        {probe.kind} probe{" "}
+        {kind} probe{" "}
         <code>
-          <Plain text={probe.target} />
+          <Plain text={describeTarget(probe)} />
         </code>{" "}
-        <span class="ago">{probe.timing}</span>
+        <span class="ago">{describeTiming(probe)}</span>
       </span>
-      <ol class="answers" aria-label={`Last answers of the ${probe.kind} probe, oldest first`}>
-        {probe.attempts.map(({ time, result, output, durationMs }) => (
+      <ol class="answers" aria-label={`Last answers of the ${kind} probe, oldest first`}>
+        {attempts.map(({ time, result, output, durationMs }) => (
           <li
             key={time}
             class={result}

@@ -15,9 +15,9 @@ export function ShellView({
   containers: readonly ContainerDetail[];
   isShown: boolean;
 }) {
-  const running = containers.filter(({ status }) => status?.state.running).map((container) => container.name);
+  const running = containers.filter(({ status }) => status?.state.running).map(({ spec }) => spec.name);
   const first =
-    containers.find(({ status, kind }) => status?.state.running && kind === "main")?.name ?? running[0] ?? "";
+    containers.find(({ status, kind }) => status?.state.running && kind === "main")?.spec.name ?? running[0] ?? "";
   const [container, setContainer] = useState(first);
   const [attempt, setAttempt] = useState(0);
   const [end, setEnd] = useState<ShellEnd>();

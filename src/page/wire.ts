@@ -1,6 +1,6 @@
 import type { Condition } from "../base/api/conditions.ts";
 import type { CoreEvent } from "../base/api/event.ts";
-import type { ContainerStatus, Pod } from "../base/api/pod.ts";
+import type { Container, ContainerStatus, Pod } from "../base/api/pod.ts";
 import type { PodRow } from "./pod-row.ts";
 
 /** Messages between the page and its server. Times are milliseconds since 1970, sizes are bytes, CPU is in cores; 0, "" and null: not known, never, none. */
@@ -199,9 +199,8 @@ export interface ManifestView {
 }
 
 export interface ContainerDetail {
-  name: string;
+  spec: Container;
   kind: "init" | "sidecar" | "main" | "ephemeral";
-  image: string;
   /** `running`, `CrashLoopBackOff`, `OOMKilled (exit code 137)`. */
   state: string;
   status: ContainerStatus | undefined;
@@ -213,18 +212,8 @@ export interface ContainerDetail {
   throttling: { periods: number; throttled: number } | null;
   /** Processes of this container that the OOM killer ended; null where the kernel does not count them. */
   oomKills: number | null;
-  ports: string[];
-  probes: ProbeHistory[];
-}
-
-export interface ProbeHistory {
-  kind: string;
-  /** `http-get :8080/healthz`. */
-  target: string;
-  /** `every 10 s, timeout 1 s, fails after 3`. */
-  timing: string;
   /** Oldest first. */
-  attempts: ProbeAttempt[];
+  probeAttempts: Record<"startup" | "readiness" | "liveness", readonly ProbeAttempt[]>;
 }
 
 export interface ProbeAttempt {
@@ -296,9 +285,7 @@ export interface ImageRow {
   names: string[];
   sizeBytes: number;
   createdAt: number;
-  /** A pod of this node uses it. */
-  isInUse: boolean;
-  /** Those pods, as `namespace/name`. */
+  /** Pods of this node, as `namespace/name`. */
   usedBy: string[];
   /** The kubelet removes it when the image disk is full. */
   isRemovable: boolean;

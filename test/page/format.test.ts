@@ -1,5 +1,9 @@
 import { expect, test } from "bun:test";
+import type { ContainerPort, Probe } from "../../src/base/api/pod.ts";
 import {
+  describePort,
+  describeTarget,
+  describeTiming,
   formatAge,
   formatBytes,
   formatCores,
@@ -83,4 +87,20 @@ test("an unknown age is empty; what is due is now", () => {
 
 test("a share of nothing is unknown", () => {
   expect([formatPercent(1, 3), formatPercent(0, 5), formatPercent(5, 0)]).toEqual(["33 %", "0 %", "-"]);
+});
+
+test.each<[Partial<ContainerPort>, string]>([
+  [{ containerPort: 80, hostPort: 8080, protocol: "TCP" }, "8080 → 80/TCP"],
+  [{ containerPort: 53, protocol: "UDP", name: "dns" }, "53/UDP (dns)"],
+])("port %j", (port, text) => {
+  expect(describePort(port as ContainerPort)).toBe(text);
+});
+
+test.each<[object, string]>([
+  [{ exec: { command: ["test", "-e", "/x"] } }, "exec test -e /x"],
+  [{ httpGet: { port: 80, path: "/ready" } }, "http-get :80/ready"],
+  [{ tcpSocket: { port: 80 } }, "tcp-socket :80"],
+])("probe %j", (probe, target) => {
+  expect(describeTarget(probe as Probe)).toBe(target);
+  expect(describeTiming(probe as Probe)).toBe("every 10 s, timeout 1 s, fails after 3");
 });

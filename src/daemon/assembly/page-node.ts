@@ -140,16 +140,14 @@ export function toImageRows(
   return images
     .map(({ id, names, sizeBytes, createdSeconds }) => {
       const usedBy = [...new Set([id, ...names].flatMap((name) => [...(users.get(name) ?? [])]))];
-      const isInUse = usedBy.length > 0;
       const unused = gc.unusedMs(id);
       return {
         id,
         names: [...names],
         sizeBytes,
         createdAt: createdSeconds * 1000,
-        isInUse,
         usedBy,
-        isRemovable: !isInUse && gc.removable.has(id),
+        isRemovable: usedBy.length === 0 && gc.removable.has(id),
         lastUse: unused === undefined ? 0 : nowMs - unused,
       };
     })

@@ -1,12 +1,12 @@
 import type { CoreEvent } from "../../base/api/event.ts";
-import type { Container, ContainerPort, ContainerStatus, Pod, Probe, Volume } from "../../base/api/pod.ts";
+import type { Container, ContainerStatus, Pod, Volume } from "../../base/api/pod.ts";
 import type { ContainerState } from "../../base/api/pod-status.ts";
 import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
 import type { PodSummary } from "../../base/api/stats-summary.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { allContainersOf, allStatusesOf, containersOf, isEphemeral } from "../../base/model/pod-containers.ts";
 import type { ProbeKind } from "../../base/model/prober.ts";
-import type { ContainerDetail, ManifestView, PodDetail, ProbeAttempt, ProbeHistory } from "../../page/wire.ts";
+import type { ContainerDetail, ManifestView, PodDetail, ProbeAttempt } from "../../page/wire.ts";
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";
 import type { CgroupStats } from "../../stats/cgroups/cgroup-figures.ts";
 
@@ -79,35 +79,22 @@ function toContainerDetail(container: Container, facts: PodDetailFacts): Contain
   const { periods, throttledPeriods = 0 } = counters?.cpu ?? {};
   return {
     kind,
-    name,
+    spec: container,
     state: describeState(status, kind),
     status,
-    image: container.image ?? "",
     cpuLimitCores: limits?.cpu ? quantityToMilli(limits.cpu) / 1000 : 0,
     memoryLimitBytes: limits?.memory ? quantityToWhole(limits.memory) : 0,
     cpuCores: (usage?.cpu?.usageNanoCores ?? 0) / 1e9,
     memoryBytes: usage?.memory?.workingSetBytes ?? 0,
     throttling: periods ? { periods, throttled: throttledPeriods } : null,
     oomKills: counters?.memory.oomKills ?? null,
-    ports: (container.ports ?? []).map(describePort),
-    probes: PROBES.flatMap(([kind, key]) => {
-      const probe = container[key];
-      if (!probe) return [];
-      return {
-        kind,
-        target: describeTarget(probe),
-        timing: describeTiming(probe),
-        attempts: [...facts.probeAttempts(name, kind)],
-      } satisfies ProbeHistory;
-    }),
+    probeAttempts: {
+      startup: facts.probeAttempts(name, "startup"),
+      readiness: facts.probeAttempts(name, "readiness"),
+      liveness: facts.probeAttempts(name, "liveness"),
+    },
   };
 }
-
-const PROBES = [
-  ["startup", "startupProbe"],
-  ["readiness", "readinessProbe"],
-  ["liveness", "livenessProbe"],
-] as const satisfies readonly (readonly [ProbeKind, keyof Container])[];
 
 /** Init and ephemeral containers are never ready while they run. */
 function describeState(status: ContainerStatus | undefined, kind: ContainerDetail["kind"]): string {
@@ -115,33 +102,6 @@ function describeState(status: ContainerStatus | undefined, kind: ContainerDetai
   if (running) return status?.ready || kind === "init" || kind === "ephemeral" ? "running" : "running, not ready";
   if (terminated) return `${terminated.reason ?? "terminated"} (exit code ${terminated.exitCode})`;
   return waiting?.reason ?? "waiting";
-}
-
-/** `8080 → 80/TCP (http)`, with the address of the host where there is one. */
-function describePort({ name, hostIP = "", hostPort, containerPort, protocol = "TCP" }: ContainerPort): string {
-  const host = hostPort ? `${hostIP === "" ? "" : `${hostIP}:`}${hostPort} → ` : "";
-  return `${host}${containerPort}/${protocol}${name ? ` (${name})` : ""}`;
-}
-
-const MAX_COMMAND_CHARS = 200;
-
-/** As `kubectl describe` writes it; without a host it is the pod's address. */
-function describeTarget({ httpGet, tcpSocket, exec, grpc }: Probe): string {
-  if (httpGet) {
-    const { scheme = "HTTP", host = "", port, path = "/" } = httpGet;
-    const origin = scheme === "HTTPS" || host !== "" ? `${scheme.toLowerCase()}://${host}` : "";
-    return `http-get ${origin}:${port}${path.startsWith("/") ? "" : "/"}${path}`;
-  }
-  if (tcpSocket) return `tcp-socket ${tcpSocket.host ?? ""}:${tcpSocket.port}`;
-  if (grpc) return `grpc :${grpc.port}${grpc.service ? ` ${grpc.service}` : ""}`;
-  const command = (exec?.command ?? []).join(" ");
-  return `exec ${command.length > MAX_COMMAND_CHARS ? `${command.slice(0, MAX_COMMAND_CHARS - 1)}…` : command}`;
-}
-
-function describeTiming(probe: Probe): string {
-  const { periodSeconds = 10, timeoutSeconds = 1, failureThreshold = 3, initialDelaySeconds = 0 } = probe;
-  const delay = initialDelaySeconds > 0 ? `after ${initialDelaySeconds} s, ` : "";
-  return `${delay}every ${periodSeconds} s, timeout ${timeoutSeconds} s, fails after ${failureThreshold}`;
 }
 
 /** The pod without termination messages that may be the end of a log: logs need a session. Pure. */
