@@ -117,6 +117,7 @@ async function startAndWait(
   try {
     return await waitForPods({
       kubelet,
+      workloads,
       clock,
       processes: { sample: sampleProcesses, isOfContainer },
       wait: options.runOnceWait,

@@ -3,6 +3,7 @@ import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { podFullName } from "../base/model/identity.ts";
 import type { ContainerSnapshot, ProcessSample } from "../base/model/pod-snapshot.ts";
+import type { WorkloadManager } from "../controllers/workload-manager.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import {
   hasSettled,
@@ -24,6 +25,8 @@ export interface RunOnceResult {
 
 interface RunOnceInput {
   kubelet: Kubelet;
+  /** Its pods are desired when it is stored that they are. */
+  workloads: Pick<WorkloadManager, "isStored" | "syncs">;
   clock: Clock;
   processes: {
     sample(mainPids: readonly number[]): ProcessSample[];
@@ -43,10 +46,10 @@ const BLIND_SETTLE_MS = 250;
 
 /** Waits until every pod has reached `wait`, or cannot. @throws the signal's reason */
 export async function waitForPods(input: RunOnceInput): Promise<RunOnceResult[]> {
-  const { kubelet, clock, wait, timeoutMs, onProgress, signal } = input;
+  const { kubelet, workloads, clock, wait, timeoutMs, onProgress, signal } = input;
   const startedAtMs = clock.monotonicMs();
   let wake = () => {};
-  const unsubscribe = kubelet.onChange(() => wake());
+  const unsubscribe = [kubelet.onChange(() => wake()), workloads.syncs.add(() => wake())];
   try {
     for (let lastShown = ""; ; ) {
       signal.throwIfAborted();
@@ -58,7 +61,7 @@ export async function waitForPods(input: RunOnceInput): Promise<RunOnceResult[]>
       const shown = onProgress ? JSON.stringify(results.map(({ verdict }) => verdict)) : "";
       if (shown !== lastShown) onProgress?.(results);
       lastShown = shown;
-      if (isDecided(results)) {
+      if (isDecided(results, input)) {
         const settled = wait === "none" ? results : await settle(input);
         if (settled) return settled;
         continue;
@@ -67,12 +70,13 @@ export async function waitForPods(input: RunOnceInput): Promise<RunOnceResult[]>
       await changedOrLate(changed, clock, leftMs, signal);
     }
   } finally {
-    unsubscribe();
+    for (const end of unsubscribe) end();
   }
 }
 
 /** No pod is waited for any longer. */
-const isDecided = (results: readonly RunOnceResult[]) => results.every(({ verdict }) => verdict.state !== "waiting");
+const isDecided = (results: readonly RunOnceResult[], { workloads }: RunOnceInput) =>
+  workloads.isStored && results.every(({ verdict }) => verdict.state !== "waiting");
 
 function judge(kubelet: Kubelet, wait: RunOnceWait): RunOnceResult[] {
   const desired = new Set(kubelet.desiredPods.map(({ pod }) => pod.metadata.uid));
@@ -101,18 +105,19 @@ function toTimedOut(result: RunOnceResult, wait: RunOnceWait, timeoutMs: number)
  * Samples the processes of all pods together until none can still fail at once.
  * @returns undefined when one of them turned out to be undecided
  */
-async function settle({ kubelet, clock, processes, wait, signal }: RunOnceInput): Promise<RunOnceResult[] | undefined> {
+async function settle(input: RunOnceInput): Promise<RunOnceResult[] | undefined> {
+  const { kubelet, clock, processes, wait, signal } = input;
   const sandboxes = kubelet
     .pods()
     .flatMap(({ metadata }) => kubelet.worker(metadata.uid ?? "")?.snapshot.sandboxes[0] ?? []);
   if (!sandboxes.every(({ pid, id }) => pid === 0 || processes.isOfContainer(pid, id))) {
     await clock.sleep(BLIND_SETTLE_MS, signal);
     const results = judge(kubelet, wait);
-    return isDecided(results) ? results : undefined;
+    return isDecided(results, input) ? results : undefined;
   }
   for (const samples = new Map<string, TimedSample[]>(); ; await clock.sleep(SAMPLE_PERIOD_MS, signal)) {
     const results = judge(kubelet, wait);
-    if (!isDecided(results)) return undefined;
+    if (!isDecided(results, input)) return undefined;
     const running = results.flatMap(runningContainers(kubelet));
     for (const [index, sample] of processes.sample(running.map(({ pid }) => pid)).entries()) {
       const { id } = running[index]!;

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
+import { Listeners } from "../../src/base/concurrency/listeners.ts";
 import type { ProcessSample } from "../../src/base/model/pod-snapshot.ts";
 import { type RunOnceResult, waitForPods } from "../../src/daemon/wait-for-pods.ts";
 import type { RunOnceWait } from "../../src/plan/status/run-once-verdict.ts";
@@ -9,6 +10,7 @@ let world: KubeletWorld;
 /** The sample of every process. */
 let sample: ProcessSample;
 let isHere: boolean;
+let workloads: { isStored: boolean; syncs: Listeners };
 let wait: RunOnceWait;
 let timeoutMs: number;
 let showsProgress: boolean;
@@ -19,6 +21,7 @@ beforeEach(() => {
   world = new KubeletWorld();
   sample = { state: "asleep", switches: 1, cpuMs: 10 };
   isHere = true;
+  workloads = { isStored: true, syncs: new Listeners() };
   wait = "running";
   timeoutMs = 0;
   showsProgress = false;
@@ -37,6 +40,7 @@ function begin(...pods: Pod[]): void {
   if (pods.length > 0) world.want(...pods);
   void waitForPods({
     kubelet: world.kubelet,
+    workloads,
     clock: world.clock,
     processes: { sample: (pids) => pids.map(() => ({ ...sample })), isOfContainer: () => isHere },
     wait,
@@ -134,4 +138,17 @@ test("an edited pod is up when the new container runs, not while the old one is 
   await world.clock.advance(60_000);
   expect(verdicts()).toEqual(["up: Running"]);
   expect(world.engine.idOf("job-node1", "app")).not.toBe(old);
+});
+
+test("while a decision of a workload is not stored, there may be more pods than there are now", async () => {
+  workloads.isStored = false;
+  world.kubelet.start();
+  begin();
+  await world.clock.advance(1_000);
+  expect(results).toBeUndefined();
+  world.want(named("job"));
+  workloads.isStored = true;
+  workloads.syncs.emit();
+  await world.clock.advance(1_000);
+  expect(verdicts()).toEqual(["up: Running"]);
 });
