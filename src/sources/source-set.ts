@@ -101,6 +101,11 @@ export const EMPTY_OBJECTS: Objects = { pods: [], configMaps: [], secrets: [] };
 
 export const EMPTY_SET: SourceSet = { ...EMPTY_OBJECTS, findings: [], stale: new Map(), isComplete: true };
 
+/** The objects alone, as they are stored. */
+export function objectsOf({ pods, configMaps, secrets, objects = [], locations = {} }: Objects): Objects {
+  return { pods, configMaps, secrets, objects, locations };
+}
+
 export const isEmptyObjects = ({ pods, configMaps, secrets, objects = [] }: Objects): boolean =>
   pods.length + configMaps.length + secrets.length + objects.length === 0;
 
@@ -114,10 +119,7 @@ const objectName = (object: ConfigMap | Secret): PodFullName => podFullName(obje
  * mistake in one document must neither stop its pod nor delay the others.
  */
 export function keepLastGood(before: Objects, now: ManifestResult): Objects {
-  if (!hasErrors(now.findings)) {
-    const { pods, configMaps, secrets, objects, locations } = now;
-    return { pods, configMaps, secrets, objects, locations };
-  }
+  if (!hasErrors(now.findings)) return objectsOf(now);
   const keep = <T>(old: readonly T[], fresh: readonly T[], nameOf: (item: T) => string): readonly T[] => {
     const named = new Set(fresh.map(nameOf));
     return [...fresh, ...old.filter((item) => !named.has(nameOf(item)))];

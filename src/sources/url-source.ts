@@ -2,8 +2,6 @@ import { createHash } from "node:crypto";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import { backOffMs } from "../base/model/back-off.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { Finding } from "../base/model/finding.ts";
-import type { PodFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { maskUrl } from "../base/text/url.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -12,11 +10,12 @@ import { type Checkpoint, type FeedSource, sourceId } from "./checkpoint-store.t
 import {
   describeFinding,
   EMPTY_OBJECTS,
-  hasErrors,
+  EMPTY_SET,
   isEmptyObjects,
   keepLastGood,
   logFindings,
   type Objects,
+  objectsOf,
   type ReadText,
   SourceReads,
   type SourceSet,
@@ -59,10 +58,8 @@ export class UrlSource implements FeedSource {
   /** Hash of the text last read; the next field is what was wrong with it. */
   #hash = "";
   #textFailure: string | undefined;
-  #live: Objects | undefined;
-  #findings: readonly Finding[] = [];
-  #stale: readonly PodFullName[] = [];
-  #isUnknown = false;
+  /** undefined before the first good response. */
+  #set: SourceSet | undefined;
   #isRestored = false;
   readonly #reads = new SourceReads();
   #emittedFailure: string | undefined;
@@ -84,7 +81,7 @@ export class UrlSource implements FeedSource {
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
     const failure = await this.#fetch(AbortSignal.any([signal, this.#stop.signal]));
     if (failure !== undefined) throw new Error(`Manifests: ${this.name} ${failure}`);
-    return this.#assemble();
+    return this.#set ?? EMPTY_SET;
   }
 
   async stop(): Promise<void> {
@@ -95,31 +92,30 @@ export class UrlSource implements FeedSource {
 
   status(): SourceStatus {
     const isFailing = this.#reads.failure !== undefined;
-    const state = this.#isRestored ? "restored" : isFailing ? "failing" : this.#live ? "ok" : "waiting";
-    return this.#reads.status(this, state, this.#live?.pods.length ?? 0);
+    const state = this.#isRestored ? "restored" : isFailing ? "failing" : this.#set ? "ok" : "waiting";
+    return this.#reads.status(this, state, this.#set?.pods.length ?? 0);
   }
 
   /** undefined before the first good response. */
   checkpoint(): Checkpoint | undefined {
-    return this.#live && !this.#isRestored ? { texts: new Map([[this.name, this.#live]]) } : undefined;
+    if (!this.#set || this.#isRestored) return undefined;
+    return { texts: new Map([[this.name, objectsOf(this.#set)]]) };
   }
 
   async #poll(): Promise<void> {
-    const before = this.#live;
-    const findings = this.#findings;
+    const before = this.#set;
     const failure = await this.#fetch(this.#stop.signal).catch((error: Error) => error.message);
     if (this.#stop.signal.aborted) return;
     this.#failuresInARow = failure === undefined ? 0 : this.#failuresInARow + 1;
     this.#cancelTimer = this.#deps.clock.schedule(this.#delayMs(), () => void this.#poll());
-    if (failure !== undefined && this.#live === undefined) this.#restore(failure);
-    const isNews = this.#live !== before || this.#findings !== findings || this.#reads.failure !== this.#emittedFailure;
-    if (this.#live && isNews) this.#publish();
+    if (failure !== undefined && this.#set === undefined) this.#restore(failure);
+    if (this.#set && (this.#set !== before || this.#reads.failure !== this.#emittedFailure)) this.#publish(this.#set);
   }
 
-  #publish(): void {
+  #publish(set: SourceSet): void {
     this.#cancelRestore?.();
     this.#emittedFailure = this.#reads.failure;
-    this.#emit?.(this.#assemble());
+    this.#emit?.(set);
   }
 
   #delayMs(): number {
@@ -163,17 +159,16 @@ export class UrlSource implements FeedSource {
 
   /** Takes a new text. @returns what is wrong with it, if anything */
   #take(result: ManifestResult): string | undefined {
-    this.#facts.prune("findings", logFindings(this.#facts, "finding:", result.findings));
-    this.#findings = result.findings;
-    const isBad = hasErrors(result.findings);
-    const before = this.#live ?? (isBad ? this.#lastKnownGood() : undefined);
-    const isEmpty = isEmptyObjects(result);
-    if (isBad && isEmpty && before === undefined) return BAD_TEXT;
-    this.#live = keepLastGood(before ?? EMPTY_OBJECTS, result);
-    this.#stale = isBad ? staleNames(this.#live, result) : [];
-    this.#isUnknown = isBad && before === undefined;
+    const { findings } = result;
+    this.#facts.prune("findings", logFindings(this.#facts, "finding:", findings));
+    const error = findings.find(({ severity }) => severity === "error");
+    const before = this.#set ?? (error && this.#lastKnownGood());
+    if (error && isEmptyObjects(result) && !before) return BAD_TEXT;
+    const live = keepLastGood(before ?? EMPTY_OBJECTS, result);
+    const stale = new Map(error && staleNames(live, result).map((name) => [name, describeFinding(error)]));
+    this.#set = { ...live, findings, stale, isComplete: !error || before !== undefined };
     this.#isRestored = false;
-    return isBad ? BAD_TEXT : undefined;
+    return error && BAD_TEXT;
   }
 
   #lastKnownGood(): Objects | undefined {
@@ -181,21 +176,13 @@ export class UrlSource implements FeedSource {
   }
 
   #restore(why: string): void {
-    if (this.#live || this.#stop.signal.aborted) return;
+    if (this.#set || this.#stop.signal.aborted) return;
     const restored = this.#lastKnownGood();
     if (!restored) return;
-    this.#live = restored;
+    this.#set = { ...EMPTY_SET, ...restored };
     this.#isRestored = true;
     this.#reads.failure ??= why;
     this.#deps.logger.warn(`Manifests: ${this.name} ${why}: its last good response, from before this start, is used`);
-    this.#publish();
-  }
-
-  #assemble(): SourceSet {
-    const live = this.#live ?? EMPTY_OBJECTS;
-    const error = this.#findings.find(({ severity }) => severity === "error");
-    const stale = new Map<PodFullName, string>();
-    if (error) for (const name of this.#stale) stale.set(name, describeFinding(error));
-    return { ...live, findings: this.#findings, stale, isComplete: !this.#isUnknown };
+    this.#publish(this.#set);
   }
 }
