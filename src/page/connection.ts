@@ -140,18 +140,12 @@ async function readRefusal(): Promise<string> {
   }
 }
 
-class RequestFailed extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
+class RequestFailed extends Error {}
 
 /** @throws RequestFailed */
 export async function fetchJson<T>(path: string, signal?: AbortSignal): Promise<T> {
   const response = await fetch(path, { ...(signal && { signal }), headers: { Accept: "application/json" } });
-  if (!response.ok) throw new RequestFailed(response.status, (await response.text()).slice(0, 500));
+  if (!response.ok) throw new RequestFailed((await response.text()).slice(0, 500));
   return (await response.json()) as T;
 }
 
