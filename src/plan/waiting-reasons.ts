@@ -103,19 +103,17 @@ export function fixOfStep(reason: string, message: string): string {
 
 /** A step towards a running container failed in a way the status has a name for. */
 export class PodStepError extends Error {
-  readonly reason: WaitingReasonName;
   /** When another try makes sense; absent = the caller's own back-off. Unit: milliseconds. */
   readonly retryAfterMs: number | undefined;
   /** Reason of the event; absent = `Failed`. */
   readonly eventReason: string | undefined;
 
   constructor(
-    reason: WaitingReasonName,
+    readonly reason: WaitingReasonName,
     message: string,
     options?: { retryAfterMs?: number | undefined; eventReason?: string | undefined; cause?: unknown },
   ) {
     super(message, options?.cause === undefined ? undefined : { cause: options.cause });
-    this.reason = reason;
     this.retryAfterMs = options?.retryAfterMs;
     this.eventReason = options?.eventReason;
   }

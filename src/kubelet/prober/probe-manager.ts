@@ -266,22 +266,18 @@ const logged = ({ namespace, name }: PodRef) => ({ pod: `${namespace}/${name}` }
 
 /** The probes of one container of a pod. */
 class ProbedContainer {
-  readonly pod: PodRef;
-  readonly name: string;
-  /** `spec.containers{app}` */
-  readonly fieldPath: string;
-  /** The fields the workers are built from: a change means other workers. */
-  readonly definition: string;
   readonly workers = new Map<ProbeKind, ProbeWorker>();
   /** The instance that runs; undefined between two. */
   running: { id: ContainerId; startedAtMs: number } | undefined;
 
-  constructor(pod: PodRef, name: string, fieldPath: string, definition: string) {
-    this.pod = pod;
-    this.name = name;
-    this.fieldPath = fieldPath;
-    this.definition = definition;
-  }
+  constructor(
+    readonly pod: PodRef,
+    readonly name: string,
+    /** `spec.containers{app}` */
+    readonly fieldPath: string,
+    /** The fields the workers are built from: a change means other workers. */
+    readonly definition: string,
+  ) {}
 
   rest(): void {
     for (const worker of this.workers.values()) worker.rest();
