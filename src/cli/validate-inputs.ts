@@ -9,6 +9,7 @@ import { podTemplateOf, type TypedObject } from "../base/model/desired-object.ts
 import type { DesiredPod, ObjectIndex } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
+import { mapContainers } from "../base/model/pod-containers.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -456,14 +457,12 @@ const toDesired = ({ isFetched, isFromTemplate }: NodeCandidate, pod: Pod): Desi
 
 /** At most so many other pods of a workload, which only count here: ports that they share are reported by the template. */
 function toReplicas({ pod, replicas }: NodeCandidate, most: number): Pod[] {
-  const { containers, initContainers = [], ...spec } = pod.spec;
   const withoutPorts = <T extends object>(container: T) => ({ ...container, ports: [] });
-  const quiet = { ...spec, containers: containers.map(withoutPorts), initContainers: initContainers.map(withoutPorts) };
   const count = Math.max(0, Math.min(most, (replicas?.count ?? 1) - 1));
   return Array.from({ length: count }, (_, index) => ({
     ...pod,
     metadata: { ...pod.metadata, uid: `${pod.metadata.uid}/${index}` },
-    spec: quiet,
+    spec: mapContainers(pod.spec, withoutPorts),
   }));
 }
 

@@ -7,6 +7,7 @@ import type { PersistentVolumeClaim } from "../base/api/workload.ts";
 import { claimVolumeOf } from "../base/model/claim-volume.ts";
 import type { DesiredObject, DesiredWorkload, WorkloadObject } from "../base/model/desired-object.ts";
 import { podFullName } from "../base/model/identity.ts";
+import { mapContainers } from "../base/model/pod-containers.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import type { PreparedState } from "./prepare-state.ts";
 import type { Bindings, ClaimRecord, ClaimRecords, WorkloadRecord, WorkloadRecords } from "./workload-records.ts";
@@ -135,13 +136,7 @@ function withClaimVolumes(spec: PodSpec, volumes: readonly Volume[]): PodSpec {
           ),
         }
       : container;
-  const { initContainers, containers } = spec;
-  return {
-    ...spec,
-    volumes: [...volumes],
-    ...(initContainers && { initContainers: initContainers.map(narrow) }),
-    containers: containers.map(narrow),
-  };
+  return { ...mapContainers(spec, narrow), volumes: [...volumes] };
 }
 
 /** The volume of a pod that mounts a PersistentVolume; undefined for kinds that kubelet-ts does not mount. */

@@ -14,9 +14,10 @@ import {
 } from "../base/api/annotations.ts";
 import type { Container, ContainerResizePolicy, Pod, QOSClass, Volume } from "../base/api/pod.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
+import type { PodRef } from "../base/model/identity.ts";
 import { memoized } from "../base/model/memoized.ts";
 import type { NodeInfo } from "../base/model/node.ts";
-import { allContainersOf, containersOf } from "../base/model/pod-containers.ts";
+import { allContainersOf, containersOf, mapContainers } from "../base/model/pod-containers.ts";
 import { attemptsOf, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -176,15 +177,9 @@ export function toRunningRevision(next: PodRevision, snapshot: PodSnapshot): Pod
     const { livenessProbe: _, readinessProbe: __, startupProbe: ___, ...others } = container;
     return isAsBefore(container.name) ? container : (others as T);
   };
-  const { initContainers } = pod.spec;
-  const spec = {
-    ...pod.spec,
-    containers: pod.spec.containers.map(withoutProbes),
-    ...(initContainers && { initContainers: initContainers.map(withoutProbes) }),
-  };
   return {
     ...next,
-    pod: { ...pod, spec },
+    pod: { ...pod, spec: mapContainers(pod.spec, withoutProbes) },
     hashes: {
       ...hashes,
       sandbox: sandbox?.hash ?? hashes.sandbox,
@@ -211,6 +206,26 @@ export const withPendingEdit = (revision: PodRevision, message: string, isPrepar
   ],
 });
 
+/** A pod of a workload, as an edit that stops another one of it sees it. */
+export interface PodTurn extends PodRef {
+  /** It is not Ready: an edit can only mend it. */
+  isBroken: boolean;
+  /** Ready, and all of it is of the revision that it is to run now. */
+  isAvailable: boolean;
+  /** Its own edit is about to take effect. */
+  isNext: boolean;
+}
+
+/**
+ * The pod of the same workload for which an edit waits: of several edited pods one is stopped at a time, that of the highest
+ * ordinal first, as a StatefulSet does. Pure.
+ */
+export function findPodBefore(own: PodTurn, others: readonly PodTurn[]): PodTurn | undefined {
+  if (own.isBroken) return undefined;
+  const isHigher = ({ name }: PodTurn) => name.localeCompare(own.name, "en", { numeric: true }) > 0;
+  return others.find((it) => !it.isAvailable) ?? others.find((it) => it.isNext && isHigher(it));
+}
+
 export const pendingResizeOf = (revision: PodRevision | undefined) =>
   revision?.extraConditions?.find(({ type }) => type === "PodResizePending");
 
@@ -231,15 +246,7 @@ function withPinnedImages(pod: Pod, pins: DesiredPod["imagePins"]): Pod {
     const pin = pins.get(container.image ?? "");
     return pin && !pin.isBaseline ? { ...container, image: pin.ref } : container;
   };
-  const { initContainers, containers } = pod.spec;
-  return {
-    ...pod,
-    spec: {
-      ...pod.spec,
-      containers: containers.map(toPinned),
-      ...(initContainers && { initContainers: initContainers.map(toPinned) }),
-    },
-  };
+  return { ...pod, spec: mapContainers(pod.spec, toPinned) };
 }
 
 function maxBackOffMs(pod: Pod, nodeMs: number): number {

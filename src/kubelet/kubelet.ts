@@ -14,11 +14,13 @@ import type { PodCache } from "./pod-cache.ts";
 import { PodStatusStore } from "./pod-status-store.ts";
 import type { PodWorker } from "./pod-worker.ts";
 import { PodWorkers, type PodWorkersDeps } from "./pod-workers.ts";
+import type { RevisionSelector } from "./rollout-manager.ts";
 import type { RuntimeWatcher } from "./runtime-watcher.ts";
 
 interface KubeletDeps extends Omit<PodWorkersDeps, "statuses"> {
   /** Follows the engine; its cache is that of the workers. */
   watcher: RuntimeWatcher;
+  revisions: RevisionSelector;
   /** Dead containers on the whole node; absent: no limit. */
   deadContainers?: DeadContainerPolicy;
 }
@@ -54,12 +56,14 @@ export class Kubelet {
     this.#statusStore = new PodStatusStore(worker.clock);
     this.#blocked = new BlockedPods({ ...worker, records });
     this.#workers = new PodWorkers({ ...deps, statuses: this.#statusStore });
-    this.#edits = new PendingEdits({ ...worker, records });
+    this.#edits = new PendingEdits({ ...worker, records, workers: this.#workers.byUid });
     revisions.changes.add(() => this.refresh());
     this.#edits.changes.add(() => this.#reconcile());
     this.#cache.changes.add((uid) => this.#onObserved(uid));
     this.#cache.removals.add((container) => worker.services.containerGone(container));
     this.#workers.gone.add((uid) => this.#onGone(uid));
+    this.#workers.progress.add((one) => revisions.observe(one));
+    this.#workers.progress.add((one) => this.#edits.observe(one));
     watcher.resyncs.add(() => {
       for (const one of this.#workers.byUid.values()) one.retryNow();
       this.#reconcile();

@@ -1,15 +1,18 @@
+import type { ContainerStatus } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
-import type { PodUID } from "../base/model/identity.ts";
+import { controllerOf, type PodUID } from "../base/model/identity.ts";
 import { allContainersOf } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import { isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { attemptsOf, isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { Rejection } from "../plan/admission.ts";
 import { explainPodEnd } from "../plan/pod-end-reasons.ts";
+import { isRevisionLive } from "../plan/rollout.ts";
+import { isFinished } from "../plan/service-endpoints.ts";
 import { fixOfStep, PodStepError } from "../plan/waiting-reasons.ts";
-import { type PodRevision, toRunningRevision, withPendingEdit } from "./edit-rules.ts";
+import { findPodBefore, type PodRevision, type PodTurn, toRunningRevision, withPendingEdit } from "./edit-rules.ts";
 import { toPodRequest } from "./pod-actions.ts";
 import type { PodRecords } from "./pod-records.ts";
 import type { PodServices } from "./pod-runtime-manager.ts";
@@ -30,6 +33,8 @@ interface PendingEdit {
   kept: PodRevision;
   why?: string;
   isReady: boolean;
+  /** The pod of the same workload before it. */
+  waitsFor?: PodUID;
   /** Aborts the preparation. */
   stop: AbortController;
 }
@@ -39,12 +44,13 @@ interface PendingEditsDeps {
   recorder: EventRecorder;
   services: Pick<PodServices, "prepareEdit">;
   records: Pick<PodRecords, "earlierManifests">;
+  workers: ReadonlyMap<PodUID, PodWorker>;
 }
 
 /**
  * Edits of pods that run. Nothing of such a pod is stopped before the images of the edit are there and what it refers to
  * exists; until then, or while the node refuses it, the pod keeps running with its earlier manifest, and a condition says why. The
- * kubelet stops first, and so loses the pod by a slip in its image's tag.
+ * kubelet stops first, and so loses the pod by a slip in its image's tag. Pods of one workload take turns: {@link findPodBefore}.
  */
 export class PendingEdits {
   /** {@link select} would return another revision now. */
@@ -76,9 +82,49 @@ export class PendingEdits {
       void this.#prepare(worker, next, containers, edit);
       return edit.kept;
     }
-    if (!known.isReady) return known.kept;
+    if (!known.isReady || this.#waitsForTurn(worker, next, known)) return known.kept;
     this.forget(uid);
     return next;
+  }
+
+  /** The status or the progress of a pod changed: its own edit, or one that waited for it, may go on. */
+  observe(worker: PodWorker): void {
+    const { uid, isBroken, isAvailable } = this.#turnOf(worker);
+    const isDue = ([own, { waitsFor }]: [PodUID, PendingEdit]) =>
+      waitsFor !== undefined && (own === uid ? isBroken : waitsFor === uid && isAvailable);
+    if (this.#edits.entries().some(isDue)) this.changes.emit();
+  }
+
+  #waitsForTurn(worker: PodWorker, { desired: { pod, imagePins } }: PodRevision, edit: PendingEdit): boolean {
+    const owner = controllerOf(pod)?.uid;
+    // Updates of images exchange one pod after the other themselves.
+    if (!owner || !Bun.deepEquals(imagePins, edit.earlier.desired.imagePins)) return false;
+    const isOther = (it: PodWorker) => it !== worker && controllerOf(it.revision?.pod)?.uid === owner;
+    const others = this.#deps.workers.values().filter(isOther);
+    const before = findPodBefore(this.#turnOf(worker), [...others.map((it) => this.#turnOf(it))]);
+    if (!before) return false;
+    edit.waitsFor = before.uid;
+    const fix = `if it does not become Ready, kubelet-ts explain pod ${before.name} says why`;
+    const why = `pod "${before.name}" of the same workload goes first. Fix: ${fix}`;
+    if (edit.why !== why) this.#note(edit, why, true);
+    return true;
+  }
+
+  #turnOf(worker: PodWorker): PodTurn {
+    const { ref, snapshot, revision, status } = worker;
+    const edit = this.#edits.get(ref.uid);
+    const current = edit?.earlier ?? revision;
+    const ready = status?.conditions?.find(({ type }) => type === "Ready")?.status;
+    // The status may lack the newest containers: it waits for what one that ended has to say.
+    const isNewest = ({ name, containerID }: ContainerStatus) =>
+      containerID === `docker://${attemptsOf(snapshot, name)[0]?.id}`;
+    const isShown = current && isRevisionLive({ ...current, snapshot }) && status?.containerStatuses?.every(isNewest);
+    return {
+      ...ref,
+      isBroken: ready === "False",
+      isAvailable: (isShown && ready === "True") || worker.isRemoving || isFinished(worker),
+      isNext: edit !== undefined && (edit.isReady || edit.why === undefined),
+    };
   }
 
   /** The manifest of a running pod before this edit; undefined: it was not edited. */
@@ -210,8 +256,8 @@ export class PendingEdits {
 const mayWait = ({ isBound, runsOnce }: DesiredPod): boolean => !isBound && !runsOnce;
 
 /** A pod that has never run, or that has ended, has nothing to lose by an edit. */
-const hasRun = ({ status }: PodWorker, { containers }: PodSnapshot): boolean =>
-  status?.phase !== "Succeeded" && status?.phase !== "Failed" && containers.some(({ startedAt }) => startedAt);
+const hasRun = (worker: PodWorker, { containers }: PodSnapshot): boolean =>
+  !isFinished(worker) && containers.some(({ startedAt }) => startedAt);
 
 const needsSandbox = ({ hashes: before }: PodRevision, { hashes }: PodRevision): boolean =>
   before.sandbox !== hashes.sandbox || before.init !== hashes.init;

@@ -311,12 +311,8 @@ export class PodRuntimeManager {
   }
 
   /** Termination message of a dead container, "" when it has none. */
-  async readTerminationMessage(
-    container: ContainerSnapshot,
-    pod: Pod | undefined,
-    signal: AbortSignal,
-  ): Promise<string> {
-    return this.#parts.files.readTerminationMessage(container, pod, signal);
+  async readTerminationMessage(...dead: Parameters<PodFiles["readTerminationMessage"]>): Promise<string> {
+    return this.#parts.files.readTerminationMessage(...dead);
   }
 
   /** After the last container is gone: volumes, directories, cgroup, log links. */

@@ -96,11 +96,7 @@ export class PodStatusStore {
     return this.#listed;
   }
 
-  #publishAll(
-    desired: readonly DesiredPod[],
-    blockedOf: (uid: PodUID) => BlockedPod | undefined,
-    workers: ReadonlyMap<PodUID, PublishedWorker>,
-  ): Pod[] {
+  #publishAll(...[desired, blockedOf, workers]: Parameters<PodStatusStore["list"]>): Pod[] {
     const pods = desired.map(({ pod }) => {
       const uid = pod.metadata.uid!;
       return this.#publish(pod, blockedOf(uid), workers.get(uid));

@@ -22,14 +22,12 @@ import type { PodRecords } from "./pod-records.ts";
 import type { PodStatusStore } from "./pod-status-store.ts";
 import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
-import type { RevisionSelector } from "./rollout-manager.ts";
 
 export interface PodWorkersDeps {
   worker: PodWorkerDeps;
   podManager: PodManager;
   records: PodRecords;
   statuses: PodStatusStore;
-  revisions: RevisionSelector;
   rules: PodRules;
 }
 
@@ -39,6 +37,8 @@ const REMEMBER_REMOVED_MS = 15 * 60_000;
 export class PodWorkers {
   /** A pod was removed completely, and its worker forgotten. */
   readonly gone = new Listeners<PodUID>();
+  /** The status of a pod, its revision, or the progress of that changed. */
+  readonly progress = new Listeners<PodWorker>();
   readonly dependencies: DependencyOrder;
   readonly halts: HaltedPods;
   readonly #deps: PodWorkersDeps;
@@ -105,7 +105,7 @@ export class PodWorkers {
 
   onRollout(worker: PodWorker): void {
     if (!worker.revision) return;
-    this.#deps.revisions.observe(worker);
+    this.progress.emit(worker);
     this.dependencies.wakeDependents(worker.revision.pod);
   }
 

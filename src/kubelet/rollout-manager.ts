@@ -4,6 +4,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName, podRefOf } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { rolloutLimitsOf, wantsRollback } from "../plan/rollout.ts";
@@ -210,6 +211,12 @@ interface RevisionSelectorDeps {
   metrics: KubeletMetrics;
 }
 
+/** An unchanged pod stays the same object. */
+const withEphemeral = memoized((desired: DesiredPod, containers: readonly EphemeralContainer[]): DesiredPod => {
+  const { pod } = desired;
+  return { ...desired, pod: { ...pod, spec: { ...pod.spec, ephemeralContainers: [...containers] } } };
+});
+
 export class RevisionSelector {
   readonly #rollouts: RolloutManager;
   readonly #images: RevisionSelectorDeps["imageUpdates"];
@@ -218,11 +225,6 @@ export class RevisionSelector {
    * the pod. Pods whose source keeps them itself (an API server) are not stored here.
    */
   readonly #ephemeral: StoredMap<PodUID, readonly EphemeralContainer[], StoredEphemeralContainers>;
-  /** Pods with their ephemeral containers, so that an unchanged pod stays the same object. */
-  readonly #withEphemeral = new Map<
-    PodUID,
-    { from: DesiredPod; containers: readonly EphemeralContainer[]; to: DesiredPod }
-  >();
   /** {@link select} would return another state now. */
   readonly changes = new Listeners();
 
@@ -247,28 +249,16 @@ export class RevisionSelector {
   select(submitted: DesiredState, isComplete: boolean, hasWorker: (uid: PodUID) => boolean): DesiredState {
     if (isComplete) {
       const desired = new Set(submitted.pods.map(({ pod }) => pod.metadata.uid));
-      for (const uid of this.#ephemeral.keys()) {
-        if (desired.has(uid) || hasWorker(uid)) continue;
-        this.#ephemeral.delete(uid);
-        this.#withEphemeral.delete(uid);
-      }
+      for (const uid of this.#ephemeral.keys()) if (!desired.has(uid) && !hasWorker(uid)) this.#ephemeral.delete(uid);
     }
     const rolledOut = this.#rollouts.apply(submitted, isComplete);
     const state = this.#images?.apply(rolledOut, isComplete) ?? rolledOut;
     if (this.#ephemeral.size === 0) return state;
-    return { ...state, pods: state.pods.map((desired) => this.#addEphemeral(desired)) };
-  }
-
-  #addEphemeral(desired: DesiredPod): DesiredPod {
-    const uid = desired.pod.metadata.uid ?? "";
-    const containers = this.#ephemeral.get(uid);
-    if (!containers) return desired;
-    const known = this.#withEphemeral.get(uid);
-    if (known?.from === desired && known.containers === containers) return known.to;
-    const { pod } = desired;
-    const to = { ...desired, pod: { ...pod, spec: { ...pod.spec, ephemeralContainers: [...containers] } } };
-    this.#withEphemeral.set(uid, { from: desired, containers, to });
-    return to;
+    const pods = state.pods.map((desired) => {
+      const containers = this.#ephemeral.get(desired.pod.metadata.uid ?? "");
+      return containers ? withEphemeral(desired, containers) : desired;
+    });
+    return { ...state, pods };
   }
 
   /** The status of a pod, its revision, or the progress of that changed. */

@@ -1,6 +1,6 @@
 import type { Toleration } from "../base/api/pod.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
-import type { PodUID } from "../base/model/identity.ts";
+import { controllerOf, type PodUID } from "../base/model/identity.ts";
 import { UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
 
 /**
@@ -10,7 +10,7 @@ import { UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
  * @param assigned pods that were assigned to the node before
  */
 export function isHeldByCordon({ pod }: DesiredPod, isSubmitted: boolean, assigned: readonly PodUID[]): boolean {
-  const controller = pod.metadata.ownerReferences?.find((owner) => owner.controller);
+  const controller = controllerOf(pod);
   if (!isSubmitted && !controller) return false;
   if (controller?.kind === "DaemonSet" || pod.spec.tolerations?.some(toleratesCordon)) return false;
   return !assigned.includes(pod.metadata.uid ?? "");

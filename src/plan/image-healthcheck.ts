@@ -4,6 +4,7 @@ import {
   imageHealthcheckOf,
 } from "../base/api/annotations.ts";
 import type { Container, Pod, Probe } from "../base/api/pod.ts";
+import { mapContainers } from "../base/model/pod-containers.ts";
 import type { ContainerSnapshot, ImageHealthcheck } from "../base/model/pod-snapshot.ts";
 
 /** Docker's defaults. */
@@ -44,6 +45,8 @@ export function withImageProbes(pod: Pod, containers: readonly ContainerSnapshot
   if (pod.metadata.annotations?.[IMAGE_HEALTHCHECK_ANNOTATION] === undefined) return pod;
   let isChanged = false;
   const withProbe = <T extends Container>(container: T): T => {
+    const isInit = pod.spec.initContainers?.some(({ name }) => name === container.name);
+    if (isInit && container.restartPolicy !== "Always") return container;
     const kind = imageHealthcheckOf(pod.metadata, container.name);
     const { healthcheck } = containers.find(({ name }) => name === container.name) ?? {};
     const probe = kind && healthcheck && !container[`${kind}Probe`] && toImageProbe(kind, healthcheck);
@@ -51,13 +54,6 @@ export function withImageProbes(pod: Pod, containers: readonly ContainerSnapshot
     isChanged = true;
     return { ...container, [`${kind}Probe`]: probe };
   };
-  const { initContainers } = pod.spec;
-  const spec = {
-    ...pod.spec,
-    containers: pod.spec.containers.map(withProbe),
-    ...(initContainers && {
-      initContainers: initContainers.map((it) => (it.restartPolicy === "Always" ? withProbe(it) : it)),
-    }),
-  };
+  const spec = mapContainers(pod.spec, withProbe);
   return isChanged ? { ...pod, spec } : pod;
 }

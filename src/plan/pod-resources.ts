@@ -1,7 +1,7 @@
 import type { Container, Pod, QOSClass, ResourceList, ResourceRequirements } from "../base/api/pod.ts";
 import { formatBytes, formatMillis, quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
-import { containersOf } from "../base/model/pod-containers.ts";
+import { containersOf, mapContainers } from "../base/model/pod-containers.ts";
 import type { ContainerLimits } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { isSidecar } from "./restart-policy.ts";
@@ -189,7 +189,6 @@ export const hasResources = (allocation: PodAllocation): boolean =>
 
 /** The pod with the resources it was admitted with; a container that was added since keeps what it asks for. */
 export function withAllocation(pod: Pod, allocation: PodAllocation): Pod {
-  const { spec } = pod;
   const wanted = allocationOf(pod);
   const isSame = Object.keys(wanted).every(
     (name) => allocation[name] === undefined || Bun.deepEquals(allocation[name], wanted[name]),
@@ -199,15 +198,8 @@ export function withAllocation(pod: Pod, allocation: PodAllocation): Pod {
     ...container,
     resources: allocation[container.name] ?? container.resources,
   });
-  return {
-    ...pod,
-    spec: {
-      ...spec,
-      containers: spec.containers.map(toAllocated),
-      ...(spec.initContainers && { initContainers: spec.initContainers.map(toAllocated) }),
-      ...(allocation[""] && { resources: allocation[""] }),
-    },
-  };
+  const spec = { ...mapContainers(pod.spec, toAllocated), ...(allocation[""] && { resources: allocation[""] }) };
+  return { ...pod, spec };
 }
 
 /**

@@ -34,7 +34,8 @@ export const ipsOf = (backend: ServiceBackend): readonly string[] =>
   "ips" in backend ? backend.ips : (backend.status?.podIPs ?? []).flatMap(({ ip }) => (ip ? [ip] : []));
 
 /** Its addresses may be those of another pod by now. */
-export const isFinished = ({ status }: Pod): boolean => status?.phase === "Succeeded" || status?.phase === "Failed";
+export const isFinished = ({ status }: Pick<Pod, "status">): boolean =>
+  status?.phase === "Succeeded" || status?.phase === "Failed";
 
 /** The name of a backend below that of its Service; undefined where it has none. */
 export function hostNameIn({ metadata }: Service, backend: ServiceBackend): string | undefined {

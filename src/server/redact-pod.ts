@@ -1,4 +1,5 @@
 import type { Container, Pod, Probe } from "../base/api/pod.ts";
+import { mapContainers } from "../base/model/pod-containers.ts";
 
 /** Stands where a value was that the unauthenticated port does not show. */
 const REDACTED = "<redacted>";
@@ -14,9 +15,7 @@ export function redactPod(pod: Pod): Pod {
     ...pod,
     metadata: metadata.annotations ? { ...metadata, annotations: redactAnnotations(metadata.annotations) } : metadata,
     spec: {
-      ...spec,
-      containers: spec.containers.map(redactContainer),
-      ...(spec.initContainers && { initContainers: spec.initContainers.map(redactContainer) }),
+      ...mapContainers(spec, redactContainer),
       ...(spec.ephemeralContainers && { ephemeralContainers: spec.ephemeralContainers.map(redactContainer) }),
     },
   };

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { toTentativeRevision } from "../../src/kubelet/edit-rules.ts";
+import { findPodBefore, type PodTurn, toTentativeRevision } from "../../src/kubelet/edit-rules.ts";
 import { aContainer, aRunning, aSnapshot } from "../support/builders.ts";
 import { named, toPodRevision } from "../support/kubelet-world.ts";
 
@@ -36,4 +36,30 @@ test("an ended pod is not taken for edited", () => {
   expect(ended.runRevision).toBe(same.runRevision);
   const bound = { ...toPodRevision({ pod }), runRevision: "uid-web" };
   expect(toTentativeRevision(bound, snapshot).runRevision).toBe("uid-web");
+});
+
+const turn = (name: string, is: Partial<PodTurn> = {}): PodTurn => ({
+  uid: name,
+  name,
+  namespace: "default",
+  isBroken: false,
+  isAvailable: true,
+  isNext: true,
+  ...is,
+});
+
+test.each([
+  ["alone", turn("a"), [], undefined],
+  ["the highest ordinal", turn("db-10"), [turn("db-9"), turn("db-2")], undefined],
+  ["another one is higher", turn("db-9"), [turn("db-2"), turn("db-10")], "db-10"],
+  ["the higher one has no edit", turn("db-9"), [turn("db-10", { isNext: false })], undefined],
+  ["a lower one is not available", turn("db-9"), [turn("db-2", { isAvailable: false, isNext: false })], "db-2"],
+  [
+    "not Ready",
+    turn("db-2", { isBroken: true, isAvailable: false }),
+    [turn("db-9", { isAvailable: false })],
+    undefined,
+  ],
+] as const)("an edit waits for a pod of its workload: %s", (_, own, others, expected) => {
+  expect(findPodBefore(own, others)?.name).toBe(expected);
 });

@@ -369,6 +369,112 @@ describe("an edit that cannot start costs no running pod", () => {
   });
 });
 
+describe("pods of one workload take turns", () => {
+  const names = ["db-2", "db-9", "db-10"] as const;
+  const probed = { readinessProbe: { exec: { command: ["ok"] } } as never };
+  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "uid-set", controller: true };
+  const pods = (image: string, uids: Partial<Record<string, string>> = {}) =>
+    names.map((name) =>
+      named(
+        name,
+        { containers: [aContainer({ image, ...probed })] },
+        { ownerReferences: [{ ...owner, uid: uids[name] ?? owner.uid }] },
+      ),
+    );
+  const images = () =>
+    names.map((name) => {
+      const it = world.engine.find(`${name}-node1`, "app");
+      return it?.kind === "container" && it.container.state === "running" ? it.container.image : "";
+    });
+  const setReady = async (isReady: boolean, ...those: string[]) => {
+    for (const name of those) {
+      const containerId = world.engine.idOf(`${name}-node1`, "app");
+      world.probes.set(`uid-${name}`, new Map([["app", { containerId, started: true, ready: isReady }]]));
+      world.kubelet.worker(`uid-${name}`)?.wake();
+    }
+    await world.clock.advance(1_000);
+  };
+  const edit = async (image: string) => {
+    world.submit(...pods(image));
+    await world.clock.advance(1_000);
+  };
+  const whyNot = (name: string) =>
+    world.statusOf(name)?.conditions?.find(({ reason }) => reason === "EditPending")?.message;
+
+  beforeEach(async () => {
+    await world.started(...pods("1"));
+    await setReady(true, ...names);
+  });
+
+  test("the highest ordinal first, the next one when it is Ready again, and a new process keeps to that", async () => {
+    await edit("2");
+    expect(images()).toEqual(["1", "1", "2"]);
+    expect(whyNot("db-2")).toBe(
+      'the edit waits, and the pod keeps running with its earlier manifest: pod "db-10-node1" of the same workload goes first. Fix: if it does not become Ready, kubelet-ts explain pod db-10-node1 says why',
+    );
+    expect(world.recorder.events.filter((event) => event.includes("EditPending"))).toEqual([]);
+    await world.clock.advance(600_000);
+    expect(images()).toEqual(["1", "1", "2"]);
+    world.renew();
+    world.kubelet.start();
+    await edit("2");
+    await world.clock.advance(600_000);
+    expect(images()).toEqual(["1", "1", "2"]);
+    await setReady(true, "db-10");
+    expect(images()).toEqual(["1", "2", "2"]);
+    await setReady(true, "db-9");
+    expect(images()).toEqual(["2", "2", "2"]);
+    expect(names.map(whyNot)).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("an edit that breaks the first one stops there, and the next edit begins with that one", async () => {
+    await edit("bad");
+    await world.exit("db-10", "app", 1, 60_000);
+    expect(images()).toEqual(["1", "1", "bad"]);
+    await edit("good");
+    expect(images()).toEqual(["1", "1", "good"]);
+    await setReady(true, "db-10");
+    await setReady(true, "db-9");
+    expect(images()).toEqual(["good", "good", "good"]);
+  });
+
+  test("an edit during the turn of another pod waits for the end of that, and an edit undone is no edit", async () => {
+    world.engine.stopTakesMs = 5_000;
+    await edit("2");
+    await edit("3");
+    expect(images()).toEqual(["1", "1", "1"]);
+    await world.clock.advance(10_000);
+    expect(images()).toEqual(["1", "1", "3"]);
+    await edit("1");
+    await world.clock.advance(10_000);
+    expect(images()).toEqual(["1", "1", "1"]);
+    expect(world.engine.calls.filter((call) => call.startsWith("kill") && !call.includes("POD"))).toHaveLength(2);
+  });
+
+  test("a pod that is not Ready waits for no other; one that cannot be edited holds up no other", async () => {
+    await setReady(false, "db-9");
+    await edit("2");
+    expect(images()).toEqual(["1", "2", "1"]);
+    await setReady(true, "db-9");
+    expect(images()).toEqual(["1", "2", "2"]);
+    await setReady(false, "db-2");
+    expect(images()).toEqual(["2", "2", "2"]);
+    await setReady(true, ...names);
+    world.refuses = () => ["uid-db-10"];
+    await edit("3");
+    expect(images()).toEqual(["2", "3", "2"]);
+  });
+
+  test("pods of other workloads, and one that is removed, are no reason to wait", async () => {
+    world.submit(...pods("2", { "db-2": "other" }));
+    await world.clock.advance(1_000);
+    expect(images()).toEqual(["2", "1", "2"]);
+    world.submit(...pods("2", { "db-2": "other" }).slice(0, 2));
+    await world.clock.advance(1_000);
+    expect(images()).toEqual(["2", "2", ""]);
+  });
+});
+
 test("the rollout of an edit is live when the successor runs", async () => {
   await world.started(named("web"));
   const worker = world.kubelet.worker("uid-web")!;

@@ -35,6 +35,10 @@ export function nameWithoutNode({ metadata: { name = "" }, spec: { nodeName } }:
   return name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
 }
 
+/** The workload that a pod is one of, as the pod refers to it. */
+export const controllerOf = (pod: Pod | undefined) =>
+  pod?.metadata.ownerReferences?.find(({ controller }) => controller);
+
 export const podRefOf = ({ metadata }: Pod): PodRef => ({
   uid: metadata.uid ?? "",
   name: metadata.name ?? "",

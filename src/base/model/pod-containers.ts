@@ -10,6 +10,13 @@ export const containersOf = ({ initContainers = [], containers }: Containers): C
   ...containers,
 ];
 
+/** A spec with all these containers changed in the same way. */
+export const mapContainers = <S extends Containers>(spec: S, change: <C extends Container>(container: C) => C): S => ({
+  ...spec,
+  containers: spec.containers.map(change),
+  ...(spec.initContainers && { initContainers: spec.initContainers.map(change) }),
+});
+
 /** Whether Docker adds groups of the image: it does to a user whose group it is not told. */
 export const hasImageGroups = (spec: PodSpec): boolean =>
   containersOf(spec).some(

@@ -355,12 +355,7 @@ class PodAdmission implements PodRules {
     return this.#settings?.holdOf(desired);
   }
 
-  admit(
-    pods: readonly DesiredPod[],
-    running: ReadonlySet<PodUID>,
-    isComplete: boolean,
-    earlier: ReadonlyMap<PodUID, DesiredPod>,
-  ): Admission {
+  admit(...[pods, running, isComplete, earlier]: Parameters<PodRules["admit"]>): Admission {
     const refusals = new Map<PodUID, Rejection>();
     const refusedEdits = new Map<PodUID, Rejection>();
     // Refused pods take no resources from others.

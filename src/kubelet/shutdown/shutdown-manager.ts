@@ -1,4 +1,3 @@
-import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { ShutdownPeriod } from "../../base/model/option-values.ts";
@@ -9,6 +8,7 @@ import {
   REFUSED_BY_SHUTDOWN,
   totalShutdownSeconds,
 } from "../../plan/node-shutdown.ts";
+import { isFinished } from "../../plan/service-endpoints.ts";
 import type { Kubelet } from "../kubelet.ts";
 
 /** The machine as far as its end is concerned. */
@@ -122,8 +122,7 @@ export class ShutdownManager {
 
   async #endInOrder(over: AbortSignal): Promise<void> {
     const { clock, logger, kubelet, periods } = this.#deps;
-    const isOver = ({ status }: Pod) => status?.phase === "Succeeded" || status?.phase === "Failed";
-    const active = kubelet.pods().filter((pod) => !isOver(pod));
+    const active = kubelet.pods().filter((pod) => !isFinished(pod));
     const groups = computeShutdownGroups(periods, active);
     const count = groups.reduce((total, { pods }) => total + pods.length, 0);
     logger.info(`The machine is going down: ${count} ${count === 1 ? "pod is" : "pods are"} being stopped`);
