@@ -1,9 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { fetchJson, useLoaded } from "./connection.ts";
+import { fetchJson, loadPart, useLoaded } from "./connection.ts";
 import { formatBytes, formatCores, formatTime } from "./format.ts";
 import { Button } from "./parts.tsx";
-import { sleep } from "./reconnect.ts";
 import { type History, type HistoryRange, RANGE_MS } from "./wire.ts";
 
 interface ChartLine {
@@ -28,7 +27,6 @@ interface ChartProps {
 }
 
 const HEIGHT = 140;
-const RETRY_MS = 2000;
 /** Some values are measured less often than others: the newest of these points is the present value. */
 const RECENT = 12;
 const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
@@ -50,9 +48,10 @@ function Chart(props: ChartProps) {
     if (!element) return;
     const gone = new AbortController();
     const observer = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }));
-    void loadPlot(gone.signal).then((UPlot) => {
-      if (!UPlot) return;
-      plot.current = new UPlot(
+    // The overview draws no charts.
+    void loadPart(() => import("uplot"), gone.signal).then((part) => {
+      if (!part) return;
+      plot.current = new part.default(
         toOptions(element.clientWidth, latest.current, setPointed),
         toData(latest.current),
         element,
@@ -84,16 +83,6 @@ function Chart(props: ChartProps) {
       <div ref={place} class="plot" aria-hidden="true" />
     </figure>
   );
-}
-
-/** A chunk of its own: the overview draws no charts. Tried until the kubelet answers; undefined: the signal aborted. */
-async function loadPlot(signal: AbortSignal): Promise<typeof uPlot | undefined> {
-  while (!signal.aborted) {
-    const loaded = await import("uplot").catch(() => undefined);
-    if (loaded) return signal.aborted ? undefined : loaded.default;
-    await sleep(RETRY_MS, signal);
-  }
-  return undefined;
 }
 
 function toData({ times, lines, limit = 0 }: ChartProps): uPlot.AlignedData {

@@ -201,6 +201,22 @@ export function reloadFor(build: string): void {
   location.reload();
 }
 
+const RETRY_PART_MS = 2000;
+
+/**
+ * Loads a part of the script. Chromium never asks again for one that it could not load: then the page is loaded again when
+ * the kubelet answers, as for the script itself.
+ */
+export async function loadPart<T>(load: () => Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  const part = await load().catch(() => undefined);
+  if (signal.aborted) return undefined;
+  if (part) return part;
+  do await sleep(RETRY_PART_MS, signal);
+  while (!signal.aborted && (await explainRefusal("/page/api/session")) === NO_ANSWER);
+  if (!signal.aborted) location.reload();
+  return undefined;
+}
+
 /** Loads once per `key` and again on each `revision`; keeps the last value meanwhile. */
 export function useLoaded<T>(key: string, revision: unknown, load: (signal: AbortSignal) => Promise<T>) {
   const [state, setState] = useState<{ key: string; value?: T; error?: string }>({ key });

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { loadPart } from "./connection.ts";
 import { ContainerChoice } from "./parts.tsx";
 import type { PodRow } from "./pod-row.ts";
 import type { ShellEnd } from "./shell-messages.ts";
@@ -29,7 +30,7 @@ export function ShellView({
   useEffect(() => {
     const element = place.current;
     if (container === "" || !element) return;
-    let isGone = false;
+    const gone = new AbortController();
     setEnd(undefined);
     const onEnd = (how: ShellEnd) => {
       const hadFocus = element.contains(document.activeElement);
@@ -37,15 +38,11 @@ export function ShellView({
       // Enter opens the next shell.
       if (hadFocus) requestAnimationFrame(() => again.current?.focus());
     };
-    import("./terminal.ts").then(
-      ({ openTerminal }) => {
-        if (isGone) return;
-        terminal.current = openTerminal(element, uid, container, onEnd);
-      },
-      () => setEnd({ message: "The terminal could not be loaded: the kubelet does not answer.", isMissing: false }),
-    );
+    void loadPart(() => import("./terminal.ts"), gone.signal).then((part) => {
+      terminal.current = part?.openTerminal(element, uid, container, onEnd);
+    });
     return () => {
-      isGone = true;
+      gone.abort();
       terminal.current?.close();
       terminal.current = undefined;
     };

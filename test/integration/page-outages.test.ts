@@ -72,15 +72,22 @@ describeWithEngine("the page on other addresses, and while the engine or the API
     await context.close();
   });
 
-  test.concurrent("a page whose script was lost is loaded again", async () => {
+  test.concurrent("a page whose script, or a part of it, was lost is loaded again", async () => {
     const node = testNode();
+    node.writeManifest("web.json", POD("web"));
     await node.start();
+    await node.runningContainer("app");
     const context = await browser.newContext();
     let losses = 2;
     await context.route("**/page/assets/*.js", (route) => (losses-- > 0 ? route.abort() : route.continue()));
     const page = await context.newPage();
-    await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
+    await page.goto(await sessionLink(node));
     await page.locator("#app main").waitFor({ timeout: 30_000 });
+    expect(losses).toBeLessThan(0);
+    await follow(page, /^web-/);
+    losses = 1;
+    await follow(page, "Shell");
+    await page.locator(".xterm-rows", { hasText: "#" }).waitFor({ timeout: 30_000 });
     expect(losses).toBeLessThan(0);
     await context.close();
   });
