@@ -199,7 +199,8 @@ export class BunTransport implements Transport {
     try {
       await run(socket);
     } catch (error) {
-      this.#logger.error("A session failed", { error: messageOf(error) });
+      // A client that leaves ends its session in the middle.
+      this.#logger[socket.gone.aborted ? "debug" : "error"]("A session failed", { error: messageOf(error) });
       socket.destroy();
     }
   }

@@ -353,7 +353,8 @@ export class NodeTransport implements Transport {
       if ("takeOver" in response) await response.takeOver(message, socket, head);
       else if (connection) await response.run(connection);
     } catch (error) {
-      this.#logger.error("A session failed", { error: messageOf(error) });
+      const level = connection?.gone.aborted ? "debug" : "error";
+      this.#logger[level]("A session failed", { error: messageOf(error) });
       connection?.destroy();
       socket.destroy();
     }
