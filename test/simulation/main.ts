@@ -1,5 +1,6 @@
 import { writeSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { hasCollections } from "./collections.ts";
 import { type SimulationResult, simulate } from "./simulation.ts";
 
 const { values } = parseArgs({
@@ -35,9 +36,14 @@ function writeAll(bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at);
 }
 
+// Where nothing is left to wait for, the process ends before its machines do.
+process.exitCode = 1;
+const seeds = values.seed.split(",").map(Number);
+const alone = seeds.length > 1 ? seeds.find(hasCollections) : undefined;
+if (alone !== undefined) throw new Error(`machine ${alone} needs a process of its own: --seed=${alone}`);
 // One after the other: the program is loaded and compiled once. The first that fails is the last.
-for (const each of values.seed.split(",")) {
-  seed = Number(each);
+for (const each of seeds) {
+  seed = each;
   startNs = Bun.nanoseconds();
   const result = await simulate({
     seed,
