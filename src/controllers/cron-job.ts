@@ -47,8 +47,10 @@ class CronRun {
   #run(schedule: CronSchedule): void {
     const now = this.#draft.world.now;
     const earliestMs = this.#earliestMs(now.getTime());
-    if (earliestMs === undefined) this.#draft.holdsUntilMs = CLOCK_IS_SET_MS;
-    if (earliestMs === undefined) return;
+    if (earliestMs === undefined) {
+      this.#draft.holdsUntilMs = CLOCK_IS_SET_MS;
+      return;
+    }
     const earliest = new Date(earliestMs);
     const due = schedule.latest(now, earliest);
     if (due && due.getTime() > earliestMs) this.#start(due, now.getTime());

@@ -155,12 +155,12 @@ export class WorkloadManager {
    */
   hasTakenOver(uid: string): boolean {
     const isOwn = () => this.#prepared.pods.some(({ pod }) => pod.metadata.uid === uid);
-    return this.isStored && (this.#takenOver.has(uid) || (this.hasPod(uid) && isOwn()));
+    return this.#records.isStored && (this.#takenOver.has(uid) || (this.hasPod(uid) && isOwn()));
   }
 
-  /** Whether every decision is stored, and so has taken effect. */
-  get isStored(): boolean {
-    return this.#records.isStored;
+  /** Whether all is decided for the pods as they are, and stored, and so has taken effect. */
+  get isAtRest(): boolean {
+    return this.#records.isStored && this.#cancelDebounce === undefined;
   }
 
   /** Whether `ttlSecondsAfterFinished` of the Job with this uid has passed. */

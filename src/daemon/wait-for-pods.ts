@@ -25,8 +25,8 @@ export interface RunOnceResult {
 
 interface RunOnceInput {
   kubelet: Kubelet;
-  /** Its pods are desired when it is stored that they are. */
-  workloads: Pick<WorkloadManager, "isStored" | "syncs">;
+  /** While they are not at rest, other pods may be desired than those that are. */
+  workloads: Pick<WorkloadManager, "isAtRest" | "syncs">;
   clock: Clock;
   processes: {
     sample(mainPids: readonly number[]): ProcessSample[];
@@ -41,6 +41,8 @@ interface RunOnceInput {
   signal: AbortSignal;
 }
 
+/** Workloads may come to rest without a change. */
+const LOOK_AGAIN_MS = 250;
 /** How long a started container must stay up where its processes cannot be inspected. */
 const BLIND_SETTLE_MS = 250;
 
@@ -67,16 +69,18 @@ export async function waitForPods(input: RunOnceInput): Promise<RunOnceResult[]>
         continue;
       }
       if (leftMs <= 0) return results.map((result) => toTimedOut(result, wait, timeoutMs));
-      await changedOrLate(changed, clock, leftMs, signal);
+      await changedOrLate(changed, clock, Math.min(leftMs, LOOK_AGAIN_MS), signal);
     }
   } finally {
     for (const end of unsubscribe) end();
   }
 }
 
-/** No pod is waited for any longer. */
-const isDecided = (results: readonly RunOnceResult[], { workloads }: RunOnceInput) =>
-  workloads.isStored && results.every(({ verdict }) => verdict.state !== "waiting");
+/** No pod is waited for any longer, and none that a rollout has replaced is left. */
+const isDecided = (results: readonly RunOnceResult[], { kubelet, workloads }: RunOnceInput) =>
+  workloads.isAtRest &&
+  results.every(({ verdict }) => verdict.state !== "waiting") &&
+  ![...kubelet.workers()].some(({ isRemoving }) => isRemoving);
 
 function judge(kubelet: Kubelet, wait: RunOnceWait): RunOnceResult[] {
   const desired = new Set(kubelet.desiredPods.map(({ pod }) => pod.metadata.uid));

@@ -10,7 +10,7 @@ let world: KubeletWorld;
 /** The sample of every process. */
 let sample: ProcessSample;
 let isHere: boolean;
-let workloads: { isStored: boolean; syncs: Listeners };
+let workloads: { isAtRest: boolean; syncs: Listeners };
 let wait: RunOnceWait;
 let timeoutMs: number;
 let showsProgress: boolean;
@@ -21,7 +21,7 @@ beforeEach(() => {
   world = new KubeletWorld();
   sample = { state: "asleep", switches: 1, cpuMs: 10 };
   isHere = true;
-  workloads = { isStored: true, syncs: new Listeners() };
+  workloads = { isAtRest: true, syncs: new Listeners() };
   wait = "running";
   timeoutMs = 0;
   showsProgress = false;
@@ -140,15 +140,27 @@ test("an edited pod is up when the new container runs, not while the old one is 
   expect(world.engine.idOf("job-node1", "app")).not.toBe(old);
 });
 
-test("while a decision of a workload is not stored, there may be more pods than there are now", async () => {
-  workloads.isStored = false;
+test("while workloads are not at rest, there may be more pods than there are now", async () => {
+  workloads.isAtRest = false;
   world.kubelet.start();
   begin();
   await world.clock.advance(1_000);
   expect(results).toBeUndefined();
   world.want(named("job"));
-  workloads.isStored = true;
+  workloads.isAtRest = true;
   workloads.syncs.emit();
   await world.clock.advance(1_000);
+  expect(verdicts()).toEqual(["up: Running"]);
+});
+
+test("a pod that is being removed is waited for: a rollout leaves none of the earlier ones", async () => {
+  world.kubelet.start();
+  world.engine.stopTakesMs = 3_000;
+  begin(named("job"), named("old"));
+  await world.clock.advance(20);
+  world.want(named("job"));
+  await world.clock.advance(1_000);
+  expect(results).toBeUndefined();
+  await world.clock.advance(5_000);
   expect(verdicts()).toEqual(["up: Running"]);
 });
