@@ -36,6 +36,8 @@ const AWAITED_PAUSE_MS = 100;
 export interface PodFacts {
   phase: "Pending" | "Running" | "Succeeded" | "Failed";
   isReady: boolean;
+  /** Whether it is Ready is not known yet: this process has just started, or made it. */
+  isUnknown?: boolean;
   /** How long it has been Ready. Unit: milliseconds; 0 unless it is. */
   readyForMs: number;
   /** Nothing of it is left on the engine. */
@@ -398,6 +400,7 @@ export class PodObserver {
         ...(status && { status }),
         phase: (status?.phase as PodFacts["phase"] | undefined) ?? "Pending",
         isReady: readySinceMs !== undefined,
+        isUnknown: !this.#kubelet.isObserved(uid),
         readyForMs: readySinceMs === undefined ? 0 : Math.max(0, nowMs - readySinceMs),
         isGone: this.isGone(uid),
         isAwaited: () => status !== undefined && this.#isAwaited(status),

@@ -79,7 +79,8 @@ class StatefulRollout {
       if (this.#isHealthy(pod)) continue;
       isWhole = false;
       const isRolled = this.#spec.updateStrategy.type === "RollingUpdate" && ordinal >= this.#partition;
-      if (!pod.leaving && isRolled && pod.revision !== this.#update.hash) this.#remove(pod);
+      const mayRemove = isRolled && !pod.leaving && !this.#draft.world.pod(pod.uid).isUnknown;
+      if (mayRemove && pod.revision !== this.#update.hash) this.#remove(pod);
       if (this.#isOrdered) return false;
     }
     return isWhole || !this.#isOrdered;
@@ -98,8 +99,7 @@ class StatefulRollout {
 
   #remove(pod: PodRecord): void {
     this.#draft.remove(pod);
-    const message = `delete Pod ${pod.name} in StatefulSet ${this.#draft.name} successful`;
-    this.#draft.recordEvent("SuccessfulDelete", message);
+    this.#draft.recordEvent("SuccessfulDelete", `delete Pod ${pod.name} in StatefulSet ${this.#draft.name} successful`);
   }
 
   /** From the highest ordinal down. @returns whether nothing is left to do */

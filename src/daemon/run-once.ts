@@ -44,7 +44,7 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
   await parts.connect(stop);
   await parts.feed.storeRunOnce();
   await parts.preload(stop);
-  const outcomes = await startAndWait(parts, read.state, report, stop);
+  const outcomes = await startAndWait(parts, read, report, stop);
   const results = await Promise.all(
     outcomes.map(async (result) => {
       const { pod, verdict } = result;
@@ -106,13 +106,13 @@ function logBadInput({ failures, findings }: ReadOnceResult, logger: Logger): bo
 
 async function startAndWait(
   { context, kubelet, workloads, secretValues, probes }: AssembledKubelet,
-  state: DesiredState,
+  { state, failures }: ReadOnceResult,
   report: RunOnceReport,
   signal: AbortSignal,
 ): Promise<RunOnceResult[]> {
   const { clock, options } = context;
   // Not complete: --runonce starts pods and never removes others.
-  workloads.setDesired(state, false);
+  workloads.setDesired(state, false, failures.length === 0);
   kubelet.start();
   try {
     return await waitForPods({

@@ -33,6 +33,16 @@ describe("in order", () => {
     world.settle();
     expect(world.images).toEqual(["busybox:3", "busybox:3"]);
   });
+
+  test("a pod that is not known to be Ready, after a start of this process, is not taken for one that is not", () => {
+    const world = started({ replicas: 2 });
+    for (const pod of world.live) world.setFacts(pod, { isReady: false, isUnknown: true });
+    world.apply(statefulSet({ replicas: 2, template: podTemplate("busybox:2") }));
+    expect(names(world)).toEqual(["db-0", "db-1"]);
+    for (const pod of world.live) world.setFacts(pod, { isReady: true, isUnknown: false });
+    world.reconcile();
+    expect(names(world)).toEqual(["db-0"]);
+  });
 });
 
 test("a pod has its own host name, labels and claims", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { claimSpec, podSpec, STOPPABLE, shell, workload } from "../support/manifests.ts";
+import { claimSpec, list, object, podSpec, STOPPABLE, shell, workload } from "../support/manifests.ts";
 import { isReady, type PodItem, removeContainersOf, type TestNode } from "../support/test-node.ts";
 
 const readyPods = (node: TestNode, count: number, isWanted: (pod: PodItem) => boolean = () => true) =>
@@ -59,5 +59,24 @@ describeWithEngine("the other workloads", () => {
       await removeContainersOf(node.docker, node.name);
       for (const ordinal of [0, 1]) await node.docker.removeVolume(`${data}-db-${ordinal}`);
     }
+  });
+
+  test("--runonce rolls edited workloads out before it ends, and Services have names", async () => {
+    const node = testNode();
+    const edition = (version: string) => {
+      const pod = podSpec({ ...shell(STOPPABLE), env: [{ name: "VERSION", value: version }] });
+      const service = object("Service", "db", { spec: { selector: { app: "db" }, ports: [{ port: 80 }] } });
+      const deployment = workload("Deployment", "web", { replicas: 3 }, pod);
+      const statefulSet = workload("StatefulSet", "db", { replicas: 2, serviceName: "db" }, pod);
+      return node.writeManifest("shop.json", list(service, deployment, statefulSet));
+    };
+    for (const version of ["1", "2"]) expect((await node.runOnce([edition(version)])).exitCode).toBe(0);
+    const containers = await node.containers("app");
+    const versions = await Promise.all(
+      containers.map(async ({ Id }) => (await node.exec(Id, "sh", "-c", "echo $VERSION")).trim()),
+    );
+    expect(versions).toEqual(Array.from({ length: 5 }, () => "2"));
+    const web = containers.find(({ Names }) => Names[0]!.includes("_web-"))!;
+    expect(await node.exec(web.Id, "cat", "/etc/hosts")).toMatch(/\tdb\tdb.default\t/);
   });
 });
