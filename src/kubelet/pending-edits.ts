@@ -1,3 +1,4 @@
+import { hasCondition } from "../base/api/conditions.ts";
 import type { ContainerStatus } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
@@ -9,7 +10,7 @@ import { attemptsOf, isRunning, type PodSnapshot } from "../base/model/pod-snaps
 import { messageOf } from "../base/text/error-message.ts";
 import type { Rejection } from "../plan/admission.ts";
 import { explainPodEnd } from "../plan/pod-end-reasons.ts";
-import { isRevisionLive } from "../plan/rollout.ts";
+import { isRevisionLive, MIN_READY_MS } from "../plan/rollout.ts";
 import { isFinished } from "../plan/service-endpoints.ts";
 import { fixOfStep, PodStepError } from "../plan/waiting-reasons.ts";
 import { findPodBefore, type PodRevision, type PodTurn, toRunningRevision, withPendingEdit } from "./edit-rules.ts";
@@ -93,6 +94,17 @@ export class PendingEdits {
     const isDue = ([own, { waitsFor }]: [PodUID, PendingEdit]) =>
       waitsFor !== undefined && (own === uid ? isBroken : waitsFor === uid && isAvailable);
     if (this.#edits.entries().some(isDue)) this.changes.emit();
+    else if (!isAvailable && hasCondition(worker.status, "Ready")) this.#observeLater(uid);
+  }
+
+  /** A pod without a readiness probe is available a while after it is Ready. */
+  #observeLater(uid: PodUID): void {
+    const waiting = this.#edits.values().find(({ waitsFor }) => waitsFor === uid);
+    const again = () => {
+      const worker = this.#deps.workers.get(uid);
+      if (worker) this.observe(worker);
+    };
+    waiting?.stop.signal.addEventListener("abort", this.#deps.clock.schedule(MIN_READY_MS, again));
   }
 
   #waitsForTurn(worker: PodWorker, { desired: { pod, imagePins } }: PodRevision, edit: PendingEdit): boolean {
@@ -103,7 +115,9 @@ export class PendingEdits {
     const others = this.#deps.workers.values().filter(isOther);
     const before = findPodBefore(this.#turnOf(worker), [...others.map((it) => this.#turnOf(it))]);
     if (!before) return false;
+    const isNew = edit.waitsFor !== before.uid;
     edit.waitsFor = before.uid;
+    if (isNew) this.#observeLater(before.uid);
     const fix = `if it does not become Ready, kubelet-ts explain pod ${before.name} says why`;
     const why = `pod "${before.name}" of the same workload goes first. Fix: ${fix}`;
     if (edit.why !== why) this.#note(edit, why, true);
@@ -114,15 +128,20 @@ export class PendingEdits {
     const { ref, snapshot, revision, status } = worker;
     const edit = this.#edits.get(ref.uid);
     const current = edit?.earlier ?? revision;
-    const ready = status?.conditions?.find(({ type }) => type === "Ready")?.status;
+    const ready = status?.conditions?.find(({ type }) => type === "Ready");
+    const readyMs = Math.abs(this.#deps.clock.now().getTime() - Date.parse(ready?.lastTransitionTime ?? ""));
+    const isProbed = current?.pod.spec.containers.every(({ readinessProbe }) => readinessProbe);
     // The status may lack the newest containers: it waits for what one that ended has to say.
     const isNewest = ({ name, containerID }: ContainerStatus) =>
       containerID === `docker://${attemptsOf(snapshot, name)[0]?.id}`;
     const isShown = current && isRevisionLive({ ...current, snapshot }) && status?.containerStatuses?.every(isNewest);
     return {
       ...ref,
-      isBroken: ready === "False",
-      isAvailable: (isShown && ready === "True") || worker.isRemoving || isFinished(worker),
+      isBroken: ready?.status === "False",
+      isAvailable:
+        (isShown && ready?.status === "True" && (isProbed || !(readyMs < MIN_READY_MS))) ||
+        worker.isRemoving ||
+        isFinished(worker),
       isNext: edit !== undefined && (edit.isReady || edit.why === undefined),
     };
   }

@@ -37,6 +37,8 @@ interface StatusUpdate {
   halt: PodEnd | undefined;
   /** Why it may not start now. */
   hold?: WaitingReason | undefined;
+  /** Another pod of its controller is Ready. */
+  isSubstituted: () => boolean;
 }
 
 /** The status of one pod and the progress of its revision from sync to sync, and the completion that is remembered when the pod has ended. */
@@ -127,17 +129,18 @@ export class PodStatusTracker {
     this.startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - startTime.getTime());
   }
 
-  #compute({ revision, snapshot, plan, probes, state, end = undefined, halt, hold }: StatusUpdate): PodStatus {
+  #compute({ revision, snapshot, plan, probes, state, end, halt, hold, isSubstituted }: StatusUpdate): PodStatus {
     const waiting = new Map([...state.startErrors, ...plan.waiting]);
     if (state.sandboxError) {
       const { message } = state.sandboxError;
       for (const { name } of containersOf(revision.pod.spec))
         waiting.set(name, { reason: "ContainerCreating", message });
     }
-    const { postStartPending, postStartFailed } = state;
-    const inPostStart = snapshot.containers.filter(
-      (container) => isRunning(container) && (postStartPending.has(container.id) || postStartFailed.has(container.id)),
-    );
+    const { postStartPending, postStartFailed, killing } = state;
+    // One that an edit stops leaves its Service before its program ends, as that of a terminating pod does.
+    const isLeaving = killing.size > 0 && !isRevisionLive({ ...revision, snapshot }) && isSubstituted();
+    const unready = [postStartPending, postStartFailed, ...(isLeaving ? [killing] : [])];
+    const held = snapshot.containers.filter((it) => isRunning(it) && unready.some((ids) => ids.has(it.id)));
     const previous = this.status ?? this.#completion?.status;
     const currentEnd = end ?? halt;
     return computePodStatus({
@@ -146,7 +149,7 @@ export class PodStatusTracker {
       qosClass: revision.qosClass,
       probes,
       waiting,
-      postStartPending: new Set(inPostStart.map(({ name }) => name)),
+      postStartPending: new Set(held.map(({ name }) => name)),
       terminationMessages: state.terminationMessages,
       imageNames: this.#deps.cache.imageNames,
       limits: revision.hashes.limits,

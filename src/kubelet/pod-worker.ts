@@ -36,6 +36,8 @@ interface PodWorkerOwner extends PodActionsOwner {
   desiredSinceMs(uid: PodUID): number;
   /** Why the pod may not start now; undefined when it may. @param waitedMs how long it has waited so far */
   findHold(uid: PodUID, pod: Pod, waitedMs: number): WaitingReason | undefined;
+  /** Whether another pod of its controller is Ready. */
+  isSubstituted(worker: PodWorker): boolean;
   onStatus(worker: PodWorker): void;
   /** {@link PodWorker.rollout} changed, or there is a new revision. */
   onRollout(worker: PodWorker): void;
@@ -486,6 +488,7 @@ export class PodWorker {
       end: this.#end,
       halt: this.#halted?.end,
       hold,
+      isSubstituted: () => this.#owner.isSubstituted(this),
     });
     if (completion) this.#owner.onCompletion(this, completion);
     if (!isChanged) return;

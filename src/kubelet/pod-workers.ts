@@ -1,7 +1,15 @@
+import { hasCondition } from "../base/api/conditions.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import { type DesiredPod, type DesiredState, NODE_SOURCE } from "../base/model/desired-pod.ts";
-import { nameWithoutNode, type PodRef, type PodUID, podFullName, podRefOf } from "../base/model/identity.ts";
+import {
+  controllerOf,
+  nameWithoutNode,
+  type PodRef,
+  type PodUID,
+  podFullName,
+  podRefOf,
+} from "../base/model/identity.ts";
 import { type ContainerId, isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
@@ -88,6 +96,12 @@ export class PodWorkers {
 
   findHold(uid: PodUID, pod: Pod, waitedMs: number): WaitingReason | undefined {
     return this.dependencies.findHold(uid, pod, waitedMs);
+  }
+
+  isSubstituted(worker: PodWorker): boolean {
+    const owner = controllerOf(worker.revision?.pod)?.uid;
+    const isOther = (it: PodWorker) => it !== worker && controllerOf(it.revision?.pod)?.uid === owner && !it.isRemoving;
+    return owner !== undefined && this.#workers.values().some((it) => isOther(it) && hasCondition(it.status, "Ready"));
   }
 
   recorded(): Promise<void> {

@@ -373,11 +373,11 @@ describe("pods of one workload take turns", () => {
   const names = ["db-2", "db-9", "db-10"] as const;
   const probed = { readinessProbe: { exec: { command: ["ok"] } } as never };
   const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "uid-set", controller: true };
-  const pods = (image: string, uids: Partial<Record<string, string>> = {}) =>
+  const pods = (image: string, uids: Partial<Record<string, string>> = {}, probes: object = probed) =>
     names.map((name) =>
       named(
         name,
-        { containers: [aContainer({ image, ...probed })] },
+        { containers: [aContainer({ image, ...probes })] },
         { ownerReferences: [{ ...owner, uid: uids[name] ?? owner.uid }] },
       ),
     );
@@ -449,6 +449,35 @@ describe("pods of one workload take turns", () => {
     await world.clock.advance(10_000);
     expect(images()).toEqual(["1", "1", "1"]);
     expect(world.engine.calls.filter((call) => call.startsWith("kill") && !call.includes("POD"))).toHaveLength(2);
+  });
+
+  test("without a readiness probe the next one goes ten seconds after a pod is Ready, a crash in that time stops it", async () => {
+    world.renew();
+    await world.started(...pods("1", {}, {}));
+    await world.clock.advance(20_000);
+    world.submit(...pods("bad", {}, {}));
+    await world.clock.advance(2_000);
+    for (let crash = 0; crash < 4; crash++) {
+      await world.exit("db-10", "app", 1, 1_000 + 12_000 * crash);
+      expect(images().slice(0, 2)).toEqual(["1", "1"]);
+    }
+    world.submit(...pods("good", {}, {}));
+    await world.clock.advance(9_000);
+    expect(images()).toEqual(["1", "1", "good"]);
+    await world.clock.advance(3_000);
+    expect(images()).toEqual(["1", "good", "good"]);
+    await world.clock.advance(11_000);
+    expect(images()).toEqual(["good", "good", "good"]);
+  });
+
+  test("a pod is not Ready while an edit stops it, unless it is the only one", async () => {
+    world.engine.stopTakesMs = 5_000;
+    world.submit(...pods("2", { "db-10": "other" }));
+    await world.clock.advance(1_000);
+    const ready = (name: string) => world.statusOf(name)?.conditions?.find(({ type }) => type === "Ready")?.status;
+    expect(names.map(ready)).toEqual(["True", "False", "True"]);
+    await world.clock.advance(10_000);
+    expect(images()).toEqual(["1", "2", "2"]);
   });
 
   test("a pod that is not Ready waits for no other; one that cannot be edited holds up no other", async () => {
