@@ -50,13 +50,13 @@ export class Kubelet {
   #mayRemoveOrphans = false;
 
   constructor(deps: KubeletDeps) {
-    const { worker, watcher, records, revisions, deadContainers } = deps;
+    const { worker, watcher, revisions, deadContainers } = deps;
     this.#deps = deps;
     this.#cache = worker.cache;
     this.#statusStore = new PodStatusStore(worker.clock);
-    this.#blocked = new BlockedPods({ ...worker, records });
+    this.#blocked = new BlockedPods(worker);
     this.#workers = new PodWorkers({ ...deps, statuses: this.#statusStore });
-    this.#edits = new PendingEdits({ ...worker, records, workers: this.#workers.byUid });
+    this.#edits = new PendingEdits({ ...worker, workers: this.#workers.byUid });
     revisions.changes.add(() => this.refresh());
     this.#edits.changes.add(() => this.#reconcile());
     this.#cache.changes.add((uid) => this.#onObserved(uid));
@@ -149,7 +149,7 @@ export class Kubelet {
 
   /** Desired pods that were evicted, by this process or an earlier one. */
   get evicted(): ReadonlyMap<PodUID, Rejection> {
-    return this.#deps.records.evictions;
+    return this.#deps.worker.records.evictions;
   }
 
   /** The kernel, not the engine, reports that it killed a process of this container for lack of memory. */
@@ -198,7 +198,7 @@ export class Kubelet {
    * has answered: its phase does not go back.
    */
   pods(): readonly Pod[] {
-    const { completions, conditions, evictions } = this.#deps.records;
+    const { completions, conditions, evictions } = this.#deps.worker.records;
     const awaited = (uid: PodUID) => {
       const evicted = evictions.get(uid);
       if (evicted) return { rejection: evicted, since: new Date(evicted.since) };
@@ -229,7 +229,7 @@ export class Kubelet {
 
   /** It ran, or was about to, and no list of containers has shown that it is gone. */
   mayRun({ namespace, name }: { namespace?: string | undefined; name: string }): boolean {
-    const left = [...this.#deps.records.cleanup.values()].filter(({ isRemoved }) => !isRemoved);
+    const left = [...this.#deps.worker.records.cleanup.values()].filter(({ isRemoved }) => !isRemoved);
     return !this.isSynced && left.some((pod) => pod.namespace === namespace && pod.name === name);
   }
 

@@ -1,11 +1,9 @@
 import { hasCondition } from "../base/api/conditions.ts";
 import type { ContainerStatus } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
-import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { controllerOf, type PodUID } from "../base/model/identity.ts";
 import { allContainersOf } from "../base/model/pod-containers.ts";
-import type { EventRecorder } from "../base/model/pod-event.ts";
 import { attemptsOf, isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { Rejection } from "../plan/admission.ts";
@@ -14,9 +12,7 @@ import { isRevisionLive, MIN_READY_MS } from "../plan/rollout.ts";
 import { isFinished } from "../plan/service-endpoints.ts";
 import { fixOfStep, PodStepError } from "../plan/waiting-reasons.ts";
 import { findPodBefore, type PodRevision, type PodTurn, toRunningRevision, withPendingEdit } from "./edit-rules.ts";
-import { toPodRequest } from "./pod-actions.ts";
-import type { PodRecords } from "./pod-records.ts";
-import type { PodServices } from "./pod-runtime-manager.ts";
+import { type PodActionsDeps, toPodRequest } from "./pod-actions.ts";
 import type { PodWorker } from "./pod-worker.ts";
 
 /** A pull or a check that fails for another reason than a back-off is tried again after this time. */
@@ -40,11 +36,7 @@ interface PendingEdit {
   stop: AbortController;
 }
 
-interface PendingEditsDeps {
-  clock: Clock;
-  recorder: EventRecorder;
-  services: Pick<PodServices, "prepareEdit">;
-  records: Pick<PodRecords, "earlierManifests">;
+interface PendingEditsDeps extends PodActionsDeps {
   workers: ReadonlyMap<PodUID, PodWorker>;
 }
 

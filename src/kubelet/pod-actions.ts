@@ -27,6 +27,7 @@ import {
 import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodCache } from "./pod-cache.ts";
+import type { PodRecords } from "./pod-records.ts";
 import type { PodRequest, PodServices, StartContainerRequest } from "./pod-runtime-manager.ts";
 
 /** The writable side of {@link SyncState}: one per worker, dropped with it. */
@@ -115,11 +116,7 @@ export interface PodActionsDeps {
   recorder: EventRecorder;
   cache: PodCache;
   services: PodServices;
-}
-
-export interface PodActionsOwner {
-  /** Resolves when the pods that have something to clean up are on disk. */
-  recorded(): Promise<void>;
+  records: PodRecords;
 }
 
 /**
@@ -130,7 +127,6 @@ export interface PodActionsOwner {
 export class PodActions {
   readonly #ref: PodRef;
   readonly #deps: PodActionsDeps;
-  readonly #owner: PodActionsOwner;
   readonly #state: PodSyncState;
   readonly #sync: () => void;
   readonly #signal: AbortSignal;
@@ -151,17 +147,9 @@ export class PodActions {
    * @param sync plans again
    * @param signal aborts when the worker is detached
    */
-  constructor(
-    ref: PodRef,
-    deps: PodActionsDeps,
-    owner: PodActionsOwner,
-    state: PodSyncState,
-    sync: () => void,
-    signal: AbortSignal,
-  ) {
+  constructor(ref: PodRef, deps: PodActionsDeps, state: PodSyncState, sync: () => void, signal: AbortSignal) {
     this.#ref = ref;
     this.#deps = deps;
-    this.#owner = owner;
     this.#state = state;
     this.#sync = sync;
     this.#signal = signal;
@@ -202,7 +190,7 @@ export class PodActions {
   }
 
   #createSandbox(attempt: number, revision: PodRevision): void {
-    const { services, cache } = this.#deps;
+    const { services, cache, records } = this.#deps;
     const state = this.#state;
     if (attempt > 0) this.record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
     state.sandboxBusy = true;
@@ -213,7 +201,7 @@ export class PodActions {
     this.#start(
       async (signal) => {
         // A process that ends before would leave a directory and a cgroup that no later one knows.
-        await this.#owner.recorded();
+        await records.cleanup.saved();
         signal.throwIfAborted();
         const id = await services.createSandbox(toPodRequest(revision), attempt, signal);
         // A list may have shown it before its start: one that is not seen to run would be replaced by a second one.

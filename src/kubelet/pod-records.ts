@@ -1,10 +1,17 @@
-import type { PodCondition } from "../base/api/pod.ts";
+import type { PodCondition, PodStatus } from "../base/api/pod.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import type { PodRef, PodUID } from "../base/model/identity.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
-import type { Completion } from "./pod-status-tracker.ts";
+import type { PodEnd } from "../plan/pod-plan.ts";
+
+/** How a pod ended. */
+export interface Completion {
+  runRevision: string;
+  end: PodEnd;
+  status: PodStatus;
+}
 
 /** A pod with something to clean up. */
 interface PodToCleanUp extends PodRef {

@@ -12,13 +12,7 @@ import { withForeignConditions } from "../plan/status/pod-conditions.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodSyncState } from "./pod-actions.ts";
 import type { PodCache } from "./pod-cache.ts";
-
-/** How a pod ended. */
-export interface Completion {
-  runRevision: string;
-  end: PodEnd;
-  status: PodStatus;
-}
+import type { Completion } from "./pod-records.ts";
 
 interface PodStatusTrackerDeps {
   clock: Clock;

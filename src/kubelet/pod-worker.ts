@@ -18,8 +18,8 @@ import type { RolloutProgress } from "../plan/rollout.ts";
 import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import { type PodRevision, pendingResizeOf } from "./edit-rules.ts";
-import { PodActions, type PodActionsDeps, type PodActionsOwner, PodSyncState } from "./pod-actions.ts";
-import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
+import { PodActions, type PodActionsDeps, PodSyncState } from "./pod-actions.ts";
+import { PodStatusTracker } from "./pod-status-tracker.ts";
 import type { ProbeManager } from "./prober/probe-manager.ts";
 
 export interface PodWorkerDeps extends PodActionsDeps {
@@ -29,9 +29,7 @@ export interface PodWorkerDeps extends PodActionsDeps {
 }
 
 /** All pods together, as one worker sees them: `PodWorkers`. */
-interface PodWorkerOwner extends PodActionsOwner {
-  /** Whether this container was stopped by a shutdown of the machine: its exit code says nothing about its work. */
-  wasShutDown(id: ContainerId): boolean;
+interface PodWorkerOwner {
   /** When the desired revision was first seen. Monotonic. */
   desiredSinceMs(uid: PodUID): number;
   /** Why the pod may not start now; undefined when it may. @param waitedMs how long it has waited so far */
@@ -41,8 +39,6 @@ interface PodWorkerOwner extends PodActionsOwner {
   onStatus(worker: PodWorker): void;
   /** {@link PodWorker.rollout} changed, or there is a new revision. */
   onRollout(worker: PodWorker): void;
-  /** The pod ended, or runs again after an edit (undefined). */
-  onCompletion(worker: PodWorker, completion: Completion | undefined): void;
   /** Stopped and cleaned up; the worker has no further use. */
   onGone(worker: PodWorker): void;
 }
@@ -101,7 +97,7 @@ export class PodWorker {
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
     this.#status = status;
     this.#timer = new PodWorkTimer(deps);
-    this.#actions = new PodActions(ref, deps, owner, this.#state, () => this.wake(), this.#stop.signal);
+    this.#actions = new PodActions(ref, deps, this.#state, () => this.wake(), this.#stop.signal);
   }
 
   /** The last computed status; undefined before the first sync and for orphans. */
@@ -157,7 +153,7 @@ export class PodWorker {
       this.#end = undefined;
       delete this.#state.stoppingSinceMs;
       this.#status.restart();
-      this.#owner.onCompletion(this, undefined);
+      this.#deps.records.completions.delete(this.ref.uid);
     }
     if (before?.objectsRevision !== revision.objectsRevision || before.runRevision !== revision.runRevision) {
       if (before) this.#timer.edited();
@@ -261,7 +257,7 @@ export class PodWorker {
       this.#terminate({ phase, ...(reason && { reason }), ...(message && { message }) });
     }
     const completion = this.#status.setForeign(foreign);
-    if (completion) this.#owner.onCompletion(this, completion);
+    if (completion) this.#deps.records.completions.set(this.ref.uid, completion);
     this.#owner.onStatus(this);
     this.wake();
   }
@@ -385,8 +381,8 @@ export class PodWorker {
 
   /** Removes containers whose exit says nothing, so that they run again. @returns whether there was one */
   #removeShutdownTerminated(revision: PodRevision, { containers }: PodSnapshot): boolean {
-    const isMisleading = { has: (id: ContainerId) => this.#owner.wasShutDown(id) };
-    const misleading = findMisleadingExits(revision.pod.spec, containers, isMisleading);
+    // Stopped by a shutdown of the machine: their exit codes say nothing about their work.
+    const misleading = findMisleadingExits(revision.pod.spec, containers, this.#deps.records.shutdownTerminated);
     for (const { id, name } of misleading) {
       if (!this.#state.removing.has(id)) this.#actions.perform({ kind: "remove-container", id, name }, revision);
     }
@@ -490,7 +486,7 @@ export class PodWorker {
       hold,
       isSubstituted: () => this.#owner.isSubstituted(this),
     });
-    if (completion) this.#owner.onCompletion(this, completion);
+    if (completion) this.#deps.records.completions.set(this.ref.uid, completion);
     if (!isChanged) return;
     // Once for each dependency that is waited for, and once more when its time has elapsed.
     if (hold && hold.message !== this.#reportedHold)

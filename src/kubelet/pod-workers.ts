@@ -10,7 +10,7 @@ import {
   podFullName,
   podRefOf,
 } from "../base/model/identity.ts";
-import { type ContainerId, isRunning } from "../base/model/pod-snapshot.ts";
+import { isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import {
@@ -24,17 +24,14 @@ import {
 import { conflictOverPorts } from "../plan/pod-network.ts";
 import type { PodEnd, WaitingReason } from "../plan/pod-plan.ts";
 import type { PodRules } from "./blocked-pods.ts";
-import type { PodCache } from "./pod-cache.ts";
 import type { PodManager } from "./pod-manager.ts";
-import type { PodRecords } from "./pod-records.ts";
 import type { PodStatusStore } from "./pod-status-store.ts";
-import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
+import { PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
 
 export interface PodWorkersDeps {
   worker: PodWorkerDeps;
   podManager: PodManager;
-  records: PodRecords;
   statuses: PodStatusStore;
   rules: PodRules;
 }
@@ -60,9 +57,9 @@ export class PodWorkers {
   constructor(deps: PodWorkersDeps) {
     this.#deps = deps;
     this.dependencies = new DependencyOrder(deps.podManager, this.#workers);
-    this.halts = new HaltedPods(deps.records, deps.worker.cache);
+    this.halts = new HaltedPods(deps.worker);
     const nowMs = deps.worker.clock.monotonicMs();
-    for (const { uid, isRemoved } of deps.records.cleanup.values()) {
+    for (const { uid, isRemoved } of deps.worker.records.cleanup.values()) {
       if (!isRemoved) continue;
       this.#removedAtMs.set(uid, nowMs);
       // The process before may have ended between the writes of these files.
@@ -72,7 +69,8 @@ export class PodWorkers {
 
   /** @param sourceId source that describes the pod now; absent for a pod that is only to be removed */
   ensure(ref: PodRef, sourceId?: string): PodWorker {
-    const { worker: deps, records } = this.#deps;
+    const { worker: deps } = this.#deps;
+    const { records } = deps;
     const { uid, name, namespace } = ref;
     const left = records.cleanup.get(uid);
     const source = sourceId ?? left?.sourceId;
@@ -84,10 +82,6 @@ export class PodWorkers {
     const status = () => new PodStatusTracker(deps, completions.get(uid), conditions.get(uid));
     const start = () => new PodWorker(ref, deps, this, status());
     return this.#workers.getOrInsertComputed(uid, start);
-  }
-
-  wasShutDown(id: ContainerId): boolean {
-    return this.#deps.records.shutdownTerminated.has(id);
   }
 
   desiredSinceMs(uid: PodUID): number {
@@ -104,13 +98,9 @@ export class PodWorkers {
     return owner !== undefined && this.#workers.values().some((it) => isOther(it) && hasCondition(it.status, "Ready"));
   }
 
-  recorded(): Promise<void> {
-    return this.#deps.records.cleanup.saved();
-  }
-
   onStatus(worker: PodWorker): void {
     const { uid } = worker.ref;
-    const { conditions } = this.#deps.records;
+    const { conditions } = this.#deps.worker.records;
     const now = worker.status?.conditions ?? [];
     if (!Bun.deepEquals(conditions.get(uid), now)) conditions.set(uid, now);
     this.#deps.statuses.changed(uid);
@@ -123,14 +113,8 @@ export class PodWorkers {
     this.dependencies.wakeDependents(worker.revision.pod);
   }
 
-  onCompletion({ ref }: PodWorker, completion: Completion | undefined): void {
-    const { completions } = this.#deps.records;
-    if (completion) completions.set(ref.uid, completion);
-    else completions.delete(ref.uid);
-  }
-
   onGone({ ref: { uid } }: PodWorker): void {
-    const { cleanup } = this.#deps.records;
+    const { cleanup } = this.#deps.worker.records;
     this.#workers.delete(uid);
     cleanup.set(uid, { ...cleanup.get(uid)!, isRemoved: true });
     this.#removedAtMs.set(uid, this.#deps.worker.clock.monotonicMs());
@@ -139,7 +123,7 @@ export class PodWorkers {
   }
 
   #forgetEnd(uid: PodUID): void {
-    const { completions, conditions } = this.#deps.records;
+    const { completions, conditions } = this.#deps.worker.records;
     completions.delete(uid);
     conditions.delete(uid);
   }
@@ -208,7 +192,7 @@ export class PodWorkers {
   /** Removes our containers, and what is left of pods without containers, that belong to no desired pod. */
   removeOrphans(desired: DesiredState, isRejected: (uid: PodUID) => boolean): void {
     const { cache, logger } = this.#deps.worker;
-    const { cleanup } = this.#deps.records;
+    const { cleanup } = this.#deps.worker.records;
     const seen = [...cache.uids()].flatMap((uid) => cache.refOf(uid) ?? []);
     const { remove, unclaimed } = findOrphans({
       refs: [...seen, ...[...cleanup.values()].filter(({ isRemoved }) => !isRemoved)],
@@ -235,17 +219,17 @@ export class PodWorkers {
 
   /** Forgets the pods that were removed long ago. To be called after a list of all containers. */
   forgetRemoved(): void {
-    const { records, worker } = this.#deps;
+    const { worker } = this.#deps;
     const endMs = worker.clock.monotonicMs() - REMEMBER_REMOVED_MS;
     for (const [uid, removedAtMs] of this.#removedAtMs) {
       if (removedAtMs > endMs || worker.cache.refOf(uid)) continue;
       this.#removedAtMs.delete(uid);
-      records.cleanup.delete(uid);
+      worker.records.cleanup.delete(uid);
     }
   }
 
   hasLeftovers(uid: PodUID): boolean {
-    const left = this.#deps.records.cleanup.get(uid);
+    const left = this.#deps.worker.records.cleanup.get(uid);
     return left !== undefined && !left.isRemoved;
   }
 
@@ -362,21 +346,21 @@ class DependencyOrder {
 class HaltedPods {
   readonly #requests = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
   readonly #halting = new Map<PodWorker, Promise<void>>();
-  readonly #terminated: PodRecords["shutdownTerminated"];
-  readonly #cache: Pick<PodCache, "has">;
+  readonly #deps: Pick<PodWorkerDeps, "records" | "cache">;
 
-  constructor({ shutdownTerminated }: PodRecords, cache: Pick<PodCache, "has">) {
-    this.#terminated = shutdownTerminated;
-    this.#cache = cache;
+  constructor(deps: Pick<PodWorkerDeps, "records" | "cache">) {
+    this.#deps = deps;
   }
 
   /** @returns a promise that resolves when no container of the pod runs */
   async halt(uid: PodUID, worker: PodWorker | undefined, end: PodEnd, maxGraceSeconds: number): Promise<void> {
     this.#requests.set(uid, [end, maxGraceSeconds]);
     if (!worker) return;
+    const { records, cache } = this.#deps;
+    const { shutdownTerminated: terminated } = records;
     // Those of an earlier shutdown go, so that the file does not grow.
-    for (const id of this.#terminated.keys()) if (!this.#cache.has(id)) this.#terminated.delete(id);
-    for (const { id } of worker.snapshot.containers.filter(isRunning)) this.#terminated.set(id, true);
+    for (const id of terminated.keys()) if (!cache.has(id)) terminated.delete(id);
+    for (const { id } of worker.snapshot.containers.filter(isRunning)) terminated.set(id, true);
     const halting = Promise.resolve().then(async () => {
       await Promise.all(this.#stopsBefore(worker));
       if (this.#requests.has(uid)) await worker.halt(end, maxGraceSeconds);

@@ -7,8 +7,8 @@ import type { ImageUpdateManager } from "../../src/kubelet/images/image-update-m
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import { PodCache } from "../../src/kubelet/pod-cache.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
+import type { Completion } from "../../src/kubelet/pod-records.ts";
 import { PodRecords, type StoredEvictions, type StoredManifests } from "../../src/kubelet/pod-records.ts";
-import type { Completion } from "../../src/kubelet/pod-status-tracker.ts";
 import {
   RevisionSelector,
   type StoredEphemeralContainers,
@@ -221,22 +221,22 @@ export class KubeletWorld {
         },
         node: { ip: "10.0.0.1", formerNames: this.formerNodeNames },
         metrics,
+        records: new PodRecords({
+          completions: {
+            read: () => Object.fromEntries(this.completions),
+            write: (all) => {
+              this.completions = new Map(Object.entries(all));
+            },
+          },
+          podCleanup: kept("podCleanup"),
+          evictions: kept("evictions"),
+          conditions: kept("conditions"),
+          earlierManifests: kept("earlierManifests"),
+          shutdownTerminated: kept("shutdownTerminated"),
+        }),
       },
       watcher: new RuntimeWatcher({ clock, logger, runtime, cache, metrics, relistPeriodMs: 60_000 }),
       podManager: new PodManager(),
-      records: new PodRecords({
-        completions: {
-          read: () => Object.fromEntries(this.completions),
-          write: (all) => {
-            this.completions = new Map(Object.entries(all));
-          },
-        },
-        podCleanup: kept("podCleanup"),
-        evictions: kept("evictions"),
-        conditions: kept("conditions"),
-        earlierManifests: kept("earlierManifests"),
-        shutdownTerminated: kept("shutdownTerminated"),
-      }),
       revisions: new RevisionSelector({
         clock,
         logger,

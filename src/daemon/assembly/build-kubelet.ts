@@ -43,18 +43,18 @@ export function buildKubelet(
   const evictions = openStateFile(context, "evictions");
   // --runonce is a request to run these pods: earlier evictions do not count.
   if (options.runOnce && evictions.read()) evictions.write([]);
+  const records = new PodRecords({
+    completions: openStateFile(context, "completions"),
+    conditions: openStateFile(context, "conditions"),
+    earlierManifests: openStateFile(context, "earlier-manifests"),
+    podCleanup: openStateFile(context, "pods"),
+    shutdownTerminated: openStateFile(context, "cut-off"),
+    evictions,
+  });
   const kubelet = new Kubelet({
-    worker: { clock, logger, recorder, cache, services, probes, node, metrics },
+    worker: { clock, logger, recorder, cache, services, probes, node, metrics, records },
     watcher,
     podManager,
-    records: new PodRecords({
-      completions: openStateFile(context, "completions"),
-      conditions: openStateFile(context, "conditions"),
-      earlierManifests: openStateFile(context, "earlier-manifests"),
-      podCleanup: openStateFile(context, "pods"),
-      shutdownTerminated: openStateFile(context, "cut-off"),
-      evictions,
-    }),
     revisions: new RevisionSelector({
       ...context,
       rollouts: openStateFile(context, "rollouts"),

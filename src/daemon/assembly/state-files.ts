@@ -6,7 +6,7 @@ import { PodConditionSchema, PodStatusSchema } from "../../base/api/pod-status.t
 import { StateFile } from "../../base/host/state-file.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { ClaimRecord, WorkloadRecord } from "../../controllers/workload-records.ts";
-import type { Completion } from "../../kubelet/pod-status-tracker.ts";
+import type { Completion } from "../../kubelet/pod-records.ts";
 import type { ImageUpdateRecord } from "../../plan/image-updates.ts";
 import type { NodeContext } from "./node-context.ts";
 
