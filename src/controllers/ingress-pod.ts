@@ -1,10 +1,8 @@
 import { hex32 } from "../base/text/canonical-json.ts";
 import { HEALTH_HOST, HEALTH_PATH, INGRESS_DIRECTORY, type IngressPorts } from "../plan/nginx-config.ts";
 
-const NAMESPACE = "kube-system";
-/** Name of the Secret with the configuration: the node's own, which no source has. */
-const SECRET = "ingress.kubelet-ts.io";
-export const INGRESS_SECRET = { namespace: NAMESPACE, name: SECRET };
+/** The Secret with the configuration: the node's own, which no source has. */
+export const INGRESS_SECRET = { namespace: "kube-system", name: "ingress.kubelet-ts.io" };
 /** Keys in it: of nginx.conf, and of the script that the pod runs. */
 export const CONFIG_KEY = "next.conf";
 export const SCRIPT_KEY = "run.sh";
@@ -57,9 +55,12 @@ end() {
 trap end TERM QUIT INT
 trap 'quick=20' ${WAKE_SIGNAL}
 update() {
-  cp -f /config/"$1"/* . || return
+  # Workers read a file with passwords at each request: it is always whole, and stays for those of the configuration before.
+  [ ! -e nginx.conf ] || for file in auth-* tls-*; do grep -q "$file" nginx.conf || rm -f "$file"; done
+  mkdir -p new && rm -f new/* && cp /config/"$1"/* new || return
+  for file in new/auth-*; do [ ! -e "$file" ] || chmod 644 "$file"; done
+  mv -f new/* .
   [ "$(revision ${SCRIPT_KEY})" = "$version" ] || exec /bin/sh "$PWD/${SCRIPT_KEY}" "$nginx"
-  for file in auth-*; do [ ! -e "$file" ] || chmod 644 "$file"; done
   if ! message=$(nginx -t -q -c "$PWD/${CONFIG_KEY}" 2>&1); then
     echo "The configuration is refused, the one before stays: $message" >&2
     # A test that was killed, or had no memory, is made again.
@@ -70,7 +71,6 @@ update() {
   seen=$1
   mv -f ${CONFIG_KEY} nginx.conf
   [ -z "$nginx" ] || kill -HUP "$nginx" 2>/dev/null
-  for file in auth-* tls-*; do [ -e "/config/$1/$file" ] || rm -f "$file"; done
   # The loop reports one that still tries for its ports. Workers of the configuration before take requests for 0.1 s.
   [ $up -lt ${BIND_SECONDS} ] || { sleep 0.2; tell nginx.conf used; }
 }
@@ -98,7 +98,7 @@ export const INGRESS_SCRIPT = `# ${hex32(SCRIPT)}\nversion=${hex32(SCRIPT)}${SCR
 export const ingressPodManifest = (image: string, ports: IngressPorts): object => ({
   apiVersion: "v1",
   kind: "Pod",
-  metadata: { name: "ingress", namespace: NAMESPACE, labels: { "app.kubernetes.io/name": "ingress" } },
+  metadata: { name: "ingress", namespace: INGRESS_SECRET.namespace, labels: { "app.kubernetes.io/name": "ingress" } },
   spec: {
     // Addresses of clients are seen, and pods of every network are reached.
     hostNetwork: true,
@@ -139,7 +139,7 @@ export const ingressPodManifest = (image: string, ports: IngressPorts): object =
       },
     ],
     volumes: [
-      { name: "config", secret: { secretName: SECRET, defaultMode: 0o400 } },
+      { name: "config", secret: { secretName: INGRESS_SECRET.name, defaultMode: 0o400 } },
       { name: INGRESS_VOLUME, emptyDir: {} },
     ],
   },

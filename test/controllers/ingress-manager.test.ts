@@ -1,5 +1,19 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Ingress } from "../../src/base/api/ingress.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
@@ -245,7 +259,7 @@ test("the fate of a configuration is not asked for at rest", async () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("the server's script: a test of nginx that was killed is made again, and a signal has it look without pauses", async () => {
+test("the server's script: a test of nginx that was killed is made again, a signal has it look without pauses, and files stay whole as long as they are asked for", async () => {
   const [run, config, bin] = [tempDir(), tempDir(), tempDir()];
   const program = (name: string, script: string) => {
     writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
@@ -256,7 +270,8 @@ test("the server's script: a test of nginx that was killed is made again, and a 
   symlinkSync("one", join(config, "..data"));
   const script = INGRESS_SCRIPT.replaceAll(INGRESS_DIRECTORY, run).replaceAll("/config/", `${config}/`);
   writeFileSync(join(config, "one", SCRIPT_KEY), script);
-  writeFileSync(join(config, "one", CONFIG_KEY), "# abc\n");
+  writeFileSync(join(config, "one", CONFIG_KEY), "# abc\nauth-old auth-both\n");
+  for (const name of ["auth-old", "auth-both"]) writeFileSync(join(config, "one", name), name);
   const env = { PATH: `${bin}:${process.env.PATH}` };
   const server = Bun.spawn(["/bin/sh", join(config, "one", SCRIPT_KEY)], { env, stdout: "ignore", stderr: "ignore" });
   try {
@@ -264,6 +279,23 @@ test("the server's script: a test of nginx that was killed is made again, and a 
     server.kill("SIGUSR1");
     await until("a short pause", () => readFileSync(join(bin, "slept"), "utf8").includes("0.05\n"));
     expect(server.exitCode).toBeNull();
+    const opened = openSync(join(run, "auth-both"), "r");
+    cpSync(join(config, "one"), join(config, "two"), { recursive: true });
+    const moveTo = async (version: string, text: string) => {
+      writeFileSync(join(config, version, CONFIG_KEY), text);
+      symlinkSync(version, join(config, "next"));
+      renameSync(join(config, "next"), join(config, "..data"));
+      await until(version, () => readFileSync(join(run, "nginx.conf"), "utf8") === text);
+    };
+    rmSync(join(config, "two", "auth-old"));
+    await moveTo("two", "# def\nauth-both\n");
+    // Workers of the configuration before still ask for its files, which are never half written.
+    expect(readFileSync(join(run, "auth-old"), "utf8")).toBe("auth-old");
+    expect(statSync(join(run, "auth-both")).ino).not.toBe(fstatSync(opened).ino);
+    closeSync(opened);
+    cpSync(join(config, "two"), join(config, "three"), { recursive: true });
+    await moveTo("three", "# ghi\nauth-both\n");
+    expect(readdirSync(run).filter((name) => name.startsWith("auth-"))).toEqual(["auth-both"]);
   } finally {
     server.kill("SIGKILL");
     await server.exited;
