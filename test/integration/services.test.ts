@@ -15,6 +15,23 @@ const prefixOf = (node: TestNode) => chainPrefix(computeRootHash(node.rootDir));
 const rulesOf = async (node: TestNode, save = "iptables-save") =>
   (await program(save)).split("\n").filter((line) => line.includes(prefixOf(node)));
 
+/**
+ * That many Ready pods, to which the kernel leads, as far as they are of Deployment "web": as in a cluster the rules follow
+ * readiness. They take seconds where another kubelet-ts changes thousands; until the first ones, addresses leave the machine.
+ */
+async function readyPodsInRules(node: TestNode, count: number) {
+  const pods = await node.readyPods(count);
+  const ips = pods.flatMap(({ metadata, status }) => (metadata.name!.startsWith("web-") ? [status.podIP] : []));
+  let rules: string[] = [];
+  const areThere = async () => {
+    rules = await rulesOf(node);
+    return ips.every((ip) => rules.some((rule) => rule.includes(`--to-destination ${ip}:`)));
+  };
+  const details = async () => [...rules, await node.diagnosis()].join("\n");
+  await until(`rules for ${ips.join()}`, areThere, { details, limitMs: PATIENCE_MS });
+  return pods;
+}
+
 /** A Deployment of pods that answer with their name on port 8000, and end their work when they are asked to. */
 const servers = (name: string, replicas: number, env = "1") =>
   workload(
@@ -71,7 +88,7 @@ async function udpClient(host: string, port: number) {
 
 /** A machine behind a cable of its own: its address, and a request from there. */
 async function anotherMachine(name: string) {
-  const [near, far] = ["192.168.251.1", "192.168.251.9"];
+  const [near, far] = [1, 9].map((last) => `192.168.${128 + (Number.parseInt(name.slice(2), 10) % 127)}.${last}`);
   const ip = async (line: string) => {
     const { exitCode, stderr } = await runProgram(["ip", ...line.split(" ")], LIMITS);
     if (exitCode !== 0) throw new Error(`ip ${line}: ${stderr}`);
@@ -86,7 +103,7 @@ async function anotherMachine(name: string) {
   const code = "console.log(await (await fetch(process.argv[1], { signal: AbortSignal.timeout(2000) })).text())";
   const ask = async (url: string) =>
     (await program("ip", "netns", "exec", name, process.execPath, "-e", code, url)).trim();
-  return { far, ask, [Symbol.asyncDispose]: () => ip(`netns del ${name}`) };
+  return { far: far!, ask, [Symbol.asyncDispose]: () => ip(`netns del ${name}`) };
 }
 
 /** Answers with its name and the address of the client. */
@@ -100,7 +117,7 @@ describeWithEngine("Services", () => {
     node.writeManifest("web.yaml", list(servers("web", 3), service("web"), service("nothing")));
     node.writeManifest("client.yaml", sleeper("client", { name: "client" }));
     const kubelet = await node.start();
-    const pods = await node.readyPods(4);
+    const pods = await readyPodsInRules(node, 4);
     const names = pods.flatMap(({ metadata }) => (metadata.name!.startsWith("web-") ? metadata.name! : [])).sort();
     const ask = `for i in $(seq 100); do wget -q -O - http://web/; done`;
     const client = await node.runningContainer("client");
@@ -136,7 +153,7 @@ describeWithEngine("Services", () => {
     for (const each of [node, other]) {
       each.writeManifest("web.yaml", list(servers("web", 1), service("web")));
       await each.start();
-      await each.readyPods(1);
+      await readyPodsInRules(each, 1);
     }
     const [own, foreign] = [(await shown(node, "web")).spec.clusterIP, (await shown(other, "web")).spec.clusterIP];
     expect(own).not.toBe(foreign);
@@ -188,7 +205,7 @@ describeWithEngine("Services", () => {
       ),
     );
     await node.start(["--cadvisor-port=0"]);
-    const pods = await node.readyPods(4);
+    const pods = await readyPodsInRules(node, 4);
     const client = await node.runningContainer("client");
     const hostIp = pods[0]!.status.hostIP!;
     const urlOf = (address: string) => `http://${address}/cgi-bin/who`;
@@ -225,7 +242,7 @@ describeWithEngine("Services", () => {
     const node = testNode();
     node.writeManifest("web.yaml", list(servers("web", 3), service("web")));
     await node.start();
-    const before = new Set((await node.readyPods(3)).map(({ metadata }) => metadata.name!));
+    const before = new Set((await readyPodsInRules(node, 3)).map(({ metadata }) => metadata.name!));
     const { clusterIP } = (await shown(node, "web")).spec;
     const seen = new Set<string>();
     const failures: string[] = [];
