@@ -74,6 +74,13 @@ function membersOf(value: Json | undefined, rule: string): Entry[] {
   if (!Array.isArray(value)) return entriesOf(value);
   return entriesOf(value).flatMap(([, item, origin]): Entry[] => {
     if (Object.hasOwn(NAMED, rule)) return [[textOf(item) ?? "", NAMED[rule]!, origin]];
+    if (isRecord(item)) {
+      const [[key, text] = [""]] = pairsOf(item);
+      throw new ComposeError(
+        `${rule}: an item is a map: write ${key}=${text}, or no "-" before it`,
+        `${origin?.at ?? ""}:`,
+      );
+    }
     return pairsOf([item]).map(([name, text]) => [name, text ?? null, origin]);
   });
 }

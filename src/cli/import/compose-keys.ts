@@ -173,6 +173,13 @@ export function noteKeys(value: Json | undefined, notes: ImportNotes, rows: KeyR
     const text = row === CARRIED && (typeof item === "string" || typeof item === "number") ? `${item}` : "";
     const form = FORMS.find(([keys, written]) => text !== "" && keys.test(key) && !written.test(text));
     if (form) notes.add(path, `is not understood and is not carried over: write it as ${key}: ${form[2]}`);
+    const map =
+      row === CARRIED && !/^(?:include|label_file)$/.test(key) && Array.isArray(item) ? item.findIndex(isRecord) : -1;
+    if (map >= 0)
+      notes.add(
+        `${path}[${map}]`,
+        `is a map and is not carried over: items of ${key} are words: write it without ": "`,
+      );
     if (key.startsWith("x-") || row === CARRIED || row === NEEDLESS) continue;
     if (row === undefined) notes.add(path, `is not a key of a Compose file here${didYouMean(key, Object.keys(rows))}`);
     else if (typeof row === "string") {
