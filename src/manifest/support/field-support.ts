@@ -88,6 +88,7 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
   partly(
     "spec.hostUsers",
     "false needs an engine with userns-remap (Docker maps users per engine, not per pod); refused otherwise when the pod starts",
+    { when: (hostUsers) => hostUsers === false },
   ),
   refused("spec.os", "this node runs Linux", { when: isWindows }),
   refused("spec.resourceClaims", "dynamic resource allocation needs an API server"),
