@@ -323,10 +323,8 @@ function firstOf(names: readonly string[]): string {
 /** Says why an unclaimed pod or workload runs, and both ways to end that. */
 function unclaimedMessage(kind: string, fullName: PodFullName, source: string): string {
   const [namespace, name] = fullName.split("/");
-  return (
-    `its source ${source} is not configured any more; the ${kind} keeps running until a configured source describes it ` +
-    `or it is removed: run "kubelet-ts delete ${kind} ${name} --namespace=${namespace}"`
-  );
+  const removal = `kubelet-ts delete ${kind} ${name} --namespace=${namespace}`;
+  return `its source ${source} is not configured any more; the ${kind} keeps running. Fix: ${removal}, or configure a source that describes it`;
 }
 
 function addObjects<T extends ConfigMap | Secret>(
