@@ -181,10 +181,10 @@ class ConfigPlanner {
     if (!known.some((it) => it.message === message)) this.#problems.set(name, [...known, { reason, message }]);
   }
 
-  #reportWaiting(name: string, service: string): void {
+  #reportWaiting(name: string, service: string, why: string): void {
     const known = this.#waiting.get(name) ?? [];
     if (known.some((it) => it.service === service)) return;
-    const message = `no pod of Service "${service}" is Ready: requests are answered 503`;
+    const message = `no pod of Service "${service}" ${why}: requests are answered 503`;
     this.#waiting.set(name, [...known, { reason: "NoReadyPods", service, message }]);
   }
 
@@ -256,7 +256,11 @@ class ConfigPlanner {
       ...endpointsOf(port, others, "IPv6").map((it) => `[${it.ip}]:${it.port}`),
     ];
     if (servers.length === 0) {
-      this.#reportWaiting(owner, fullName);
+      this.#reportWaiting(
+        owner,
+        fullName,
+        backends.length === 0 ? "is Ready" : `has its port ${port.targetPort || port.port}`,
+      );
       return undefined;
     }
     const cookie = settings.hasCookieAffinity ? settings.affinityCookie : undefined;

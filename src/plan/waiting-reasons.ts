@@ -37,7 +37,7 @@ interface WaitingReasonEntry {
 /** For a program that the kernel cannot execute. */
 export const FIX_OF_FORMAT =
   "use an image for the processor of this machine (uname -m), or add #!/bin/sh to the script";
-const RETRIED = "the engine's message names the cause; the kubelet retries automatically";
+export const RETRIED = "the engine's message names the cause; the kubelet retries automatically";
 
 /**
  * Why a container waits, or a step towards its start failed. A new reason is an entry here and the place that reports it.
@@ -59,8 +59,9 @@ const WAITING_REASONS = {
     isHopeless: true,
   },
   ErrImageNeverPull: {
-    explain: (_, { spec }) => ({
-      problem: `the image "${spec.image ?? ""}" is not on this machine, and imagePullPolicy is Never`,
+    explain: (_, { spec: { image = "" }, images }) => ({
+      problem: `the image "${image}" is not on this machine, and imagePullPolicy is Never`,
+      facts: likeImage(image, images),
       fix: "load it with docker load or --images-dir, or set imagePullPolicy: IfNotPresent",
     }),
     isHopeless: true,
@@ -121,6 +122,11 @@ export class PodStepError extends Error {
 
 const factOf = (message: string): string[] => (message === "" ? [] : [message]);
 
+function likeImage(image: string, images: readonly string[]): string[] {
+  const near = nearestName(image, images);
+  return near === undefined ? [] : [`this machine has an image "${near}": is that the one?`];
+}
+
 function explainPull(waitingMessage: string, { spec, events, images }: WaitingContainer): Explained {
   // While it backs off, the status has lost what the registry said.
   const failed = events.findLast((event) => event.reason === "Failed" && /pull image/i.test(event.message));
@@ -130,13 +136,9 @@ function explainPull(waitingMessage: string, { spec, events, images }: WaitingCo
     /no such host|i\/o timeout|deadline exceeded|connection refused|network is unreachable|lookup /i.test(message);
   const image = spec.image ?? "";
   const isPresent = images.includes(image);
-  const near = isPresent ? undefined : nearestName(image, images);
   return {
     problem: `the image "${image}" cannot be pulled`,
-    facts: [
-      ...factOf(message),
-      ...(near === undefined ? [] : [`this machine has an image "${near}": is that the one?`]),
-    ],
+    facts: [...factOf(message), ...(isPresent ? [] : likeImage(image, images))],
     fix: isPresent
       ? "this machine has the image, and its imagePullPolicy is Always: IfNotPresent uses it"
       : image.startsWith("localhost/")
@@ -275,6 +277,11 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     "set securityContext.runAsUser to a user other than 0, or remove runAsNonRoot",
   ],
   [
+    /non-numeric user \(([^)]*)\)/,
+    'the image names its user "$1" without a number, and runAsNonRoot asks for one',
+    "set securityContext.runAsUser to the number of that user: /etc/passwd of the image has it",
+  ],
+  [
     /runAsNonRoot/,
     "the image runs as root, and runAsNonRoot forbids it",
     "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
@@ -310,15 +317,16 @@ export function explainMessage(message: string): Explained | undefined {
   return undefined;
 }
 
+const explainOr = (message: string, problem: string, fix: string): Explained =>
+  explainMessage(message) ?? { problem, facts: [message], fix };
+
 function explainConfig(message: string): Explained {
-  const fix = "correct the field the message names";
-  return explainMessage(message) ?? { problem: "the container cannot be created", facts: [message], fix };
+  return explainOr(message, "the container cannot be created", "correct the field the message names");
 }
 
 /** A volume of a pod could not be set up. */
 export function explainMount(message: string): Explained {
-  const fix = fixOfMount(message);
-  return explainMessage(message) ?? { problem: "a volume cannot be made ready", facts: [message], fix };
+  return explainOr(message, "a volume cannot be made ready", fixOfMount(message));
 }
 
 /** Source: the kubelet's messages of hostPath types. */
@@ -330,15 +338,8 @@ function fixOfMount(message: string): string {
 }
 
 /** The engine could not start the program of a container. */
-export function explainStartFailure(container: Program, message: string): Explained {
-  return (
-    explainMessage(message) ?? {
-      problem: "its program cannot be started",
-      facts: [message],
-      fix: fixOfStart(container, message),
-    }
-  );
-}
+export const explainStartFailure = (container: Program, message: string): Explained =>
+  explainOr(message, "its program cannot be started", fixOfStart(container, message));
 
 function fixOfStart({ command = [], args = [], volumeMounts = [] }: Program, message: string): string {
   if (command.length === 1 && / |&&|\|/.test(command[0] ?? "")) {

@@ -15,6 +15,7 @@ import {
   type ObjectContext,
   type ObjectExplanation,
   renderObjectExplanation,
+  runningJob,
 } from "../../plan/status/explain-object.ts";
 import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
 import { ApiClient, type ApiObject } from "../client/api-client.ts";
@@ -90,8 +91,10 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
   if (engine !== undefined && chosen.length > 0) io.stderr(`pods may not be as shown: ${engine}\n`);
   // A pod may wait for the Secret that is refused.
-  const isUnready = all.some(({ isReady }) => !isReady);
-  if (names.length === 0 || isUnready) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
+  const lacks = all.some(({ causes }) =>
+    causes.some(({ problem }) => /missing|there is no|not there|matches no/.test(problem)),
+  );
+  if (names.length === 0 || lacks) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
   const isFine = all.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0);
   return isFine ? 0 : 1;
 }
@@ -152,8 +155,8 @@ const CONTEXTS: Readonly<Record<string, ReadContext>> = {
   CronJob: async (api, { metadata }) => {
     const all = await api.list(await api.findResource("jobs"), metadata.namespace);
     const jobs = all.filter((job) => job.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid));
-    const failed = failedRun(jobs)?.job;
-    return { jobs, ...(failed && { ownedBy: failed as ApiObject }) };
+    const told = failedRun(jobs)?.job ?? runningJob(jobs);
+    return { jobs, ...(told && { ownedBy: told as ApiObject }) };
   },
   Service: async (api, object, pods) => {
     const endpoints = new ServicePods(pods, await readWrittenEndpoints(api));

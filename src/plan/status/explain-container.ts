@@ -129,14 +129,11 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
   }
   if (end.reason === "OOMKilled") {
     const limit = spec.resources?.limits?.memory;
-    return {
-      problem: `it used more memory than ${limit === undefined ? "the machine has" : `its limit of ${limit}`} (OOMKilled)`,
-      facts,
-      fix:
-        limit === undefined
-          ? "give it a memory limit that fits, or free memory"
-          : "raise resources.limits.memory, or make it use less",
-    };
+    const [bound, fix] =
+      limit === undefined
+        ? ["the machine has", "give it a memory limit that fits, or free memory"]
+        : [`its limit of ${limit}`, "raise resources.limits.memory, or make it use less"];
+    return { problem: `it used more memory than ${bound} (OOMKilled)`, facts, fix };
   }
   // Many programs exit with 0 on their stop signal: the exit code does not tell why the container ended.
   if (killer !== undefined) {
@@ -177,10 +174,13 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
     return {
       problem: "its program ended with success, and is started again because restartPolicy is Always",
       facts,
-      fix: `${status.state.running ? "unless it was stopped from outside (docker stop, an edit): " : ""}keep the program in the foreground, or set restartPolicy: OnFailure or Never for a pod that ends`,
+      fix: `${status.state.running ? "unless it was stopped from outside (docker stop, an edit): " : ""}keep the program in the foreground, or set restartPolicy: OnFailure or Never for a pod that ends; a shell ends at once unless it has a command, or stdin: true`,
     };
   }
-  const what = isInit ? "it failed, and the containers of the pod wait for it" : "its program ends with an error";
+  const what =
+    isInit && !isSidecar(spec)
+      ? "it failed, and the containers of the pod wait for it"
+      : "its program ends with an error";
   return { problem: `${what} (exit code ${end.exitCode})`, facts, fix: fixOfExit(end.exitCode, input) };
 }
 
@@ -191,13 +191,22 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
       ? "another program of this machine has the port: choose another one"
       : "two containers of a pod share their ports: give each its own";
   }
-  if (/read-only file system|EROFS/i.test(text))
-    return "mount an emptyDir where it writes, or set readOnlyRootFilesystem: false";
+  if (/read-only file system|EROFS/i.test(text)) {
+    const mount = spec.volumeMounts?.find(({ mountPath }) => text.includes(mountPath));
+    return mount === undefined
+      ? "mount an emptyDir where it writes, or set readOnlyRootFilesystem: false"
+      : `volume ${mount.name} at ${mount.mountPath} is read-only: remove readOnly there; ConfigMaps, Secrets and projected volumes always are: write to an emptyDir`;
+  }
+  if (/argument list too long|E2BIG/i.test(text))
+    return "command, args and env are longer than the kernel takes (128 KiB each): mount the text as a file of a ConfigMap";
+  if (/can't fork|fork: |cannot create (?:native )?thread|pthread_create/i.test(text))
+    return "it has as many processes and threads as it may: raise --pod-max-pids, or nproc in the annotation kubelet-ts.io/ulimits";
+  if (/too many open files|EMFILE/i.test(text))
+    return "raise nofile in the annotation kubelet-ts.io/ulimits; for inotify, sysctl fs.inotify.max_user_instances of this machine";
   if (/operation not permitted|EPERM\b|are you root|must be root/i.test(text)) return FIX_OF_PRIVILEGES;
   if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
-  if (/^exec \S+: no such file or directory$/m.test(text)) {
+  if (/^exec \S+: no such file or directory$/m.test(text))
     return "the program of its first line (#!) is not in the image; a script with Windows line ends asks for one that ends with a carriage return";
-  }
   // A shell reads a program for another processor as a script.
   if (/exec format error|\x7fELF/i.test(text)) return FIX_OF_FORMAT;
   if (/is a directory|EISDIR/i.test(text)) {
@@ -206,15 +215,13 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
       return `${made.mountPath} is a directory if volume ${made.name} has no file ${made.subPath}: correct subPath, or add the file`;
     }
   }
-  if (/no space left on device|ENOSPC/i.test(text)) return fixOfSpace(pod, spec);
+  if (/no space left on device|ENOSPC/i.test(text)) return fixOfSpace(pod, spec, text);
   const reference = /\$\([A-Za-z_][\w.-]*\)/.exec(text)?.[0];
-  if (reference !== undefined) {
+  if (reference !== undefined)
     return `${reference} stayed as it is: it is no variable of the container, or one that env has further below`;
-  }
   if (UNKNOWN_NAME.test(text)) return fixOfName(pod);
-  if (/connection refused|ECONNREFUSED|could not connect/i.test(text)) {
+  if (/connection refused|ECONNREFUSED|could not connect/i.test(text))
     return "nothing listens where it connects: check that the other program is ready, its address and its port, and that a Service in between has a Ready pod (kubelet-ts explain service NAME)";
-  }
   switch (code) {
     case 126:
       return "its command is not an executable file: check its mode and the #! line";
@@ -232,7 +239,9 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
 }
 
 /** Volumes with a size of their own are full first. */
-function fixOfSpace({ spec: { volumes = [] } }: Pod, { volumeMounts = [] }: Container): string {
+function fixOfSpace({ spec: { volumes = [] } }: Pod, { volumeMounts = [] }: Container, text: string): string {
+  if (/\/dev\/shm|shared memory/.test(text) && !volumeMounts.some(({ mountPath }) => mountPath === "/dev/shm"))
+    return "/dev/shm has 64 MB: mount an emptyDir of medium: Memory, with a sizeLimit, there";
   const sized = volumeMounts.flatMap(({ name, mountPath }) => {
     const size = volumes.find((volume) => volume.name === name)?.emptyDir?.sizeLimit;
     return size === undefined ? [] : [`${name} at ${mountPath} (${size})`];
@@ -253,6 +262,8 @@ function fixOfName({ spec: { dnsPolicy = "ClusterFirst", hostNetwork = false } }
   if (dnsPolicy === "ClusterFirstWithHostNet" || (dnsPolicy === "ClusterFirst" && !hostNetwork)) {
     return "a name does not resolve: a pod is found by the name of a Service, while a pod of it is Ready; other hosts by DNS or hostAliases";
   }
+  if (dnsPolicy === "None")
+    return "a name does not resolve: correct spec.dnsConfig.nameservers, or set dnsPolicy: ClusterFirst";
   const policy = hostNetwork ? "ClusterFirstWithHostNet" : "ClusterFirst";
   return `a name does not resolve: with dnsPolicy ${dnsPolicy} a pod does not resolve the names of Services: set dnsPolicy: ${policy}, or use DNS or hostAliases`;
 }
@@ -265,9 +276,7 @@ function explainProbe({ status, spec, events }: ExplainContainerInput): Explaine
   if (!spec.readinessProbe && !isStarting) return undefined;
   const probe = isStarting ? spec.startupProbe : spec.readinessProbe;
   return {
-    problem: failure
-      ? `its ${kind.toLowerCase()} probe fails`
-      : `its ${kind.toLowerCase()} probe has not succeeded yet`,
+    problem: `its ${kind.toLowerCase()} probe ${failure ? "fails" : "has not succeeded yet"}`,
     ...(failure && { facts: [failure] }),
     fix: fixOfProbe(failure ?? "", probe),
   };
@@ -288,34 +297,26 @@ export function explainIdleProbe(
 }
 
 function fixOfProbe(failure: string, probe: Probe | undefined): string {
-  if (/connection refused/i.test(failure)) {
+  if (/connection refused/i.test(failure))
     return "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1";
-  }
-  if (failure.includes("server gave HTTP response to HTTPS client")) {
+  if (failure.includes("server gave HTTP response to HTTPS client"))
     return "the program speaks HTTP, not HTTPS: set the probe's scheme: HTTP";
-  }
   const port = /port "([^"]*)" not found/.exec(failure)?.[1];
-  if (port !== undefined) {
+  if (port !== undefined)
     return `no port of the container has the name "${port}": set the probe's port to its number, or give a port of the container that name`;
-  }
-  if (probe?.grpc && /rpc/.test(failure)) {
+  if (probe?.grpc && /rpc/.test(failure))
     return "the program must serve grpc.health.v1.Health on the probe's port: correct the port, or use httpGet or tcpSocket";
-  }
   const status = /statuscode: (\d+)/.exec(failure)?.[1];
-  if (status === "400" && probe?.httpGet?.scheme !== "HTTPS") {
+  if (status === "400" && probe?.httpGet?.scheme !== "HTTPS")
     return "the program responds with 400: if it speaks HTTPS, set the probe's scheme: HTTPS; or check the probe's path";
-  }
-  if (status !== undefined) {
+  if (status !== undefined)
     return `the program responds with ${status}: check the probe's path, or what the program waits for`;
-  }
   const missing = /exec: "([^"]*)": (?:executable file not found|stat .*no such file)/.exec(failure)?.[1];
   if (missing !== undefined) return `the probe's command "${missing}" is not in the image: name one that is there`;
-  if (/timed out|deadline exceeded|Client\.Timeout/i.test(failure)) {
+  if (/timed out|deadline exceeded|Client\.Timeout/i.test(failure))
     return `it takes longer than timeoutSeconds (${probe?.timeoutSeconds ?? 1}): raise it, or let the probe do less`;
-  }
-  if (probe?.exec && failure !== "") {
+  if (probe?.exec && failure !== "")
     return "its command ends with an error: correct the command, or what it checks; kubelet-ts exec POD -- COMMAND shows it";
-  }
   const fields = probe?.exec ? "command" : probe?.httpGet ? "path and port" : "port";
   return `check the probe's ${fields} and timeoutSeconds`;
 }
@@ -379,14 +380,9 @@ export function findBlockingInit({ spec, status }: Pod, name: string): string | 
 /** The step of its start that a container waits for. */
 function describeStart({ image = "" }: Container, events: readonly CoreEvent[]): { problem: string; facts: string[] } {
   const last = events.findLast(({ reason }) => ["Pulling", "Pulled", "Created"].includes(reason));
-  switch (last?.reason) {
-    case "Pulling":
-      return { problem: `its image "${image}" is being pulled`, facts: [`since ${last.lastTimestamp}`] };
-    case "Created":
-      return { problem: "it is being started", facts: [] };
-    default:
-      return { problem: "it is being created", facts: [] };
-  }
+  if (last?.reason === "Pulling")
+    return { problem: `its image "${image}" is being pulled`, facts: [`since ${last.lastTimestamp}`] };
+  return { problem: `it is being ${last?.reason === "Created" ? "started" : "created"}`, facts: [] };
 }
 
 /** `once`, `3 times`. */

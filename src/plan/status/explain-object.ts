@@ -63,6 +63,7 @@ interface Spec {
   schedule?: string;
   timeZone?: string;
   completions?: number;
+  parallelism?: number;
   paused?: boolean;
   type?: string;
   selector?: object;
@@ -87,6 +88,12 @@ interface Status {
 type Judgment = Pick<ObjectExplanation, "isReady" | "state"> & { causes?: Cause[] };
 
 const MAX_WARNINGS = 3;
+const FIX_OF_PODS = "correct what its pods say: kubelet-ts explain";
+const FIX_OF_SCALE = "set spec.replicas to 1 or more in its manifest, or with kubectl scale";
+const FIX_OF_PAUSE = "set spec.paused to false in its manifest, or with kubectl rollout resume";
+const FIX_OF_LABELS =
+  "give the node these labels with --node-labels, or change spec.template.spec.nodeSelector; kubelet-ts describe node shows its labels";
+const SUSPENDED = ["it is suspended", "set spec.suspend to false"] as const;
 
 /** Fixes by the condition of a node that is as it should not be. */
 const NODE_FIXES: Readonly<Record<string, string>> = {
@@ -103,31 +110,27 @@ const cause = (problem: string, fix: string, facts: string[] = []): Cause => ({
   fix,
 });
 
+const causeIf = (is: boolean, ...of: Parameters<typeof cause>): Cause[] => (is ? [cause(...of)] : []);
+
 /** Pods of one template cannot have one port of the machine. */
 function explainHostPort({ spec }: PodTemplateSpec): Cause[] {
   const [port] = spec.hostNetwork ? [] : hostPortsOf(spec);
   const fix =
     "set spec.replicas to 1, or replace hostPort in the template by a Service of type LoadBalancer with that port";
-  return port === undefined
-    ? []
-    : [cause(`all its pods ask for port ${port} of the machine: one of them gets it`, fix)];
+  return causeIf(port !== undefined, `all its pods ask for port ${port} of the machine: one of them gets it`, fix);
 }
 
-const judgeReplicas = (ready = 0, wanted = 1, spec: Spec = {}): Judgment => ({
+const judgeReplicas = (ready = 0, wanted = 1, isPaused = false): Judgment => ({
   isReady: ready >= wanted && wanted > 0,
   state: `${ready} of ${wanted} pods are Ready`,
   causes: [
-    ...(wanted === 0
-      ? [cause("no pods are wanted", "set spec.replicas to 1 or more in its manifest, or with kubectl scale")]
-      : []),
-    ...(spec.paused
-      ? [cause("its rollout is paused", "set spec.paused to false in its manifest, or with kubectl rollout resume")]
-      : []),
+    ...causeIf(wanted === 0, "no pods are wanted", FIX_OF_SCALE),
+    ...causeIf(isPaused, "its rollout is paused", FIX_OF_PAUSE),
   ],
 });
 
 function byReplicas({ replicas = 1, paused, template }: Spec, { readyReplicas = 0 }: Status): Judgment {
-  const judgment = judgeReplicas(readyReplicas, replicas, paused ? { paused } : {});
+  const judgment = judgeReplicas(readyReplicas, replicas, paused);
   const ofPorts = template && replicas > 1 && readyReplicas < replicas ? explainHostPort(template) : [];
   return { ...judgment, causes: [...(judgment.causes ?? []), ...ofPorts] };
 }
@@ -151,48 +154,37 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
       : {
           isReady: false,
           state: "no pod of it belongs on this node",
-          causes: [
-            cause(
-              "its nodeSelector or affinity does not match this node",
-              "give the node these labels with --node-labels, or change spec.template.spec.nodeSelector; kubelet-ts describe node shows its labels",
-            ),
-          ],
+          causes: [cause("its nodeSelector or affinity does not match this node", FIX_OF_LABELS)],
         },
-  Job: ({ suspend, completions = 1 }, { conditions, succeeded = 0, active = 0, failed = 0 }, pods) => {
+  Job: ({ suspend, completions = 1, parallelism }, { conditions, succeeded = 0, active = 0, failed = 0 }, pods) => {
     const [isComplete, hasFailed] = ["Complete", "Failed"].map((end) => hasCondition({ conditions }, end));
     const state = isComplete
       ? "Complete"
       : `${succeeded} of ${completions} completions, ${active} ${active === 1 ? "pod is" : "pods are"} active`;
     if (isComplete || hasFailed) return { isReady: !hasFailed, state };
     const waiting = pods.filter((pod) => pod.status?.phase === "Pending");
+    const tried = "their logs say why; others are tried until spec.backoffLimit is reached";
     const causes = [
-      ...(suspend ? [cause("it is suspended", "set spec.suspend to false")] : []),
-      ...(active > 0 && waiting.length === active
-        ? [cause("its pods have not begun", "correct what its pods say: kubelet-ts explain")]
-        : []),
-      ...(failed > 0
-        ? [
-            cause(
-              `${failed} ${failed === 1 ? "pod has" : "pods have"} failed`,
-              "their logs say why; others are tried until spec.backoffLimit is reached",
-            ),
-          ]
-        : []),
+      ...causeIf(suspend === true, ...SUSPENDED),
+      ...causeIf(parallelism === 0, "no pods are wanted", "set spec.parallelism to 1 or more"),
+      ...causeIf(active > 0 && waiting.length === active, "its pods have not begun", FIX_OF_PODS),
+      ...causeIf(failed > 0, `${failed} ${failed === 1 ? "pod has" : "pods have"} failed`, tried),
     ];
     return { isReady: causes.length === 0, state, causes };
   },
-  CronJob: ({ suspend, schedule, timeZone }, { lastScheduleTime }, _, { jobs = [], events }) => {
+  CronJob: ({ suspend, schedule, timeZone }, { lastScheduleTime }, pods, { jobs = [], events }) => {
     const failed = failedRun(jobs);
-    const causes = suspend ? [cause("it is suspended", "set spec.suspend to false")] : [];
+    const causes = causeIf(suspend === true, ...SUSPENDED);
     if (lastScheduleTime === undefined && schedule !== undefined && neverComes(schedule, timeZone))
       causes.push(cause(`no day is in its schedule "${schedule}"`, "correct the day and the month of spec.schedule"));
-    const running = jobs.find(
-      ({ status }) => !["Complete", "Failed"].some((end) => hasCondition(status as Status, end)),
-    );
+    const running = runningJob(jobs);
     if (running && events.at(-1)?.reason === "JobAlreadyActive") {
       const fix = `kubelet-ts explain job/${running.metadata.name} says what it does; activeDeadlineSeconds of spec.jobTemplate.spec bounds it`;
       causes.push(cause("its last run has not ended, and concurrencyPolicy Forbid skips the ones after it", fix));
     }
+    const isBegun = failed || !pods.every(({ status }) => status?.phase === "Pending");
+    if (running && pods.length > 0 && !isBegun)
+      causes.push(cause(`the pods of its Job "${running.metadata.name}" have not begun`, FIX_OF_PODS));
     if (failed) {
       const { name } = failed.job.metadata;
       const { reason = "", message = "" } = failed.failure;
@@ -210,21 +202,11 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
     if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
     if (Object.keys(selector ?? {}).length === 0) return explainWritten(ports, backends);
     const ready = pods.filter((pod) => hasCondition(pod.status, "Ready")).length;
-    const causes =
-      pods.length > 0
-        ? missingPorts(ports, pods)
-        : [
-            cause(
-              "its selector matches no pod",
-              "compare spec.selector with the labels of the pods: kubelet-ts describe pods",
-            ),
-          ];
+    const compare = "compare spec.selector with the labels of the pods: kubelet-ts describe pods";
+    const causes = pods.length > 0 ? missingPorts(ports, pods) : [cause("its selector matches no pod", compare)];
     const isWell = causes.length === 0;
     causes.push(...undeclaredPorts(ports, pods));
-    if (pods.length > 0 && ready === 0)
-      causes.push(
-        cause("none of its pods is Ready: it leads nowhere", "correct what its pods say: kubelet-ts explain"),
-      );
+    causes.push(...causeIf(pods.length > 0 && ready === 0, "none of its pods is Ready: it leads nowhere", FIX_OF_PODS));
     return {
       isReady: ready > 0 && isWell,
       state: `${ready} of its ${pods.length} pods are Ready`,
@@ -281,6 +263,10 @@ const INGRESS_FIXES: Readonly<Record<IngressProblem["reason"], string>> = {
   AuthSecretNotUsable: "add a Secret with the key auth (lines of htpasswd) in the namespace of the Ingress",
 };
 
+/** A Job of a CronJob that has not ended. */
+export const runningJob = (jobs: readonly OwnedJob[]): OwnedJob | undefined =>
+  jobs.find(({ status }) => !["Complete", "Failed"].some((end) => hasCondition(status as Status, end)));
+
 /** The last Job of a CronJob, and how it failed; undefined when it did not. */
 export function failedRun(jobs: readonly OwnedJob[]) {
   const timeOf = ({ metadata }: OwnedJob) => Date.parse(metadata.creationTimestamp ?? "") || 0;
@@ -314,14 +300,11 @@ const portsOf = (pods: readonly Pod[]) =>
 function missingPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause[] {
   const names = new Set(portsOf(pods).map(({ name }) => name));
   return ports.flatMap(({ targetPort }) =>
-    typeof targetPort !== "string" || names.has(targetPort)
-      ? []
-      : [
-          cause(
-            `no container of its pods has a port called "${targetPort}"`,
-            `set targetPort to the number of the port, or give the container's port the name ${targetPort}`,
-          ),
-        ],
+    causeIf(
+      typeof targetPort === "string" && !names.has(targetPort),
+      `no container of its pods has a port called "${targetPort}"`,
+      `set targetPort to the number of the port, or give the container's port the name ${targetPort}`,
+    ),
   );
 }
 
@@ -330,14 +313,11 @@ function undeclaredPorts(ports: Spec["ports"] = [], pods: readonly Pod[]): Cause
   const declared = new Set(portsOf(pods).map(({ containerPort }) => containerPort));
   if (declared.size === 0) return [];
   return ports.flatMap(({ port, targetPort = port }) =>
-    typeof targetPort !== "number" || declared.has(targetPort)
-      ? []
-      : [
-          cause(
-            `no container of its pods declares port ${targetPort}, to which it leads`,
-            `if nothing listens there, set targetPort to ${[...declared].join(" or ")}`,
-          ),
-        ],
+    causeIf(
+      typeof targetPort === "number" && !declared.has(targetPort),
+      `no container of its pods declares port ${targetPort}, to which it leads`,
+      `if nothing listens there, set targetPort to ${[...declared].join(" or ")}`,
+    ),
   );
 }
 
@@ -346,6 +326,7 @@ const CONDITION_FIXES: Readonly<Record<string, string>> = {
   BackoffLimitExceeded: "its pods failed too often: correct what its pods say, then delete the Job and apply it again",
   DeadlineExceeded:
     "if its program failed again and again, correct that; else raise spec.activeDeadlineSeconds, or give the Job less work; then delete it and apply it again",
+  FailedIndexes: "the logs of its failed pods say why: correct that, then delete the Job and apply it again",
   PodFailurePolicy: "a rule of spec.podFailurePolicy ended it: correct the pod, then delete the Job and apply it again",
   PortNotAllocated:
     "set another nodePort or port in one of the two, or stop what holds it; without nodePort a free one is chosen",
@@ -369,15 +350,21 @@ const BAD_CONDITIONS = new Set([
  * @param kind of the object, as in `Deployment`
  * @returns undefined for a kind that has no state
  */
-export function explainObject(kind: string, { kind: shown, object, pods, events, ...context }: ExplainObjectInput) {
+export function explainObject(
+  kind: string,
+  { kind: shown, object, pods, events, ...context }: ExplainObjectInput,
+): ObjectExplanation | undefined {
   const judge = Object.hasOwn(JUDGMENTS, kind) ? JUDGMENTS[kind] : undefined;
   if (!judge) return undefined;
   const { metadata, spec, status } = object as { metadata: ExplainedObject["metadata"]; spec?: Spec; status?: Status };
   const { isReady: isJudgedReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods, { ...context, events });
   const conditions = (status?.conditions ?? []).flatMap(({ type, status: is, reason = "", message = "" }) =>
-    BAD_CONDITIONS.has(`${type} ${is}`)
-      ? [cause(`${type} is ${is}: ${reason}`, CONDITION_FIXES[reason] ?? "", message === "" ? [] : [message])]
-      : [],
+    causeIf(
+      BAD_CONDITIONS.has(`${type} ${is}`),
+      `${type} is ${is}: ${reason}`,
+      CONDITION_FIXES[reason] ?? "",
+      message === "" ? [] : [message],
+    ),
   );
   const isReady = isJudgedReady && conditions.length === 0;
   // Events of the parts of an Ingress may be older than a fix; what nginx refuses is told by its event alone.
@@ -388,7 +375,7 @@ export function explainObject(kind: string, { kind: shown, object, pods, events,
   const warnings = isReady
     ? []
     : events.filter((event) => event.type === "Warning" && !isTold(event)).slice(-MAX_WARNINGS);
-  const explanation: ObjectExplanation = {
+  return {
     kind: shown,
     namespace: metadata.namespace,
     name: metadata.name ?? "",
@@ -401,7 +388,6 @@ export function explainObject(kind: string, { kind: shown, object, pods, events,
     ],
     notInForce: notLive(status)?.message,
   };
-  return explanation;
 }
 
 /** Text for the terminal. */

@@ -3,7 +3,7 @@ import type { CoreEvent } from "../../base/api/event.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { containersOf, hostPortsOf, statusesOf } from "../../base/model/pod-containers.ts";
 import { explainPodEnd } from "../pod-end-reasons.ts";
-import { explainMessage, explainMount } from "../waiting-reasons.ts";
+import { explainMessage, explainMount, RETRIED } from "../waiting-reasons.ts";
 import {
   type Cause,
   countTimes,
@@ -176,17 +176,14 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
     const process = portHolders?.get(Number(port));
     const holders = port ? holdersOf(Number(port), pod, pods) : [];
     if (process && holders.length === 0) holders.push(`port ${port} is held by ${process}`);
-    const known = port ? undefined : explainMessage(sandbox.message);
-    yield {
-      subject: "pod",
-      problem: known?.problem ?? (port ? `host port ${port} is in use` : "the sandbox of the pod cannot be started"),
-      facts: [sandbox.message, seen(sandbox), ...holders],
-      fix:
-        known?.fix ??
-        (port
-          ? `stop what listens on port ${port}${process ? "" : ` (ss -ltnp 'sport = :${port}')`}, or choose another hostPort`
-          : "the engine's message names the cause; the kubelet retries automatically"),
-    };
+    const find = process ? "" : ` (ss -ltnp 'sport = :${port}')`;
+    const { problem, fix } = port
+      ? {
+          problem: `host port ${port} is in use`,
+          fix: `stop what listens on port ${port}${find}, or choose another hostPort`,
+        }
+      : (explainMessage(sandbox.message) ?? { problem: "the sandbox of the pod cannot be started", fix: RETRIED });
+    yield { subject: "pod", problem, facts: [sandbox.message, seen(sandbox), ...holders], fix };
   }
   if (!mount && !sandbox && isPending) yield* explainSetUp(pod);
   const gates = (spec.readinessGates ?? []).filter(({ conditionType }) => !hasCondition(status, conditionType));

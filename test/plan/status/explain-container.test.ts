@@ -134,7 +134,7 @@ test.each([
   [
     ";; connection timed out; no servers could be reached",
     { dnsPolicy: "None" as const },
-    "set dnsPolicy: ClusterFirst,",
+    "spec.dnsConfig.nameservers",
   ],
   ["getaddrinfo ENOTFOUND db", { dnsPolicy: "Default" as const }, "set dnsPolicy: ClusterFirst,"],
   ["exec /v/run: exec format error", {}, "add #!/bin/sh to the script"],

@@ -59,6 +59,7 @@ test.each<[string, object, object, number, string]>([
     0,
     "not ready: 0 of 1 completions, 1 pod is active\n\n2 pods have failed\n  Fix: their",
   ],
+  ["Job", { parallelism: 0 }, {}, 0, "no pods are wanted\n  Fix: set spec.parallelism"],
   ["Job", {}, { failed: 2, succeeded: 1, conditions: [complete] }, 0, 'x "web" is ready: Complete'],
   [
     "Deployment",
@@ -142,6 +143,15 @@ test("a CronJob is not ready while its last run keeps the others from running", 
       "  Fix: kubelet-ts explain job/web-1 says what it does; activeDeadlineSeconds of spec.jobTemplate.spec bounds it",
   );
   expect(render([running], [] as never)).toContain("is ready");
+});
+
+test("a CronJob is not ready while the pods of its run have not begun", () => {
+  const object = { metadata: { name: "web" }, spec: {}, status: { lastScheduleTime: "T" } };
+  const jobs = [aJob("web-1", "2026-01-01T00:00:00Z")];
+  const pods = [{ spec: { containers: [] }, metadata: {}, status: { phase: "Pending" } }] as never;
+  expect(renderObjectExplanation(explainObject("CronJob", { kind: "x", object, pods, events: [], jobs })!)).toBe(
+    'x "web" is not ready: last run T\n\nthe pods of its Job "web-1" have not begun\n  Fix: correct what its pods say: kubelet-ts explain',
+  );
 });
 
 test("a Job whose pods have not begun is not ready", () => {
