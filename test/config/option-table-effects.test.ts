@@ -21,7 +21,6 @@ integration/flags-at-work | --sync-frequency, --event-qps, --event-burst | sync-
 integration/flags-at-work | --oom-score-adj, --feature-gates, --config-dir | config-dir oom-score-adj feature-gates
 integration/flags-at-work | --crash-loop-back-off-max, and how many dead containers are kept | crash-loop-back-off-max minimum-container-ttl-duration maximum-dead-containers-per-container maximum-dead-containers
 integration/flags-at-work | --keep-terminated-pod-volumes | keep-terminated-pod-volumes
-integration/flags-at-work | --cadvisor-bind-address | cadvisor-bind-address
 integration/secret-values | --manifest-identity-file: an encrypted manifest | manifest-identity-file
 integration/flags | --file-check-frequency finds what no event reports | file-check-frequency
 integration/flags | --validate: an unknown field is refused, warned of, ignored | validate
@@ -44,14 +43,14 @@ integration/flags | --container-log-max-size, --container-log-max-files | contai
 integration/flags | --pod-logs-dir, --containers-logs-dir | pod-logs-dir containers-logs-dir
 integration/flags | --enable-server=false leaves /healthz | enable-server
 integration/flags | --read-only-port=0, --cadvisor-port=0 are off | read-only-port cadvisor-port
-integration/flags | --healthz-bind-address, --read-only-bind-address, --address | read-only-bind-address healthz-bind-address address
+integration/flags | --healthz-bind-address, --read-only-bind-address, --cadvisor-bind-address, --address | read-only-bind-address healthz-bind-address cadvisor-bind-address address
 integration/flags | --read-only-full: environment values are hidden unless it is set | read-only-full
 integration/flags | --v, --log-format, --log-dir, --logtostderr | v log-format log-dir logtostderr
 integration/services | --service-cluster-ip-range | service-cluster-ip-range
+integration/services | UDP, --nodeport-addresses | nodeport-addresses
 integration/ingress | --ingress-image, --ingress-ports | ingress-image ingress-ports
 integration/cluster-dns | --cluster-dns-image: names of Services, and those outside | cluster-dns-image
 plan/service-addresses-assignment | has a node port of the range that was set, and may name no other | service-node-port-range
-integration/services | --nodeport-addresses | nodeport-addresses
 kubelet/rollout-manager | a serial rollout changes one pod at a time and stops at a failure | rollout
 config/option-table | no line of the help is longer than 80 columns | help
 integration/binary | reports its version and the commit it was built from | version

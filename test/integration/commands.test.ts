@@ -7,7 +7,7 @@ import { claim, HOST, list, persistentVolume, STOPPABLE, shell, sleeper, workloa
 import { engineSocketPath, type TestNode } from "../support/test-node.ts";
 
 describeWithEngine("commands that query a running kubelet", () => {
-  test("get, describe, top, logs and a watcher, of a node on ports of its own", async () => {
+  test.concurrent("get, describe, top, logs and a watcher, of a node on ports of its own", async () => {
     const node = testNode();
     node.writeManifest("web.json", sleeper("web", shell(`echo out; echo err >&2; ${STOPPABLE}`), HOST));
     node.writeManifest("crash.json", sleeper("crash", shell("echo run; echo why >&2; exit 3"), HOST));
@@ -49,7 +49,7 @@ describeWithEngine("commands that query a running kubelet", () => {
     await node.until("the watcher to see it run", () => /late-\S+ +1\/1 +Running/.test(watcher.stdout));
   });
 
-  test("logs are followed to the end of the container", async () => {
+  test.concurrent("logs are followed to the end of the container; use selects the kubelet of later commands", async () => {
     const node = testNode();
     const script = "echo one; until [ -e /tmp/go ]; do sleep 0.1; done; echo two; echo oops >&2";
     node.writeManifest("work.json", sleeper("work", shell(script), { ...HOST, restartPolicy: "Never" }));
@@ -64,11 +64,19 @@ describeWithEngine("commands that query a running kubelet", () => {
       stderr: "",
       lines: ["one", "oops", "two"],
     });
+
+    const words = (...argv: string[]) =>
+      node.spawn(argv, { env: { HOME: node.directory, XDG_CONFIG_HOME: "", KUBELET_TS_ROOT_DIR: "" } }).finished();
+    expect(await words("use", node.name)).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(node.rootDir) });
+    expect((await words("use")).stdout).toMatch(new RegExp(`\\* +${node.name} `));
+    expect(await words("get", "node", "-o", "name")).toMatchObject({ exitCode: 0, stdout: `node/${node.name}\n` });
+    expect(await words("use", "no-such-node")).toMatchObject({ exitCode: 1 });
+    expect(await words("use", "--none")).toMatchObject({ exitCode: 0 });
   });
 });
 
 describeWithEngine("commands over the local API", () => {
-  test("a submitted pod is applied, waited for and deleted; a pod of a file is refused", async () => {
+  test.concurrent("a submitted pod is applied, waited for and deleted; a pod of a file is refused", async () => {
     const node = testNode();
     const fromFile = node.writeManifest("web.json", sleeper("web", {}, HOST));
     await node.start();
@@ -117,7 +125,7 @@ describeWithEngine("commands over the local API", () => {
     );
   });
 
-  test("exec, cp and port-forward go through the local API; restart starts the containers of a pod again", async () => {
+  test.concurrent("exec, cp and port-forward go through the local API; restart starts the containers of a pod again", async () => {
     const node = testNode();
     node.writeManifest("web.json", sleeper("web", {}, HOST));
     await node.start();
@@ -136,7 +144,7 @@ describeWithEngine("commands over the local API", () => {
     await node.successorOf("app", before.Id);
   });
 
-  test("restart of a workload from a file: its pods restart one after the other, and no others", async () => {
+  test.concurrent("restart of a workload from a file: its pods restart one after the other, and no others", async () => {
     const node = testNode();
     const selector = { matchExpressions: [{ key: "app", operator: "In", values: ["web"] }] };
     node.writeManifest("web.json", workload("Deployment", "web", { replicas: 2, selector }));
@@ -163,7 +171,7 @@ describeWithEngine("commands over the local API", () => {
     expect((await running("other")).map(({ Id }) => Id)).toEqual(other.map(({ Id }) => Id));
   });
 
-  test("a claim and a PersistentVolume in use stay Terminating, also over a restart, until the pod is gone", async () => {
+  test.concurrent("a claim and a PersistentVolume in use stay Terminating, also over a restart, until the pod is gone", async () => {
     const node = testNode();
     const disk = persistentVolume("disk", { hostPath: { path: join(node.directory, "disk") } });
     const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
@@ -193,18 +201,6 @@ describeWithEngine("commands over the local API", () => {
     expect(await waiting).toMatchObject({ exitCode: 0 });
     expect(await statuses()).toEqual([]);
   });
-
-  test("use selects the kubelet of later commands", async () => {
-    const node = testNode();
-    await node.start();
-    const words = (...argv: string[]) =>
-      node.spawn(argv, { env: { HOME: node.directory, XDG_CONFIG_HOME: "", KUBELET_TS_ROOT_DIR: "" } }).finished();
-    expect(await words("use", node.name)).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(node.rootDir) });
-    expect((await words("use")).stdout).toMatch(new RegExp(`\\* +${node.name} `));
-    expect(await words("get", "node", "-o", "name")).toMatchObject({ exitCode: 0, stdout: `node/${node.name}\n` });
-    expect(await words("use", "no-such-node")).toMatchObject({ exitCode: 1 });
-    expect(await words("use", "--none")).toMatchObject({ exitCode: 0 });
-  });
 });
 
 /** Runs a command on the node's root directory to its end. */
@@ -212,13 +208,14 @@ const run = (node: TestNode, line: string, ...more: string[]) =>
   node.run(`--docker-endpoint=unix://${engineSocketPath()} ${line}`, ...more);
 
 describeWithEngine("commands while no kubelet runs", () => {
-  test("a pod of --runonce is listed, entered and deleted, and a kubelet does not start it again", async () => {
+  test.concurrent("a pod of --runonce is listed, entered and deleted, and a kubelet does not start it again", async () => {
     const node = testNode();
     const none = await node.run("get pods");
     expect({ exitCode: none.exitCode, stdout: none.stdout }).toEqual({ exitCode: 0, stdout: "" });
     expect(none.stderr).toContain(`no kubelet runs on the root directory "${node.rootDir}"`);
     const web = sleeper("web", shell(`echo hello; ${STOPPABLE}`), { ...HOST, terminationGracePeriodSeconds: 5 });
-    await node.runOnce([node.writeManifest("web.json", web), node.writeManifest("db.json", sleeper("db", {}, HOST))]);
+    const manifests = [node.writeManifest("web.json", web), node.writeManifest("db.json", sleeper("db", {}, HOST))];
+    await node.runOnce(manifests);
 
     expect((await run(node, "get pods --no-headers")).stdout).toMatch(/^db-\S+ +1\/1 +Running .*\nweb-\S+ +1\/1 /);
     expect((await run(node, "describe pod web")).stdout).toMatch(new RegExp(`^Name: +web-${node.name}\n`));
@@ -235,7 +232,7 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect(dry).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`"web-${node.name}" deleted (dry run)`) });
     expect(await run(node, "delete pods --all --field-selector metadata.name=no")).toMatchObject({ exitCode: 2 });
     expect(await node.containerIds()).toEqual(ids);
-    const deleted = await run(node, "delete pod web");
+    const deleted = await run(node, "delete -f", manifests[0]!);
     expect(deleted).toMatchObject({ exitCode: 0, stdout: `pod "web-${node.name}" deleted\n` });
     expect((await run(node, "get pods -o name")).stdout).toBe(`pod/db-${node.name}\n`);
     expect(readdirSync(join(node.rootDir, "pods"))).toHaveLength(1);
@@ -252,7 +249,7 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect(existsSync(node.rootDir)).toBe(true);
   });
 
-  test("a slip in --root-dir removes nothing and makes no directory", async () => {
+  test.concurrent("a slip in --root-dir removes nothing and makes no directory", async () => {
     const node = testNode();
     const slip = `${node.rootDir}-slip`;
     const run = (...args: string[]) => node.spawn([...args, `--root-dir=${slip}`]).finished();
@@ -261,7 +258,7 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect(existsSync(slip)).toBe(false);
   });
 
-  test("a pod of --runonce is supervised by the kubelet that comes later, which also deletes it", async () => {
+  test.concurrent("a pod of --runonce is supervised by the kubelet that comes later, which also deletes it", async () => {
     const node = testNode();
     const elsewhere = join(node.directory, "once.json");
     writeFileSync(elsewhere, JSON.stringify(sleeper("once", {}, HOST)));
@@ -278,7 +275,7 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect((await run(node, "get pods -o name")).stdout).toBe(`pod/web-${node.name}\n`);
   });
 
-  test("down --all takes the workloads of a source that is gone, and all files of a submitted pod", async () => {
+  test.concurrent("down --all takes the workloads of a source that is gone, and all files of a submitted pod", async () => {
     const node = testNode();
     node.writeManifest("web.json", list(claim("data"), workload("Deployment", "web", { replicas: 2 })));
     const child = await node.start();
@@ -308,13 +305,5 @@ describeWithEngine("commands while no kubelet runs", () => {
     const kinds = texts.flatMap(Object.values).flatMap(({ objects }) => objects.map((it: { kind: string }) => it.kind));
     // The claim stays: its data are not removed with pods.
     expect(kinds).toEqual(["PersistentVolumeClaim"]);
-  });
-
-  test("-f names the pods of a manifest", async () => {
-    const node = testNode();
-    const manifest = node.writeManifest("web.json", sleeper("web", {}, HOST));
-    await node.runOnce([manifest]);
-    expect(await run(node, "delete --now -f", manifest)).toMatchObject({ exitCode: 0 });
-    expect(await node.containers("app")).toEqual([]);
   });
 });

@@ -68,18 +68,6 @@ describeWithEngine("what flags do to a kubelet at work", () => {
     expect((await node.untilPhase("p", "Succeeded")).metadata.uid).toBe(uid);
   });
 
-  test.concurrent("--cadvisor-bind-address", async () => {
-    const node = testNode();
-    await node.start(["--cadvisor-bind-address=127.0.0.9"]);
-    const at = (host: string) =>
-      fetch(`http://${host}:${node.cadvisorPort}/`).then(
-        () => true,
-        () => false,
-      );
-    await node.until("cAdvisor's port", () => at("127.0.0.9"));
-    expect(await at("127.0.0.1")).toBe(false);
-  });
-
   test.concurrent("--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout; --http-check-frequency", async () => {
     const node = testNode();
     const certificates = new TestCertificates(node.directory);
@@ -192,7 +180,7 @@ async function withPods(registry: HeldRegistry, images: readonly string[], flags
 }
 
 describeWithEngine("what flags do to pulls", () => {
-  test("--serialize-image-pulls: one at a time, unless it is off", async () => {
+  test.concurrent("--serialize-image-pulls: one at a time, unless it is off", async () => {
     using registry = new HeldRegistry();
     const { node } = await withPods(registry, ["a", "b", "c"]);
     await node.until("the pulls, one by one", () => {
@@ -202,7 +190,7 @@ describeWithEngine("what flags do to pulls", () => {
     expect(registry.mostWaiting).toBe(1);
   });
 
-  test("--max-parallel-image-pulls, --registry-qps, --registry-burst, --image-pull-progress-deadline", async () => {
+  test.concurrent("--max-parallel-image-pulls, --registry-qps, --registry-burst, --image-pull-progress-deadline", async () => {
     using registry = new HeldRegistry();
     const rate = ["--registry-qps=1", "--registry-burst=1", "--image-pull-progress-deadline=3s"];
     const flags = ["--serialize-image-pulls=false", "--max-parallel-image-pulls=2", ...rate];
@@ -215,7 +203,7 @@ describeWithEngine("what flags do to pulls", () => {
     await node.untilLogged(kubelet, /Failed: Failed to pull image .*\b3\s?s/);
   });
 
-  test("--image-credential-provider-config, --image-credential-provider-bin-dir", async () => {
+  test.concurrent("--image-credential-provider-config, --image-credential-provider-bin-dir", async () => {
     using registry = new HeldRegistry({ asksForPassword: true });
     const node = testNode();
     const bin = join(node.directory, "plugins");
@@ -243,7 +231,7 @@ describeWithEngine("what flags do to pulls", () => {
 });
 
 describeWithEngine("what flags do to requests to the engine", () => {
-  test("--docker-endpoint, --runtime-request-timeout: an engine that does not answer is not waited for", async () => {
+  test.concurrent("--docker-endpoint, --runtime-request-timeout: an engine that does not answer is not waited for", async () => {
     using daemon = new FakeDaemon({ routes: { "GET /info": () => new Promise<Response>(() => {}) } });
     const node = testNode();
     const endpoint = `--docker-endpoint=unix://${daemon.socketPath}`;
@@ -252,7 +240,7 @@ describeWithEngine("what flags do to requests to the engine", () => {
     await kubelet.kill();
   });
 
-  test("--cgroup-driver: another one than the engine's ends the start", async () => {
+  test.concurrent("--cgroup-driver: another one than the engine's ends the start", async () => {
     const node = testNode();
     const { CgroupDriver } = await node.docker.info();
     const other = CgroupDriver === "systemd" ? "cgroupfs" : "systemd";

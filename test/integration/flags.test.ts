@@ -62,9 +62,11 @@ describeWithEngine("what flags do to containers", () => {
       "--allowed-unsafe-sysctls=net.core.*",
       "--node-labels=disktype=ssd",
     ];
-    set = await startOne(flags, { ...limited, env }, { ...SYSCTLS, ...SELECTOR }, node);
-    unset = await startOne([], limited);
-    off = await startOne(["--cgroups-per-qos=false", "--cpu-cfs-quota=false"], limited);
+    [set, unset, off] = await Promise.all([
+      startOne(flags, { ...limited, env }, { ...SYSCTLS, ...SELECTOR }, node),
+      startOne([], limited),
+      startOne(["--cgroups-per-qos=false", "--cpu-cfs-quota=false"], limited),
+    ]);
     for (const { exit } of [set, unset, off]) expect(exit).toMatchObject({ exitCode: 0 });
   });
 
@@ -116,7 +118,7 @@ describeWithEngine("what flags do to containers", () => {
   const memory = { resources: { requests: { memory: "8Mi" } } };
   const RESERVED = "--system-reserved, --kube-reserved, --eviction-hard are kept from pods";
 
-  test.each([
+  test.concurrent.each([
     {
       why: "--pod-infra-container-image is pulled for the sandbox",
       flag: `--pod-infra-container-image=${IMAGE}`,
@@ -150,7 +152,7 @@ describeWithEngine("what flags do to containers", () => {
     expect([refused.app, refused.sandbox]).toEqual([undefined, undefined]);
   });
 
-  test("--validate: an unknown field is refused, warned of, ignored", async () => {
+  test.concurrent("--validate: an unknown field is refused, warned of, ignored", async () => {
     const tried = async (...flags: string[]) => (await startOne(flags, { livenesProbe: {} })).exit;
     const strict = await tried();
     expect([strict.exitCode, output(strict)]).toEqual([2, expect.stringContaining("livenessProbe")]);
@@ -160,7 +162,7 @@ describeWithEngine("what flags do to containers", () => {
     expect([ignored.exitCode, output(ignored)]).toEqual([0, expect.not.stringContaining("livenesProbe")]);
   });
 
-  test("--output, --timeout", async () => {
+  test.concurrent("--output, --timeout", async () => {
     const node = testNode();
     const manifest = node.writeManifest("p.json", sleeper("p", { readinessProbe: { exec: { command: ["false"] } } }));
     const { stdout } = await node.runOnce(["-o", "json", "--wait=running", manifest]);
@@ -171,7 +173,7 @@ describeWithEngine("what flags do to containers", () => {
     expect((await node.runOnce(["--timeout=2s", slow])).exitCode).toBe(1);
   });
 
-  test("--wait", async () => {
+  test.concurrent("--wait", async () => {
     const node = testNode();
     const probe = { exec: shell("echo too early; false"), periodSeconds: 1 };
     const late = { ...shell("echo last words; exec sleep 1000"), readinessProbe: probe };
@@ -197,7 +199,7 @@ describeWithEngine("what flags do to containers", () => {
     ]);
   });
 
-  test("--runonce waits for the successor of a pod that ignores TERM", async () => {
+  test.concurrent("--runonce waits for the successor of a pod that ignores TERM", async () => {
     const node = testNode();
     const spec = { terminationGracePeriodSeconds: 3 };
     for (const name of ["first", "second"]) {
@@ -208,10 +210,10 @@ describeWithEngine("what flags do to containers", () => {
   });
 });
 
-const isClosed = (port: number) =>
-  fetch(`http://127.0.0.1:${port}/`).then(
-    () => false,
+const isOpen = (host: string, port: number) =>
+  fetch(`http://${host}:${port}/`).then(
     () => true,
+    () => false,
   );
 
 const isServed = (host: string, port: number) =>
@@ -229,7 +231,7 @@ function writeConfig(node: TestNode, body: string): string {
 }
 
 describeWithEngine("what flags do to the program", () => {
-  test("--read-only-full: environment values are hidden unless it is set", async () => {
+  test.concurrent("--read-only-full: environment values are hidden unless it is set", async () => {
     const node = testNode();
     node.writeManifest("p.json", sleeper("p", { env: [{ name: "TOKEN", value: "s3cret-literal" }] }));
     const hidden = await node.start();
@@ -240,19 +242,20 @@ describeWithEngine("what flags do to the program", () => {
     await node.until("the value", async () => (await node.read("/pods")).includes("s3cret-literal"));
   });
 
-  test("--read-only-port=0, --cadvisor-port=0 are off; --enable-server=false leaves /healthz", async () => {
+  test.concurrent("--read-only-port=0, --cadvisor-port=0 are off; --enable-server=false leaves /healthz", async () => {
     const node = testNode();
     const first = await node.start(["--read-only-port=0", "--cadvisor-port=0"]);
-    expect([await isClosed(node.readOnlyPort), await isClosed(node.cadvisorPort)]).toEqual([true, true]);
+    const { readOnlyPort, cadvisorPort } = node;
+    expect([await isOpen("127.0.0.1", readOnlyPort), await isOpen("127.0.0.1", cadvisorPort)]).toEqual([false, false]);
     await first.stop();
     await node.start(["--enable-server=false"]);
-    expect(await isClosed(node.readOnlyPort)).toBe(true);
+    expect(await isOpen("127.0.0.1", readOnlyPort)).toBe(false);
     expect(await node.read("/healthz", node.healthzPort)).toBe("ok");
   });
 
-  test("--healthz-bind-address, --read-only-bind-address, --address", async () => {
+  test.concurrent("--healthz-bind-address, --read-only-bind-address, --cadvisor-bind-address, --address", async () => {
     const node = testNode();
-    const { healthzPort, readOnlyPort } = node;
+    const { healthzPort, readOnlyPort, cadvisorPort } = node;
     const first = node.spawn([...node.flags(), "--healthz-bind-address=127.0.0.2", "--address=127.0.0.3"]);
     await node.until("its health", () => isServed("127.0.0.2", healthzPort));
     await node.until("the read-only port", () => isServed("127.0.0.3", readOnlyPort));
@@ -261,12 +264,17 @@ describeWithEngine("what flags do to the program", () => {
       false,
     ]);
     await first.stop();
-    node.spawn([...node.flags(), "--address=127.0.0.3", "--read-only-bind-address=127.0.0.4"]);
+    const others = ["--read-only-bind-address=127.0.0.4", "--cadvisor-bind-address=127.0.0.9"];
+    node.spawn([...node.flags(), "--address=127.0.0.3", ...others]);
     await node.until("the other address", () => isServed("127.0.0.4", readOnlyPort));
-    expect(await isServed("127.0.0.3", readOnlyPort)).toBe(false);
+    await node.until("cAdvisor's port", () => isOpen("127.0.0.9", cadvisorPort));
+    expect([await isServed("127.0.0.3", readOnlyPort), await isOpen("127.0.0.1", cadvisorPort)]).toEqual([
+      false,
+      false,
+    ]);
   });
 
-  test("--v, --log-format, --log-dir, --logtostderr", async () => {
+  test.concurrent("--v, --log-format, --log-dir, --logtostderr", async () => {
     const node = testNode();
     const logDir = join(node.directory, "logs");
     node.writeManifest("p.json~", "x");
@@ -280,7 +288,7 @@ describeWithEngine("what flags do to the program", () => {
     expect((await silent.stop()).stderr).toBe("");
   });
 
-  test("--config: its values are in /configz, with secrets masked", async () => {
+  test.concurrent("--config: its values are in /configz, with secrets masked", async () => {
     const node = testNode();
     const file = writeConfig(node, 'maxPods: 7\nstaticPodURLHeader: {Authorization: ["Bearer s3cret"]}\n');
     const kubelet = await node.start([`--config=${file}`, "--manifest-url=http://me:s3cret@127.0.0.1:1/?key=s3cret"]);
@@ -292,14 +300,14 @@ describeWithEngine("what flags do to the program", () => {
     expect(await node.read("/healthz?verbose", node.healthzPort)).toContain("refuses the connection");
   });
 
-  test("--config: an unknown field ends the start with exit code 2", async () => {
+  test.concurrent("--config: an unknown field ends the start with exit code 2", async () => {
     const node = testNode();
     const file = writeConfig(node, "unknownField: 1\n");
     const { exitCode, stderr } = await node.spawn([...node.flags(), `--config=${file}`]).finished();
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`${file}:3:1: unknownField: no such field`)]);
   });
 
-  test("--config with a directory is the manifest directory of old kubelets", async () => {
+  test.concurrent("--config with a directory is the manifest directory of old kubelets", async () => {
     const node = testNode();
     const old = join(node.directory, "old");
     mkdirSync(old);
@@ -308,7 +316,7 @@ describeWithEngine("what flags do to the program", () => {
     await node.runningContainer("app");
   });
 
-  test("--file-check-frequency finds what no event reports", async () => {
+  test.concurrent("--file-check-frequency finds what no event reports", async () => {
     const node = testNode();
     const elsewhere = join(node.directory, "elsewhere.json");
     writeFileSync(elsewhere, JSON.stringify(sleeper("p")));
@@ -320,7 +328,7 @@ describeWithEngine("what flags do to the program", () => {
     await node.successorOf("app", first.Id);
   });
 
-  test("--root-dir: a second kubelet-ts on it is refused, next to it is not", async () => {
+  test.concurrent("--root-dir: a second kubelet-ts on it is refused, next to it is not", async () => {
     const node = testNode();
     await node.start();
     const second = await node.spawn(node.flags()).finished();

@@ -8,6 +8,7 @@ import { batch, list, object, podSpec, shell, sleeper, workload } from "../suppo
 import { PATIENCE_MS } from "../support/until.ts";
 
 const clients = kubectlClients();
+const withClients = test.concurrent.each(clients);
 
 interface TerminalSession {
   environment: Record<string, string>;
@@ -43,7 +44,7 @@ async function inTerminal(argv: readonly string[], session: TerminalSession): Pr
 const jsonPath = (kubectl: Kubectl, what: string, path: string) => kubectl.words(`get ${what} -o jsonpath={${path}}`);
 
 describeWithEngine("kubectl", () => {
-  test.each(clients)("$version edits, attaches, evicts, undoes and describes a CronJob", async (client) => {
+  withClients("$version edits, attaches, evicts, undoes and describes a CronJob", async (client) => {
     const node = testNode();
     node.writeManifest(
       "static.yaml",
@@ -108,14 +109,14 @@ describeWithEngine("kubectl", () => {
   });
 
   // Any client asks the same.
-  test.each(clients.slice(0, 1))("$version reaches pods and Services through the API", async (client) => {
+  test.concurrent("reaches pods and Services through the API", async () => {
     const node = testNode();
     const pages = "mkdir -p /tmp/sub; echo page > /tmp/index.html; echo inner > /tmp/sub/index.html";
     const container = { ...shell(`${pages}; exec httpd -f -p 8000 -h /tmp`), ports: [{ containerPort: 8000 }] };
     const web = sleeper("web", container, {}, { labels: { app: "web" } });
     const ports = [{ name: "http", port: 80, targetPort: 8000 }];
     node.writeManifest("web.yaml", list(web, object("Service", "web", { spec: { selector: { app: "web" }, ports } })));
-    const kubectl = await startForKubectl(node, client);
+    const kubectl = await startForKubectl(node, clients[0]!);
     const ask = async (path: string) => {
       const { stdout, stderr } = await kubectl.run(["get", "--raw", `/api/v1/namespaces/default/${path}`]);
       return stdout + stderr;
@@ -136,7 +137,7 @@ describeWithEngine("kubectl", () => {
     }
   });
 
-  test.each(clients)("$version starts a container in a pod of a file, by debug, and enters it", async (client) => {
+  withClients("$version starts a container in a pod of a file, by debug, and enters it", async (client) => {
     const node = testNode();
     node.writeManifest("web.yaml", sleeper("web"));
     const kubectl = await startForKubectl(node, client);
@@ -157,7 +158,7 @@ describeWithEngine("kubectl", () => {
     expect(await kubectl.words(`describe pod ${name}`)).toMatch(/Ephemeral Containers:\s+tools:/);
   });
 
-  test.each(clients)("$version rolls, scales, undoes, restarts and deletes workloads", async (client) => {
+  withClients("$version rolls, scales, undoes, restarts and deletes workloads", async (client) => {
     const node = testNode();
     const date = { image: "busybox:1.35", command: ["date"] };
     node.writeManifest("tick.yaml", batch("CronJob", "tick", { schedule: "0 0 1 1 *" }, date));
@@ -210,7 +211,7 @@ describeWithEngine("kubectl", () => {
 });
 
 describeWithEngine("labels of a workload's pod are changed", () => {
-  test.each(["Deployment", "StatefulSet"])(
+  test.concurrent.each(["Deployment", "StatefulSet"])(
     "of a %s: it is released, another takes its place, and it is adopted again",
     async (kind) => {
       const node = testNode();
@@ -250,7 +251,7 @@ describeWithEngine("labels of a workload's pod are changed", () => {
 const RECORDED = kubectlClients().filter(({ version }) => version.startsWith("v1.20.2"));
 
 describeWithEngine("kubectl prints what it prints against kube-apiserver", () => {
-  test.each(RECORDED)("$version", async (client) => {
+  test.concurrent.each(RECORDED)("$version", async (client) => {
     const kubectl = await startForKubectl(testNode(), client);
     expect(await runTranscript(client.program, kubectl.environment)).toEqual(await readTranscript());
   });

@@ -7,7 +7,7 @@ import { askApi, startWithApi } from "../support/local-api.ts";
 import { object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
 import { until } from "../support/until.ts";
 
-const clients = kubectlClients();
+const withClients = test.concurrent.each(kubectlClients());
 
 const greeting = (word: string) => object("ConfigMap", "words", { data: { greeting: word } });
 const web = sleeper(
@@ -22,7 +22,7 @@ const web = sleeper(
 );
 
 describeWithEngine("the local Kubernetes API", () => {
-  test.each(clients)("kubectl $version submits, reads, changes and deletes", async (client) => {
+  withClients("kubectl $version submits, reads, changes and deletes", async (client) => {
     const node = testNode();
     node.writeManifest("static.yaml", sleeper("static"));
     const kubectl = await startForKubectl(node, client);
@@ -64,53 +64,50 @@ describeWithEngine("the local Kubernetes API", () => {
     );
   });
 
-  test.each(clients)(
-    "kubectl $version reads logs, enters containers, copies, forwards ports and measures",
-    async (client) => {
-      const node = testNode();
-      const kubectl = await startForKubectl(node, client);
-      await kubectl.apply(greeting("hello"), web);
-      await kubectl.words("wait --for=condition=Ready pod/web --timeout=60s");
-      await until("the container has written", async () => (await kubectl.words("logs web")) === "hello");
-      expect(await kubectl.words("logs web --tail=1 --timestamps")).toMatch(/^\d{4}-.*Z hello$/);
+  withClients("kubectl $version reads logs, enters containers, copies, forwards ports and measures", async (client) => {
+    const node = testNode();
+    const kubectl = await startForKubectl(node, client);
+    await kubectl.apply(greeting("hello"), web);
+    await kubectl.words("wait --for=condition=Ready pod/web --timeout=60s");
+    await until("the container has written", async () => (await kubectl.words("logs web")) === "hello");
+    expect(await kubectl.words("logs web --tail=1 --timestamps")).toMatch(/^\d{4}-.*Z hello$/);
 
-      const failed = await kubectl.run(["exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
-      expect([failed.code, failed.stdout]).toEqual([3, "out\n"]);
-      expect(failed.stderr).toContain("err\n");
-      expect(await kubectl.output(["exec", "-i", "web", "--", "cat"], "typed")).toBe("typed");
-      expect((await kubectl.run(["exec", "web", "--", "no-such-program"])).code).not.toBe(0);
+    const failed = await kubectl.run(["exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
+    expect([failed.code, failed.stdout]).toEqual([3, "out\n"]);
+    expect(failed.stderr).toContain("err\n");
+    expect(await kubectl.output(["exec", "-i", "web", "--", "cat"], "typed")).toBe("typed");
+    expect((await kubectl.run(["exec", "web", "--", "no-such-program"])).code).not.toBe(0);
 
-      // Larger than every buffer between client and container.
-      const original = Buffer.alloc(3_000_000, 0).map((_, index) => (index * 31) % 251);
-      const there = join(node.directory, "there");
-      const back = join(node.directory, "back");
-      writeFileSync(there, original);
-      await kubectl.words(`cp ${there} web:/tmp/copy`);
-      await kubectl.words(`cp web:/tmp/copy ${back}`);
-      expect(Bun.hash(readFileSync(back))).toBe(Bun.hash(original));
+    // Larger than every buffer between client and container.
+    const original = Buffer.alloc(3_000_000, 0).map((_, index) => (index * 31) % 251);
+    const there = join(node.directory, "there");
+    const back = join(node.directory, "back");
+    writeFileSync(there, original);
+    await kubectl.words(`cp ${there} web:/tmp/copy`);
+    await kubectl.words(`cp web:/tmp/copy ${back}`);
+    expect(Bun.hash(readFileSync(back))).toBe(Bun.hash(original));
 
-      const serve = "echo pong > /tmp/index.html; httpd -p 8080 -h /tmp";
-      await kubectl.output(["exec", "web", "--", "sh", "-c", serve]);
-      // A port that it finds itself.
-      const forwarder = kubectl.spawn(["port-forward", "pod/web", ":8080"]);
-      try {
-        const { value } = await forwarder.stdout.getReader().read();
-        const [, port] = /127\.0\.0\.1:(\d+)/.exec(new TextDecoder().decode(value)) ?? [];
-        expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("pong\n");
-      } finally {
-        forwarder.kill();
-      }
+    const serve = "echo pong > /tmp/index.html; httpd -p 8080 -h /tmp";
+    await kubectl.output(["exec", "web", "--", "sh", "-c", serve]);
+    // A port that it finds itself.
+    const forwarder = kubectl.spawn(["port-forward", "pod/web", ":8080"]);
+    try {
+      const { value } = await forwarder.stdout.getReader().read();
+      const [, port] = /127\.0\.0\.1:(\d+)/.exec(new TextDecoder().decode(value)) ?? [];
+      expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("pong\n");
+    } finally {
+      forwarder.kill();
+    }
 
-      await until("pods are measured", async () => /web\s+\d+m\s+\d+Mi/.test(await kubectl.words("top pod")));
-      expect(await kubectl.words("top node")).toContain(node.name);
-      expect(await kubectl.words("auth can-i delete pods")).toBe("yes");
-      expect(await kubectl.words("explain pod.spec.containers")).toContain("imagePullPolicy");
-      const summary = await kubectl.words(`get --raw /api/v1/nodes/${node.name}/proxy/stats/summary`);
-      expect(JSON.parse(summary).node.nodeName).toBe(node.name);
-    },
-  );
+    await until("pods are measured", async () => /web\s+\d+m\s+\d+Mi/.test(await kubectl.words("top pod")));
+    expect(await kubectl.words("top node")).toContain(node.name);
+    expect(await kubectl.words("auth can-i delete pods")).toBe("yes");
+    expect(await kubectl.words("explain pod.spec.containers")).toContain("imagePullPolicy");
+    const summary = await kubectl.words(`get --raw /api/v1/nodes/${node.name}/proxy/stats/summary`);
+    expect(JSON.parse(summary).node.nodeName).toBe(node.name);
+  });
 
-  test("the port, the socket and who has access", async () => {
+  test.concurrent("the port, the socket and who has access", async () => {
     const node = testNode();
     const tokens = join(node.directory, "tokens.csv");
     writeFileSync(
@@ -163,7 +160,7 @@ describeWithEngine("the local Kubernetes API", () => {
     expect(pods).not.toContain(encoded);
   });
 
-  test("files that are added, edited and removed by hand are objects; a file with an error changes nothing", async () => {
+  test.concurrent("files that are added, edited and removed by hand are objects; a file with an error changes nothing", async () => {
     const node = testNode();
     await startWithApi(node);
     const directory = join(node.rootDir, "manifests", "default");
@@ -193,7 +190,7 @@ describeWithEngine("the local Kubernetes API", () => {
     await until("the object goes with its file", async () => (await askApi(node, "GET", path)).status === 404);
   });
 
-  test("pods, revisions and objects survive a kill of the process", async () => {
+  test.concurrent("pods, revisions and objects survive a kill of the process", async () => {
     const node = testNode();
     const { child, port } = await startWithApi(node);
     const pods = "/api/v1/namespaces/default/pods";

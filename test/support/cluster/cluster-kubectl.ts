@@ -67,7 +67,7 @@ export class ClusterKubectl extends Kubectl {
   }
 
   /** A failure shows the pods and the control plane's logs. */
-  override until: Kubectl["until"] = (what, attempt, limitMs = 2 * PATIENCE_MS) =>
+  override until: Kubectl["until"] = (what, attempt, limitMs = PATIENCE_MS) =>
     until(what, attempt, { limitMs, details: () => this.#details() });
 
   async #details(): Promise<string> {

@@ -237,7 +237,7 @@ export class ControlPlane {
   }
 
   #until(what: string, attempt: () => Promise<boolean>) {
-    return until(what, attempt, { limitMs: 3 * PATIENCE_MS, details: () => this.diagnosis() });
+    return until(what, attempt, { limitMs: 2 * PATIENCE_MS, details: () => this.diagnosis() });
   }
 
   #file = (name: string) => join(this.directory, name);
