@@ -1,18 +1,6 @@
 import { createHash } from "node:crypto";
-import {
-  CONTAINER_LABELS_ANNOTATION,
-  EMPTY_DIR_OPTIONS_ANNOTATION,
-  FILL_VOLUMES_ANNOTATION,
-  IMAGE_HEALTHCHECK_ANNOTATION,
-  INIT_ANNOTATION,
-  IP_ANNOTATION,
-  LOG_OPTIONS_ANNOTATION,
-  MAX_RESTART_PERIOD_ANNOTATION,
-  NETWORK_ALIASES_ANNOTATION,
-  NETWORK_ANNOTATION,
-  ULIMITS_ANNOTATION,
-} from "../base/api/annotations.ts";
-import type { Container, ContainerResizePolicy, Pod, QOSClass, Volume } from "../base/api/pod.ts";
+import { ANNOTATION_PREFIX, MAX_RESTART_PERIOD_ANNOTATION, RESTARTING_ANNOTATIONS } from "../base/api/annotations.ts";
+import type { Container, ContainerResizePolicy, Pod, PodSpec, QOSClass, Volume } from "../base/api/pod.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
 import type { PodRef } from "../base/model/identity.ts";
 import { memoized } from "../base/model/memoized.ts";
@@ -20,6 +8,7 @@ import type { NodeInfo } from "../base/model/node.ts";
 import { allContainersOf, containersOf, mapContainers } from "../base/model/pod-containers.ts";
 import { attemptsOf, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { parseDuration } from "../base/text/duration.ts";
+import { rowsOf } from "../base/text/word-rows.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import {
   computeSourceRevision,
@@ -116,7 +105,7 @@ export function toPodRevision(
       minDeadTtlMs: options.minimumContainerTtlMs,
     },
     runRevision: keepsEnvironment ? (pod.metadata.uid ?? "") : computeRunRevision(pod, hashes),
-    objectsRevision: digest([
+    objectsRevision: toHash([
       desired.revision,
       ...(desired.filesRevision === undefined ? [] : [desired.filesRevision]),
       ...objectsUsed(pod, state),
@@ -230,7 +219,7 @@ export const pendingResizeOf = (revision: PodRevision | undefined) =>
   revision?.extraConditions?.find(({ type }) => type === "PodResizePending");
 
 const computeRunRevision = (pod: Pod, { sandbox, containers }: PodHashes): string =>
-  digest([
+  toHash([
     sandbox,
     // A container added to an ended pod does not run it again.
     ...containersOf(pod.spec).map(({ name }) => containers.get(name) ?? ""),
@@ -263,9 +252,6 @@ function objectsUsed(pod: Pod, state: DesiredState): string[] {
   });
 }
 
-const digest = (parts: readonly string[]) =>
-  createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
-
 /** JSON with sorted keys in which absent and empty are the same: a field of a later version changes no hash. */
 function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) => {
@@ -292,37 +278,43 @@ const ownFactsOf = memoized((pod: Pod) => ({
   ),
 }));
 
+/** What an edit of a field of a pod starts again, besides what has a revision of its own. A new field needs a row. */
+const RESTARTS: Readonly<Record<keyof PodSpec, "pod" | "containers" | "nothing">> = {
+  ...rowsOf("hostNetwork hostPID hostIPC hostUsers shareProcessNamespace runtimeClassName securityContext", "pod"),
+  ...rowsOf("hostname subdomain setHostnameAsFQDN hostnameOverride dnsPolicy dnsConfig", "pod"),
+  hostAliases: "containers",
+  // Their revisions leave out what takes effect in a running container.
+  ...rowsOf("containers initContainers ephemeralContainers volumes", "nothing"),
+  // The cgroup of the pod changes in place.
+  ...rowsOf("resources overhead", "nothing"),
+  // A container that starts for another reason has the variables of Services that are wanted then.
+  enableServiceLinks: "nothing",
+  ...rowsOf("restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds readinessGates", "nothing"),
+  ...rowsOf("imagePullSecrets serviceAccountName serviceAccount automountServiceAccountToken", "nothing"),
+  ...rowsOf("nodeName nodeSelector affinity schedulerName tolerations topologySpreadConstraints os", "nothing"),
+  ...rowsOf("priorityClassName priority preemptionPolicy schedulingGates resourceClaims workloadRef", "nothing"),
+};
+
+const fieldsThatRestart = (what: "pod" | "containers", spec: PodSpec) =>
+  Object.fromEntries(Object.entries(spec).filter(([name]) => RESTARTS[name as keyof PodSpec] === what));
+
+/** By their names without the prefix, in camel case: the hash of an earlier version stays the same. */
+const restartingAnnotationsOf = ({ metadata: { annotations } }: Pod) =>
+  Object.fromEntries(
+    RESTARTING_ANNOTATIONS.map(({ name }) => [
+      name.slice(ANNOTATION_PREFIX.length).replace(/-(.)/g, (_, letter: string) => letter.toUpperCase()),
+      annotations?.[name],
+    ]),
+  );
+
 /** Revision of what only a new sandbox can change, and so a restart of the whole pod. */
-export function computeSandboxHash(pod: Pod): string {
-  const { spec, metadata } = pod;
-  return toHash({
-    hostNetwork: spec.hostNetwork,
-    hostPID: spec.hostPID,
-    hostIPC: spec.hostIPC,
-    hostUsers: spec.hostUsers,
-    shareProcessNamespace: spec.shareProcessNamespace,
-    hostname: spec.hostname,
-    subdomain: spec.subdomain,
-    setHostnameAsFQDN: spec.setHostnameAsFQDN,
-    hostnameOverride: spec.hostnameOverride,
-    dnsPolicy: spec.dnsPolicy,
-    dnsConfig: spec.dnsConfig,
-    runtimeClassName: spec.runtimeClassName,
-    securityContext: spec.securityContext,
+export const computeSandboxHash = (pod: Pod): string =>
+  toHash({
+    ...fieldsThatRestart("pod", pod.spec),
     hostPorts: computeHostPorts(pod),
-    network: metadata.annotations?.[NETWORK_ANNOTATION],
-    ip: metadata.annotations?.[IP_ANNOTATION],
-    ulimits: metadata.annotations?.[ULIMITS_ANNOTATION],
-    init: metadata.annotations?.[INIT_ANNOTATION],
-    logOptions: metadata.annotations?.[LOG_OPTIONS_ANNOTATION],
-    fillVolumes: metadata.annotations?.[FILL_VOLUMES_ANNOTATION],
-    imageHealthcheck: metadata.annotations?.[IMAGE_HEALTHCHECK_ANNOTATION],
-    emptyDirOptions: metadata.annotations?.[EMPTY_DIR_OPTIONS_ANNOTATION],
-    containerLabels: metadata.annotations?.[CONTAINER_LABELS_ANNOTATION],
-    networkAliases: metadata.annotations?.[NETWORK_ALIASES_ANNOTATION],
+    ...restartingAnnotationsOf(pod),
     qosClass: computeQosClass(pod),
   });
-}
 
 /** Revision of the init containers, sidecars left out: an edit of one starts the pod again, as the sandbox hash does. */
 const computeInitHash = ({ spec }: Pod): string =>
@@ -378,7 +370,7 @@ export function computeContainerHash(pod: Pod, container: Container, sourcesRevi
   return toHash({
     container: { ...fixed, resources: toFixedResources(container) },
     volumes: (pod.spec.volumes ?? []).filter(({ name }) => mounted.has(name)).map(withoutMountOptions),
-    hostAliases: pod.spec.hostAliases,
+    ...fieldsThatRestart("containers", pod.spec),
     // The deprecated annotations count only through what they mean for this container.
     seccomp: computeSeccompProfile(pod, container),
     appArmor: computeAppArmorProfile(pod, container),

@@ -64,16 +64,6 @@ export const IMAGE_UPDATE_LOCK_ANNOTATION = "kubelet-ts.io/image-update-lock";
 /** Time a pod has to become Ready with a new image, a Go duration. */
 export const UPDATE_DEADLINE_ANNOTATION = "kubelet-ts.io/update-deadline";
 
-/** Annotations that a workload hands down to its pods. */
-export const IMAGE_UPDATE_ANNOTATIONS: readonly string[] = [
-  IMAGE_UPDATE_ANNOTATION,
-  IMAGE_UPDATE_SCHEDULE_ANNOTATION,
-  IMAGE_UPDATE_WINDOW_ANNOTATION,
-  IMAGE_UPDATE_HOLD_ANNOTATION,
-  IMAGE_UPDATE_LOCK_ANNOTATION,
-  UPDATE_DEADLINE_ANNOTATION,
-];
-
 interface PodAnnotation {
   name: string;
   description: string;
@@ -223,8 +213,8 @@ export function parseContainerLabels(text: string): Record<string, string> | und
   return labels.length === lines.length ? Object.fromEntries(labels) : undefined;
 }
 
-/** All annotations of pods that kubelet-ts reads, for findings and docs/fields.md. */
-export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
+/** Annotations that only new containers follow: an edit of one starts the pod again. */
+export const RESTARTING_ANNOTATIONS: readonly PodAnnotation[] = [
   {
     name: NETWORK_ANNOTATION,
     description: "the Docker network of the pod, or several: `front,back`; see [networking](networking.md)",
@@ -290,41 +280,10 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     check: (value) =>
       parseContainerLabels(value) ? undefined : "lines key=value, without keys of Kubernetes and kubelet-ts",
   },
-  {
-    name: MAX_RESTART_PERIOD_ANNOTATION,
-    description: "the longest delay before a crashing container is started again, from `1s` to `5m`",
-    check: (value) => {
-      const ms = parseDuration(value);
-      return ms !== undefined && ms >= 1000 && ms <= 300_000 ? undefined : "a duration from 1s to 5m";
-    },
-  },
-  {
-    name: DEPENDS_ON_ANNOTATION,
-    description:
-      "pods that this one waits for: `default/db=Ready,default/migrate=Succeeded`; see [rollout](rollout.md#order-between-pods)",
-    check: (value) =>
-      parseDependsOn(value) ? undefined : "a list of namespace/name=Ready, =Running or =Succeeded, separated by commas",
-  },
-  {
-    name: DEPENDS_ON_TIMEOUT_ANNOTATION,
-    description: "after this time the wait is reported as a warning, default `5m`",
-    check: checkDuration,
-  },
-  {
-    name: ROLLBACK_ANNOTATION,
-    description: "`on-failure` rolls an edit back whose pod does not become Ready; see [rollout](rollout.md#rollback)",
-    check: (value) => (value === "on-failure" || value === "never" ? undefined : "on-failure or never"),
-  },
-  {
-    name: ROLLBACK_DEADLINE_ANNOTATION,
-    description: "time an edited pod has to become Ready, default `5m`",
-    check: checkDuration,
-  },
-  {
-    name: ROLLBACK_RESTARTS_ANNOTATION,
-    description: "restarts of one container after which an edit has failed before its deadline, default `3`",
-    check: (value) => (/^[1-9]\d{0,3}$/.test(value) ? undefined : "a number from 1 to 9999"),
-  },
+];
+
+/** Annotations that a workload hands down to its pods. */
+const HANDED_DOWN: readonly PodAnnotation[] = [
   {
     name: IMAGE_UPDATE_ANNOTATION,
     description: "`digest`, `semver:~1.4` or `never`: how images are updated; see [updates](updates.md)",
@@ -363,6 +322,48 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     description: "time a pod has to become Ready with a new image, default `5m`",
     check: checkDuration,
   },
+];
+export const IMAGE_UPDATE_ANNOTATIONS = HANDED_DOWN.map(({ name }) => name);
+
+/** All annotations of pods that kubelet-ts reads, for findings and docs/fields.md. */
+export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
+  ...RESTARTING_ANNOTATIONS,
+  {
+    name: MAX_RESTART_PERIOD_ANNOTATION,
+    description: "the longest delay before a crashing container is started again, from `1s` to `5m`",
+    check: (value) => {
+      const ms = parseDuration(value);
+      return ms !== undefined && ms >= 1000 && ms <= 300_000 ? undefined : "a duration from 1s to 5m";
+    },
+  },
+  {
+    name: DEPENDS_ON_ANNOTATION,
+    description:
+      "pods that this one waits for: `default/db=Ready,default/migrate=Succeeded`; see [rollout](rollout.md#order-between-pods)",
+    check: (value) =>
+      parseDependsOn(value) ? undefined : "a list of namespace/name=Ready, =Running or =Succeeded, separated by commas",
+  },
+  {
+    name: DEPENDS_ON_TIMEOUT_ANNOTATION,
+    description: "after this time the wait is reported as a warning, default `5m`",
+    check: checkDuration,
+  },
+  {
+    name: ROLLBACK_ANNOTATION,
+    description: "`on-failure` rolls an edit back whose pod does not become Ready; see [rollout](rollout.md#rollback)",
+    check: (value) => (value === "on-failure" || value === "never" ? undefined : "on-failure or never"),
+  },
+  {
+    name: ROLLBACK_DEADLINE_ANNOTATION,
+    description: "time an edited pod has to become Ready, default `5m`",
+    check: checkDuration,
+  },
+  {
+    name: ROLLBACK_RESTARTS_ANNOTATION,
+    description: "restarts of one container after which an edit has failed before its deadline, default `3`",
+    check: (value) => (/^[1-9]\d{0,3}$/.test(value) ? undefined : "a number from 1 to 9999"),
+  },
+  ...HANDED_DOWN,
 ];
 
 /** The format that the value of a pod annotation lacks; undefined when it has it, and for other annotations. */

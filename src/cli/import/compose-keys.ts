@@ -1,5 +1,6 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
+import { rowsOf } from "../../base/text/word-rows.ts";
 import { adviceOf } from "./docker-settings.ts";
 import type { ImportNotes } from "./pod-parts.ts";
 
@@ -19,13 +20,9 @@ export interface KeyRows {
   readonly [key: string]: string | { readonly of: "map" | "each"; readonly rows: KeyRows };
 }
 
-type Words<S extends string> = S extends `${infer First} ${infer Rest}` ? First | Words<Rest> : S;
-/** Rows of keys with one fate. */
-const all = <const S extends string, const Fate extends string>(fate: Fate, keys: S) =>
-  Object.fromEntries(keys.split(" ").map((key) => [key, fate])) as { readonly [Key in Words<S>]: Fate };
-const carried = <const S extends string>(keys: S) => all(CARRIED, keys);
-const needless = <const S extends string>(keys: S) => all(NEEDLESS, keys);
-const lost = <const S extends string>(keys: S) => all(NOT_CARRIED, keys);
+const carried = <const S extends string>(keys: S) => rowsOf(keys, CARRIED);
+const needless = <const S extends string>(keys: S) => rowsOf(keys, NEEDLESS);
+const lost = <const S extends string>(keys: S) => rowsOf(keys, NOT_CARRIED);
 const map = <const T extends KeyRows>(rows: T) => ({ of: "map", rows }) as const;
 const each = <const T extends KeyRows>(rows: T) => ({ of: "each", rows }) as const;
 
@@ -39,12 +36,12 @@ const DEVICE = {
 const FILE_OF_SERVICE = carried("source target uid gid mode");
 
 const AS_CONTAINER = "is not carried over: a command of lifecycle runs as the container does";
-const HOOK = { ...carried("command"), ...all(AS_CONTAINER, "environment privileged user working_dir") } as const;
+const HOOK = { ...carried("command"), ...rowsOf("environment privileged user working_dir", AS_CONTAINER) } as const;
 
 const FILE = {
   ...carried("file environment content external name"),
   ...needless("labels"),
-  ...all(SWARM, "driver driver_opts template_driver"),
+  ...rowsOf("driver driver_opts template_driver", SWARM),
 } as const;
 
 const SERVICE = {
@@ -57,7 +54,7 @@ const SERVICE = {
   ...carried("sysctls tmpfs tty ulimits user volumes_from working_dir"),
   ...needless("attach develop pull_refresh_after"),
   ...lost("cgroup driver_opts mac_address"),
-  ...all(WINDOWS, "cpu_count cpu_percent credential_spec isolation"),
+  ...rowsOf("cpu_count cpu_percent credential_spec isolation", WINDOWS),
   blkio_config: adviceOf("BlkioWeight"),
   build: "images are not built: run `docker compose build` first",
   cgroup_parent: adviceOf("CgroupParent"),
@@ -69,7 +66,7 @@ const SERVICE = {
   deploy: map({
     ...needless("labels mode"),
     ...carried("replicas"),
-    ...all(SWARM, "endpoint_mode placement rollback_config update_config"),
+    ...rowsOf("endpoint_mode placement rollback_config update_config", SWARM),
     resources: map({
       limits: map({ ...carried("cpus memory"), pids: adviceOf("PidsLimit") }),
       reservations: map({ ...carried("cpus memory"), generic_resources: SWARM, devices: each(DEVICE) }),
