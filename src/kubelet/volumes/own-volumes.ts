@@ -155,8 +155,16 @@ function pageSizeBytes(medium: string, pod: Pod): number | undefined {
   return quantityToWhole(size);
 }
 
-/** Volumes whose files we write; containers see them read-only. */
-export type FileVolumePlugin = "configmap" | "secret" | "downward-api" | "projected";
+/** Volumes whose files we write, and how they are collected; containers see them read-only. */
+const FILE_VOLUMES = {
+  configmap: (files, { configMap }) => configMap && files.addConfigMap(configMap, configMap.defaultMode),
+  secret: (files, { secret }) => secret && files.addSecret({ ...secret, name: secret.secretName }, secret.defaultMode),
+  "downward-api": (files, { downwardAPI }) => downwardAPI && files.addDownward(downwardAPI, downwardAPI.defaultMode),
+  projected: (files, { projected }) => {
+    for (const source of projected?.sources ?? []) files.addProjection(source, projected?.defaultMode);
+  },
+} satisfies Record<string, (files: PayloadCollector, volume: Volume) => void>;
+export type FileVolumePlugin = keyof typeof FILE_VOLUMES;
 
 /** Volumes on a tmpfs, as the kubelet has them: what may hold secrets is never on a disk. */
 export const isInMemory = (plugin: FileVolumePlugin): boolean => plugin !== "configmap";
@@ -262,11 +270,7 @@ const DEFAULT_MODE = 0o644;
  */
 export function computePayload(volume: Volume, pod: Pod, facts: PayloadFacts): Payload {
   const collector = new PayloadCollector(pod, facts);
-  const { configMap, secret, downwardAPI, projected } = volume;
-  if (configMap) collector.addConfigMap(configMap, configMap.defaultMode);
-  else if (secret) collector.addSecret({ ...secret, name: secret.secretName }, secret.defaultMode);
-  else if (downwardAPI) collector.addDownward(downwardAPI.items, downwardAPI.defaultMode);
-  else for (const source of projected?.sources ?? []) collector.addProjection(source, projected?.defaultMode);
+  for (const collect of Object.values(FILE_VOLUMES)) collect(collector, volume);
   return collector.finish();
 }
 
@@ -293,7 +297,7 @@ class PayloadCollector {
   addProjection(source: VolumeProjection, mode: number | undefined): void {
     if (source.configMap) this.addConfigMap(source.configMap, mode);
     else if (source.secret) this.addSecret(source.secret, mode);
-    else if (source.downwardAPI) this.addDownward(source.downwardAPI.items, mode);
+    else if (source.downwardAPI) this.addDownward(source.downwardAPI, mode);
     else if (source.serviceAccountToken && this.#facts.tokens) this.#addToken(source.serviceAccountToken, mode);
     else {
       const kind = Object.keys(source).join(", ");
@@ -319,8 +323,8 @@ class PayloadCollector {
     return found;
   }
 
-  addDownward(items: readonly DownwardAPIVolumeFile[] | undefined, mode = DEFAULT_MODE): void {
-    for (const item of items ?? []) {
+  addDownward({ items = [] }: { items?: readonly DownwardAPIVolumeFile[] | undefined }, mode = DEFAULT_MODE): void {
+    for (const item of items) {
       const value = item.fieldRef
         ? resolveFieldRef(item.fieldRef, this.#pod)
         : item.resourceFieldRef
