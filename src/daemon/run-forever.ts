@@ -59,7 +59,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   logger.info(`${versionLine()} on node "${parts.context.node.name}", root directory "${options.rootDir}"`);
   clock.onTimer = (lagMs) => {
     parts.context.loopLag.observe(lagMs);
-    parts.context.metrics.kubelet.eventLoopLag.observe(lagMs / 1000);
+    parts.context.metrics.eventLoopLag.observe(lagMs / 1000);
   };
   const view = buildView(parts);
   const stats = buildStats(parts, view);

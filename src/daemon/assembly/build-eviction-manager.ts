@@ -40,7 +40,6 @@ export function buildEvictionManager(parts: AssembledKubelet, view: KubeletView,
       transitionMs: "evictionPressureTransitionMs",
       maxPodGraceSeconds: "evictionMaxPodGracePeriodSeconds",
     }),
-    metrics: context.metrics.kubelet,
     nodeName: context.node.name,
   });
 }

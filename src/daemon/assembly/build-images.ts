@@ -88,7 +88,6 @@ export function buildImageUpdates(context: NodeContext, parts: UpdateParts): Ima
     random: Math.random,
     file: openStateFile(context, "image-updates"),
     sources: new RegistriesAndEngine(context, parts),
-    metrics: context.metrics.kubelet,
   });
 }
 

@@ -33,12 +33,11 @@ export function buildKubelet(
   { pods: runtime, images }: DockerEngine,
   parts: KubeletParts,
 ): Kubelet {
-  const { options, node, clock, logger, recorder } = context;
-  const metrics = context.metrics.kubelet;
+  const { options, clock, recorder } = context;
   const { podManager, services, probes, rules, oomEvents, imageUpdates } = parts;
   const oomVerdicts = openStateFile(context, "oom-killed");
   const cache = new PodCache({ runtime, clock, oomVerdicts, images });
-  const watcher = new RuntimeWatcher({ ...context, runtime, cache, metrics, relistPeriodMs: options.syncFrequencyMs });
+  const watcher = new RuntimeWatcher({ ...context, runtime, cache, relistPeriodMs: options.syncFrequencyMs });
   watcher.ooms.add((id) => oomEvents.emit(id));
   const evictions = openStateFile(context, "evictions");
   // --runonce is a request to run these pods: earlier evictions do not count.
@@ -52,7 +51,7 @@ export function buildKubelet(
     evictions,
   });
   const kubelet = new Kubelet({
-    worker: { clock, logger, recorder, cache, services, probes, node, metrics, records },
+    worker: { ...context, cache, services, probes, records },
     watcher,
     podManager,
     revisions: new RevisionSelector({
@@ -61,20 +60,19 @@ export function buildKubelet(
       ephemeralContainers: openStateFile(context, "ephemeral-containers"),
       imageUpdates,
       isSerialRollout: options.rollout === "serial",
-      metrics,
     }),
     rules,
     deadContainers: liveOptions(options, { maxInAll: "maximumDeadContainers", minTtlMs: "minimumContainerTtlMs" }),
   });
   kubelet.podsGone.add((uid) => recorder.objectGone(uid));
   probes.changes.add(({ uid }) => kubelet.worker(uid)?.wake());
-  context.metrics.watch(kubelet);
+  context.metricsRecorder.watch(kubelet);
   return kubelet;
 }
 
 /** Not durable: no container outlives a power cut, and its probe results need not either. */
 export function buildProbes(context: NodeContext, { containers }: DockerEngine, log: ProbeLog): ProbeManager {
-  const { clock, metrics } = context;
+  const { clock, metricsRecorder } = context;
   const probes = new ProbeManager({
     ...context,
     prober: new HostProber({ exec: containers, clock, version: probeVersion }),
@@ -83,7 +81,7 @@ export function buildProbes(context: NodeContext, { containers }: DockerEngine, 
   });
   probes.attempts.add(({ pod, containerName, kind, outcome, durationMs }) => {
     log.add(pod.uid, containerName, kind, outcome, durationMs, clock.now().getTime());
-    metrics.countProbe(pod, containerName, kind, outcome);
+    metricsRecorder.countProbe(pod, containerName, kind, outcome);
   });
   return probes;
 }

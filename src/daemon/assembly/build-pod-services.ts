@@ -54,7 +54,7 @@ interface PodServicesInput {
  * and writes below the root directory, tests whether this process may mount, and does not talk to the engine.
  */
 export async function buildPodServices(context: NodeContext, input: PodServicesInput) {
-  const { options, environment, node, clock, logger, recorder, metrics, background } = context;
+  const { options, environment, node, clock, logger, recorder, metrics, metricsRecorder, background } = context;
   const { cluster, serviceManager } = input;
   const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
   const networks = buildNetworks(context);
@@ -73,7 +73,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
     mayLowerOomScores: readMayLowerOomScores,
     pods: {
       networks,
-      onOperation: (...operation) => countOperation(metrics.kubelet, ...operation),
+      onOperation: (...operation) => countOperation(metrics, ...operation),
       onStarted: async (id, signal) => {
         if (!oomGroup.isWanted) return;
         // A container that has been removed already needs no setting.
@@ -90,7 +90,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   const cgroups = new PodCgroupManager(
     {
       ...context,
-      cgroups: metrics.timeCgroups(podCgroups),
+      cgroups: metricsRecorder.timeCgroups(podCgroups),
       engine: engine.info,
       node: () => node,
       pods: () => input.podManager.pods(),
@@ -109,7 +109,6 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       progressDeadlineMs: options.imagePullProgressDeadlineMs,
     },
     onProgress: input.onPullProgress,
-    metrics: metrics.kubelet,
   });
   const volumes = await buildVolumes(context, engine, images, input);
   const logLinks = new LogLinks({
@@ -187,7 +186,7 @@ async function buildVolumes(
   images: ImageManager,
   { podManager, cluster }: PodServicesInput,
 ): Promise<VolumeManager> {
-  const { options, logger, recorder, metrics, background } = context;
+  const { options, logger, background } = context;
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.info(`Volumes in memory and subPath are not available: ${mounting.why}`);
@@ -205,7 +204,7 @@ async function buildVolumes(
     ...(cluster && { cluster: { tokenFor: (pod, spec) => cluster.tokens.tokenFor(pod, spec) } }),
     claimBytesOf: (pod, claimName) => computeClaimBytes(podManager.state.objects ?? [], pod, claimName),
   };
-  return new VolumeManager(host, { rootDir: options.rootDir, logger, recorder, metrics: metrics.kubelet });
+  return new VolumeManager(host, { ...context, rootDir: options.rootDir });
 }
 
 const buildNetworks = ({ options, clock, logger, background }: NodeContext): PodNetworks =>

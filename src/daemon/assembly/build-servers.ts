@@ -143,7 +143,7 @@ export function startNodeServers(
 ): Servers {
   const { configuration } = input;
   const nodeFacts = readNodeFacts(parts, input);
-  const { options, clock, logger, recorder, metrics, background } = parts.context;
+  const { options, clock, logger, recorder, metrics, metricsRecorder, background } = parts.context;
   let servers: Servers | undefined;
   servers = new Servers(view, {
     options,
@@ -157,9 +157,9 @@ export function startNodeServers(
     stats,
     nodeFacts,
     metrics: {
-      requests: metrics.kubelet,
+      requests: metrics,
       shown: () => [
-        ...metrics.collect(configuration()),
+        ...metricsRecorder.collect(configuration()),
         ...sourceMetrics(parts.feed.status(), parts.feed.rejections()),
         ...podMetrics(view.pods()),
         ...configurationMetrics(configuration()),
@@ -167,7 +167,7 @@ export function startNodeServers(
         ...countedMetrics(recorder, clock instanceof SystemClock ? clock.pendingTimers : undefined),
         ...processMetrics(),
       ],
-      probes: metrics.probeMetrics,
+      probes: metricsRecorder.probeMetrics,
     },
     page: options.cadvisorPort === 0 ? undefined : buildPage(parts, view, stats, nodeFacts),
     authenticated: {

@@ -14,6 +14,7 @@ import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { makeSelfSigned } from "../../server/certificates/certificate-process.ts";
 import type { CertificateStore } from "../../server/serving-certificate.ts";
 import { readCapacity } from "../../stats/disk-usage.ts";
+import type { KubeletMetrics } from "../../stats/metrics/kubelet-metrics.ts";
 import { BackgroundThreads } from "../background/background-threads.ts";
 import { MetricsRecorder } from "../metrics-recorder.ts";
 
@@ -31,7 +32,8 @@ export interface NodeContext extends NodeContextInput {
   node: NodeInfo;
   owner: Owner;
   allocatable: NodeAllocatable;
-  metrics: MetricsRecorder;
+  metrics: KubeletMetrics;
+  metricsRecorder: MetricsRecorder;
   loopLag: LoopLagMonitor;
   background: BackgroundThreads;
 }
@@ -44,6 +46,7 @@ export async function readNodeContext(input: NodeContextInput): Promise<NodeCont
   const node: NodeInfo = { ...readNodeInfo(name, options.nodeIp), formerNames: kept.former };
   const background = new BackgroundThreads(clock);
   const disk = await readCapacity(options.rootDir, background.slot);
+  const metricsRecorder = new MetricsRecorder(name, clock);
   return {
     ...input,
     node,
@@ -52,7 +55,8 @@ export async function readNodeContext(input: NodeContextInput): Promise<NodeCont
       ...computeNodeAllocatable(node, options),
       ephemeralStorageBytes: disk ? computeAllocatableDisk(disk.capacityBytes, options) : 0,
     },
-    metrics: new MetricsRecorder(name, clock),
+    metrics: metricsRecorder.kubelet,
+    metricsRecorder,
     loopLag: new LoopLagMonitor(clock),
     background,
   };
