@@ -278,7 +278,7 @@ const ownFactsOf = memoized((pod: Pod) => ({
   ),
 }));
 
-/** What an edit of a field of a pod starts again, besides what has a revision of its own. A new field needs a row. */
+/** Restarts by an edit of a field of a pod, besides those of parts with revisions of their own. A new field needs a row. */
 const RESTARTS: Readonly<Record<keyof PodSpec, "pod" | "containers" | "nothing">> = {
   ...rowsOf("hostNetwork hostPID hostIPC hostUsers shareProcessNamespace runtimeClassName securityContext", "pod"),
   ...rowsOf("hostname subdomain setHostnameAsFQDN hostnameOverride dnsPolicy dnsConfig", "pod"),
@@ -298,7 +298,7 @@ const RESTARTS: Readonly<Record<keyof PodSpec, "pod" | "containers" | "nothing">
 const fieldsThatRestart = (what: "pod" | "containers", spec: PodSpec) =>
   Object.fromEntries(Object.entries(spec).filter(([name]) => RESTARTS[name as keyof PodSpec] === what));
 
-/** By their names without the prefix, in camel case: the hash of an earlier version stays the same. */
+/** Names are without prefix and in camel case: hashes of earlier versions stay the same. */
 const restartingAnnotationsOf = ({ metadata: { annotations } }: Pod) =>
   Object.fromEntries(
     RESTARTING_ANNOTATIONS.map(({ name }) => [
