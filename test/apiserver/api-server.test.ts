@@ -620,6 +620,7 @@ const TEMPLATE = { metadata: { labels: { app: "web" } }, spec: aPod("x").spec };
 const ONCE = { ...TEMPLATE, spec: { ...TEMPLATE.spec, restartPolicy: "Never" } };
 const OF_WEB = { selector: { matchLabels: { app: "web" } }, template: TEMPLATE };
 const STORAGE = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
+/** The fields of an object of each kind that clients write, besides its name. A new kind needs a row. */
 const OBJECTS: Readonly<Record<string, object>> = {
   Namespace: {},
   Pod: { spec: TEMPLATE.spec },
@@ -649,6 +650,10 @@ const OBJECTS: Readonly<Record<string, object>> = {
   },
 };
 const WRITTEN_KINDS = SERVED_KINDS.filter(({ verbs, kind }) => verbs.includes("update") && kind !== "Node");
+
+test("OBJECTS has an object of each kind that clients write", () => {
+  expect(WRITTEN_KINDS.flatMap(({ kind }) => (OBJECTS[kind] ? [] : [kind]))).toEqual([]);
+});
 
 test.each(WRITTEN_KINDS.flatMap((definition) => [false, true].map((isForeign) => ({ definition, isForeign }))))(
   "get and replace change nothing: $definition.kind, of a file or a controller: $isForeign",

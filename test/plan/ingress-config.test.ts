@@ -1,6 +1,9 @@
 import { expect, test } from "bun:test";
 import { createHash, generateKeyPairSync } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Ingress, IngressClass } from "../../src/base/api/ingress.ts";
+import type { IngressAnnotation } from "../../src/base/api/ingress-annotations.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { Secret } from "../../src/base/api/secret.ts";
 import type { Service } from "../../src/base/api/service.ts";
@@ -347,10 +350,14 @@ test("a key that is not that of the certificate is refused, and nothing of it is
 });
 
 const ATTACKS = ['"', ";", "{", "}", "\n", "\r", "\0", "$host", "`", "'", "\\", "#"];
-const VALUES: Record<string, string> = {
+/** A value of each annotation that is followed. */
+const VALUES: Readonly<Record<IngressAnnotation, string>> = {
   "proxy-body-size": "8m",
+  "proxy-connect-timeout": "7",
+  "proxy-send-timeout": "60",
   "proxy-read-timeout": "60",
   "ssl-redirect": "true",
+  "force-ssl-redirect": "true",
   "use-regex": "false",
   "rewrite-target": "/",
   "backend-protocol": "HTTP",
@@ -358,11 +365,16 @@ const VALUES: Record<string, string> = {
   "auth-secret": "users",
   "auth-realm": "Staff",
   "whitelist-source-range": "10.0.0.0/8",
+  "allowlist-source-range": "10.0.0.0/8",
   "permanent-redirect": "https://b.test/",
   "app-root": "/start",
   affinity: "cookie",
   "session-cookie-name": "route",
 };
+test.each(Object.keys(VALUES))("docs/networking.md names the annotation %s", (name) => {
+  expect(readFileSync(join(import.meta.dir, "../../docs/networking.md"), "utf8")).toMatch(new RegExp(`\`${name}[\`:]`));
+});
+
 /** Words of nginx.conf: quoted ones are one word, whatever is in them. */
 const wordsOf = (text: string) => text.match(/"(?:\\.|[^"\\])*"|[{};]|[^\s{};"]+/gs)!;
 /** Directives of a configuration without their values. */

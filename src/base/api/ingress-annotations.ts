@@ -94,7 +94,7 @@ const parseSources: Parse = (value) => {
 };
 
 /** Annotations that are followed, without their prefix. */
-const PARSERS: Readonly<Record<string, Parse>> = {
+const PARSERS = {
   "proxy-body-size": (value) =>
     /^\d{1,9}[kKmMgG]?$/.test(value)
       ? { bodySize: value }
@@ -128,7 +128,8 @@ const PARSERS: Readonly<Record<string, Parse>> = {
   affinity: (value) => (value === "cookie" ? { hasCookieAffinity: true } : "must be cookie"),
   "session-cookie-name": (value) =>
     /^[A-Za-z]\w{0,63}$/.test(value) ? { affinityCookie: value } : "must be letters, digits and underscores",
-};
+} satisfies Record<string, Parse>;
+export type IngressAnnotation = keyof typeof PARSERS;
 
 /** Annotations without which an Ingress would let in what it means to keep out, and those that are text of nginx. */
 const REFUSED = new Set(
@@ -159,7 +160,7 @@ export function parseIngressAnnotations(annotations: Readonly<Record<string, str
   for (const [name, value] of Object.entries(annotations ?? {})) {
     if (!name.startsWith(INGRESS_ANNOTATION_PREFIX)) continue;
     const key = name.slice(INGRESS_ANNOTATION_PREFIX.length);
-    const parse = Object.hasOwn(PARSERS, key) ? PARSERS[key] : undefined;
+    const parse = Object.hasOwn(PARSERS, key) ? PARSERS[key as IngressAnnotation] : undefined;
     if (!parse) {
       const isIgnored = !REFUSED.has(key);
       problems.push({ name, message: isIgnored ? "has no effect" : "is not supported: remove it", isIgnored });

@@ -116,6 +116,7 @@ test("kubectl explain has texts and types of the first two levels of each kind",
     };
     return gaps(components.schemas[definitionName(kind)]!, `${kind.kind} `, 2);
   });
+  // To repair: bun scripts/generate-descriptions.ts PATH/TO/api/openapi-spec/swagger.json (of Kubernetes' source)
   expect([...new Set(missing)].filter((it) => !OPEN.test(it))).toEqual([]);
 });
 
