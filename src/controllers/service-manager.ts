@@ -45,8 +45,8 @@ export interface ServiceProxy {
   readonly problem: string | undefined;
   /** It has something left from an earlier process. */
   readonly hasRules: boolean;
-  /** Networks that cluster IPs must not overlap. */
-  networks(): IpRange[];
+  /** Networks that cluster IPs must not overlap. @param andRanges also ranges of others of its kind */
+  networks(andRanges: boolean): IpRange[];
   /** Another of its kind on this machine that has a port, for good or before ours. */
   holderOf(protocol: string, port: number): string | undefined;
   /** Makes these Services, and no other ones, lead to their endpoints. */
@@ -330,7 +330,7 @@ export class ServiceManager {
     // As long as the rules cannot be read, networks of others are not known.
     if (known !== "" || proxy.problem !== undefined || !services.some(hasClusterIp)) return known;
     // Kept before a client is given an address of it: another one may be free at the next start.
-    const range = chooseRange(proxy.networks()) ?? "";
+    const range = chooseRange(proxy.networks(true)) ?? "";
     this.#keep({ ...this.#addresses, range });
     return range;
   }
@@ -353,7 +353,7 @@ export class ServiceManager {
       const text = "Services have no addresses: this machine has networks in all ranges that kubelet-ts knows";
       return this.#log.log("range", "warn", `${text}; name a free one with --service-cluster-ip-range`);
     }
-    const [overlap] = overlapsOf(this.#ranges, proxy.networks());
+    const [overlap] = overlapsOf(this.#ranges, proxy.networks(false));
     if (!overlap) return;
     const text = `Cluster IPs are of ${range}, and this machine now has the network ${overlap.text}`;
     const fix = "its addresses that Services have are not reached: set another --service-cluster-ip-range and restart";

@@ -152,10 +152,10 @@ export class KernelRules {
     this.#log.log("rules", "warn", `Services have no addresses, their names lead to pods: ${this.problem}`);
   }
 
-  /** Networks that the machine has an address in or a route to, and cluster IPs of others whose root directory is there. */
-  networks(): IpRange[] {
+  /** Networks that the machine has an address in or a route to. @param andRanges also those of others that still are there */
+  networks(andRanges: boolean): IpRange[] {
     const { host, family } = this.#deps;
-    const { otherRanges = new Map<string, string>(), rootDirs } = this.#kernel?.saved ?? {};
+    const { otherRanges = new Map<string, string>(), rootDirs } = (andRanges && this.#kernel?.saved) || {};
     const others = [...otherRanges].flatMap(([prefix, text]) => {
       const rootDir = rootDirs?.get(prefix);
       return rootDir === undefined || host.exists(rootDir) ? (rangeOfAddress(text) ?? []) : [];
@@ -407,8 +407,8 @@ export class DualStackRules {
     return !found.has("missing") && (hadRules || !found.has("refused"));
   }
 
-  networks(): IpRange[] {
-    return this.#all.flatMap((rules) => rules.networks());
+  networks(andRanges: boolean): IpRange[] {
+    return this.#all.flatMap((rules) => rules.networks(andRanges));
   }
 
   holderOf(protocol: string, port: number): string | undefined {

@@ -20,7 +20,9 @@ function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.
   const proxy = {
     problem: undefined as string | undefined,
     hasRules: false,
-    networks: () => networks.map((text) => rangeOfAddress(text)!),
+    ranges: [] as string[],
+    networks: (andRanges: boolean) =>
+      [...networks, ...(andRanges ? proxy.ranges : [])].map((text) => rangeOfAddress(text)!),
     rivals: new Map<string, string>(),
     holderOf: (protocol: string, port: number) => proxy.rivals.get(`${protocol}/${port}`),
     apply: (services: readonly RuledService[]) => void applied.push([...services]),
@@ -213,11 +215,15 @@ test("a port that a pod has by its hostPort is named with the pod, also when the
   expect(published()).toEqual([80]);
 });
 
-test("a network of the machine that comes later and overlaps the addresses is told once, within a minute", async () => {
+test("a network of the machine that comes later and overlaps the addresses is told once, within a minute; no range of another kubelet-ts", async () => {
   const networks = ["172.17.0.1/16"];
   const { manager, update, logger, proxy, clock } = aManager({}, networks);
   manager.onChange(() => {});
   update([aService("web")], []);
+  // Both started at the same moment.
+  proxy.ranges.push("10.96.0.0/16");
+  await clock.advance(60_000);
+  proxy.check();
   expect(logger.lines).toEqual([]);
   networks.push("10.96.7.1/24");
   proxy.check();
