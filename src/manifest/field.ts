@@ -235,6 +235,7 @@ const PLACEHOLDERS: readonly [RegExp, string][] = [
   [/\{\{.*\}\}|\{%.*%\}/, "placeholders of templates are not replaced here, render the template first"],
   [/\$\{?[A-Za-z_]/, "variables are not replaced here, run `envsubst < FILE` first"],
   [/^<[^<>]+>$|%\{\w+\}%/, "replace the placeholder"],
+  [/^https?:\/\//, "write it without http:// and path"],
   [/^[\u2018-\u201f\u00ab]/, "these are no quotes of YAML: write ' or \""],
 ];
 

@@ -137,6 +137,7 @@ const OF_TEXT: readonly Mistake[] = [
     "write the labels here, without matchLabels",
   ],
   [`${CONFIG_MAP}{app: ⟦{a: b}}\n`, "data[app]", 'write it as one text, with "|" behind the key'],
+  [`${DEPLOYMENT}  strategy: ⟦Recreate\n`, "spec.strategy", "write {type: Recreate}"],
   [`${SERVICE}[⟦80:8080]}\n`, "spec.ports[0]", "write {port: 80, targetPort: 8080}"],
   [`${SERVICE}[{⟦containerPort: 80}]}\n`, "spec.ports[0].containerPort", "Kubernetes has port"],
   [`${SERVICE}[⟦{targetPort: 80}]}\n`, "spec.ports[0].port", "is required: a number from 1 to 65535"],

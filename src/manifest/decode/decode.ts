@@ -203,11 +203,10 @@ function adviceFor(expected: string, node: SourceNode, field: string): string {
   if (isText && expected === "a whole number" && /^(?:runAsUser|runAsGroup|fsGroup)$/.test(field)) {
     return ": write its number, as `docker run --rm IMAGE id NAME` shows it";
   }
-  if (isText && expected.includes("number") && /^-?\d+$/.test(node.value)) return ": remove the quotes";
+  const bare = expected === "true or false" ? /^(?:true|false|yes|no|on|off)$/i : /^-?\d+$/;
+  if (isText && /number|^true/.test(expected) && bare.test(node.value)) return ": remove the quotes";
   const placeholder = isText ? describePlaceholder(node.value) : "";
   if (placeholder !== "") return placeholder;
-  const isWord = isText && /^(?:true|false|yes|no|on|off)$/i.test(node.value);
-  if (isWord && expected === "true or false") return ": remove the quotes";
   if (expected === "a list") return adviceForList(node, field);
   if (expected === "a map" && node.kind === "list") return ': write "KEY: VALUE" lines, without "- "';
   if (expected === "base64") return ": encode it, or write the text under stringData (of a ConfigMap: data)";
@@ -234,6 +233,7 @@ const adviceForData = (node: SourceNode): string =>
 
 /** Objects of which people write the main field alone, by the field that has the object, or a list of them. */
 const MAIN_FIELDS: Readonly<Record<string, string>> = {
+  addresses: "{ip: VALUE}",
   configMap: "{name: VALUE}",
   configMapKeyRef: "{name: VALUE, key: KEY}",
   configMapRef: "{name: VALUE}",
@@ -247,13 +247,17 @@ const MAIN_FIELDS: Readonly<Record<string, string>> = {
   httpGet: "{path: VALUE, port: PORT}",
   imagePullSecrets: "{name: VALUE}",
   persistentVolumeClaim: "{claimName: VALUE}",
+  port: "{number: VALUE}",
   postStart: '{exec: {command: [sh, -c, "VALUE"]}}',
   preStop: '{exec: {command: [sh, -c, "VALUE"]}}',
   resourceFieldRef: "{resource: VALUE}",
   secret: "{secretName: VALUE}",
   secretKeyRef: "{name: VALUE, key: KEY}",
   secretRef: "{name: VALUE}",
+  strategy: "{type: VALUE}",
   tcpSocket: "{port: VALUE}",
+  tls: "{hosts: [VALUE], secretName: SECRET}",
+  updateStrategy: "{type: VALUE}",
   volumeMounts: "{name: VOLUME, mountPath: PATH}, and the volume under volumes of the pod",
 };
 
@@ -389,12 +393,11 @@ const PROBE_FIELDS: Readonly<Record<string, string>> = {
   timeout: "timeoutSeconds",
 };
 
+const SERVICE_OF_BACKEND = "service: {name: NAME, port: {number: PORT}}";
+
 /** Fields that people write one level too high, or that older versions had, by the field that has the object; and where they are. */
 const FIELDS_OF: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  backend: {
-    serviceName: "service: {name: NAME, port: {number: PORT}}",
-    servicePort: "service: {name: NAME, port: {number: PORT}}",
-  },
+  backend: { serviceName: SERVICE_OF_BACKEND, servicePort: SERVICE_OF_BACKEND },
   configMapKeyRef: { configMapName: "name" },
   configMapRef: { configMapName: "name" },
   livenessProbe: PROBE_FIELDS,
@@ -403,12 +406,6 @@ const FIELDS_OF: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   secretKeyRef: { secretName: "name" },
   secretRef: { secretName: "name" },
   startupProbe: PROBE_FIELDS,
-};
-
-/** Fields of a container's ports, and those of a Service in their place. */
-const SERVICE_PORT_FIELDS: Readonly<Record<string, string>> = {
-  containerPort: "port, and targetPort where the container has another one",
-  hostPort: "nodePort, with type: NodePort",
 };
 
 /** Fields of workloads and of Compose files that people write in the spec of a pod. */
@@ -421,9 +418,13 @@ const POD_FIELDS: Readonly<Record<string, string>> = {
 
 /** Fields of other formats, by a field that tells the objects in which people write them. */
 const FIELDS_BESIDE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  targetPort: SERVICE_PORT_FIELDS,
+  targetPort: {
+    containerPort: "port, and targetPort where the container has another one",
+    hostPort: "nodePort, with type: NodePort",
+  },
   mountPath: { path: "mountPath", source: "name, that of a volume", target: "mountPath", volume: "name" },
   updateStrategy: { replicas: "no count of a DaemonSet: it has one pod on each node, here one" },
+  volumeName: { storage: "it in resources: {requests: {storage: …}}" },
   jobTemplate: { template: "it in jobTemplate: {spec: {template: …}}" },
   restartPolicy: POD_FIELDS,
 };
