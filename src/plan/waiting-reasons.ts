@@ -204,6 +204,11 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     "make it: docker network create $1; or correct its name in the annotation",
   ],
   [
+    /in network "([^"]*)".*(?:no available IPv[46] addresses|Address already in use|does not belong to any)/,
+    'it gets no address, or not that of its annotation, in the Docker network "$1"',
+    "docker network inspect $1 shows its subnet and the addresses in use: make it again with a larger --subnet, or correct the annotation kubelet-ts.io/ip",
+  ],
+  [
     /(?:write|open) \/proc\/sys\/(\S+): /,
     "the kernel refuses the sysctl $1 or its value",
     "correct its name and value in spec.securityContext.sysctls",
@@ -272,19 +277,14 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     "write the profile to $1, or set seccompProfile.type: RuntimeDefault",
   ],
   [
-    /runAsUser breaks non-root policy/,
-    "runAsUser is 0, and runAsNonRoot forbids it",
-    "set securityContext.runAsUser to a user other than 0, or remove runAsNonRoot",
-  ],
-  [
     /non-numeric user \(([^)]*)\)/,
     'the image names its user "$1" without a number, and runAsNonRoot asks for one',
     "set securityContext.runAsUser to the number of that user: /etc/passwd of the image has it",
   ],
   [
-    /runAsNonRoot/,
-    "the image runs as root, and runAsNonRoot forbids it",
-    "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
+    /runAsNonRoot|runAsUser breaks non-root policy/,
+    "it runs as root, by runAsUser or its image, and runAsNonRoot forbids it",
+    "set securityContext.runAsUser to a user other than 0, use an image that has a USER, or remove runAsNonRoot",
   ],
   [
     /(?:: |\()operation not permitted/,
@@ -342,13 +342,13 @@ export const explainStartFailure = (container: Program, message: string): Explai
   explainOr(message, "its program cannot be started", fixOfStart(container, message));
 
 function fixOfStart({ command = [], args = [], volumeMounts = [] }: Program, message: string): string {
-  if (command.length === 1 && / |&&|\|/.test(command[0] ?? "")) {
-    return `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`;
+  const [program = "", ...others] = [...command, ...args];
+  if (others.length === 0 && / |&&|\|/.test(program)) {
+    return `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(program)}]`;
   }
   if (!/exec|executable|no such file|permission denied/.test(message)) {
     return "the engine's message names what refused it: correct that field";
   }
-  const [program = ""] = [...command, ...args];
   const mount = volumeMounts.find(({ mountPath, subPath }) => !subPath && hides(mountPath, program));
   const isInMount = mount !== undefined && program.startsWith("/");
   if (isInMount && message.includes("permission denied")) {

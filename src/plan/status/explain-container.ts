@@ -255,7 +255,7 @@ const FIX_OF_PRIVILEGES =
 
 /** Messages of libc, Go, Node.js, Python and psql about a name that does not resolve. */
 const UNKNOWN_NAME =
-  /no such host|could not (?:translate|resolve)|bad address|name or service not known|name does not resolve|name resolution|no servers could be reached|ENOTFOUND|EAI_AGAIN/i;
+  /no such host|could not (?:translate|resolve)|bad address|name or service not known|name does not resolve|name resolution|no servers could be reached|NXDOMAIN|ENOTFOUND|EAI_AGAIN/i;
 
 /** Source: the DNS policies with which a pod resolves the names of Services. */
 function fixOfName({ spec: { dnsPolicy = "ClusterFirst", hostNetwork = false } }: Pod): string {
@@ -313,7 +313,7 @@ function fixOfProbe(failure: string, probe: Probe | undefined): string {
     return `the program responds with ${status}: check the probe's path, or what the program waits for`;
   const missing = /exec: "([^"]*)": (?:executable file not found|stat .*no such file)/.exec(failure)?.[1];
   if (missing !== undefined) return `the probe's command "${missing}" is not in the image: name one that is there`;
-  if (/timed out|deadline exceeded|Client\.Timeout/i.test(failure))
+  if (/timed out|has elapsed|deadline exceeded|Client\.Timeout/i.test(failure))
     return `it takes longer than timeoutSeconds (${probe?.timeoutSeconds ?? 1}): raise it, or let the probe do less`;
   if (probe?.exec && failure !== "")
     return "its command ends with an error: correct the command, or what it checks; kubelet-ts exec POD -- COMMAND shows it";

@@ -109,6 +109,12 @@ const MISTAKES: [string, Given, string, string][] = [
     '["sh", "-c", "a && b"]',
   ],
   [
+    "a shell line as args",
+    { status: crashed(127, "ContainerCannotRun"), container: { command: undefined, args: ["sleep 9"] } },
+    "cannot be started",
+    '["sh", "-c", "sleep 9"]',
+  ],
+  [
     "a failed liveness probe",
     { status: crashed(143), events: [unhealthy("Liveness probe failed: 500"), killed(PROBE_FAILED)] },
     "Liveness probe failed: 500",
@@ -216,6 +222,7 @@ const MISTAKES: [string, Given, string, string][] = [
   ],
   ["a file of another user", failing("touch: /x: Permission denied"), "exit code 1", "runAsUser"],
   ["a full disk", failing("dd: No space left on device"), "end of its log", "Fix: free space"],
+  ["an exec that times out", probed("Readiness probe errored: the exec's time has elapsed"), "", "raise it"],
   ["a probe that times out", probed("Readiness probe failed: timed out"), "", "raise it"],
   [
     "a probe whose command fails",
@@ -241,7 +248,12 @@ const MISTAKES: [string, Given, string, string][] = [
     "readiness probe fails",
     "scheme: HTTPS",
   ],
-  ["a forbidden user 0", noConfig("container's runAsUser breaks non-root policy"), "runAsUser is 0", "other than 0"],
+  [
+    "a forbidden user 0",
+    noConfig("container's runAsUser breaks non-root policy"),
+    "by runAsUser or its image",
+    "other than 0",
+  ],
 ];
 
 test.each(MISTAKES)("a common mistake has a fix: %s", (_, given, problem, fix) => {
@@ -325,6 +337,11 @@ const ENGINE_MESSAGES: [string, string, string][] = [
     'could not select device driver "" with capabilities: [[gpu]]',
     "no driver for GPUs",
     "nvidia-ctk runtime configure",
+  ],
+  [
+    'container for pod "a" in network "n" with address 10.1.0.9: Error response from daemon: Address already in use',
+    'Docker network "n"',
+    "docker network inspect n shows",
   ],
   ["Error response from daemon: network nonet not found", 'network "nonet" does not', "docker network create nonet"],
   [
