@@ -292,7 +292,8 @@ function overwrite(descriptor: number, text: string): boolean {
   if (!stats.isFile()) return false;
   const wanted = Buffer.from(text);
   if (stats.size === wanted.length && wanted.equals(readDescriptor(descriptor, wanted.length))) return true;
-  ftruncateSync(descriptor, 0);
+  // A program that reads it now finds no empty file.
   writeSync(descriptor, wanted, 0, wanted.length, 0);
+  ftruncateSync(descriptor, wanted.length);
   return true;
 }

@@ -37,6 +37,24 @@ test("etc-hosts is 0644 and is rewritten in place, since containers hold the fil
   expect(statSync(path).ino).toBe(ino);
 });
 
+test("a program that reads it meanwhile never misses a line that stays", async () => {
+  const place = directories();
+  const rewrite = (index: number) => {
+    const hostAliases = [{ ip: "192.0.2.9", hostnames: index % 2 === 0 ? ["nine"] : ["nine", "neuf"] }];
+    return write(place, aPod({ hostAliases }), { podIps: ["10.0.0.1"], names: NAMES });
+  };
+  const code = `let missed = 0; process.stdin.on("end", () => { console.log(missed); process.exit(); }).resume();
+    const look = () => { for (let i = 0; i < 100; i++) missed += !fs.readFileSync(process.argv[1], "utf8").includes("nine"); setImmediate(look); };
+    look(); console.log("ready");`;
+  const argv = [process.execPath, "-e", `const fs = require("node:fs"); ${code}`, rewrite(0)];
+  const reader = Bun.spawn(argv, { stdin: "pipe", stdout: "pipe" });
+  const output = reader.stdout.getReader();
+  await output.read();
+  for (let index = 0; index < 1_500; index++) rewrite(index);
+  await reader.stdin.end();
+  expect(new TextDecoder().decode((await output.read()).value)).toBe("0\n");
+});
+
 test("what an application wrote into it stays while nothing else changes", () => {
   const place = directories();
   const rewrite = () => write(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES });
