@@ -71,16 +71,16 @@ function itemsOf(value: Json): Entry[] {
 
 /** Entries of a map, which may be written as a list. */
 function membersOf(value: Json | undefined, rule: string): Entry[] {
+  const isOfNames = [...PAIRS, "depends_on", "networks"].includes(rule);
+  if (isOfNames && textOf(value) !== undefined) throw new ComposeError(`${rule} is a text: write a list or a map`);
   if (!Array.isArray(value)) return entriesOf(value);
   return entriesOf(value).flatMap(([, item, origin]): Entry[] => {
     if (Object.hasOwn(NAMED, rule)) return [[textOf(item) ?? "", NAMED[rule]!, origin]];
-    if (isRecord(item)) {
-      const [[key, text] = [""]] = pairsOf(item);
+    if (isRecord(item))
       throw new ComposeError(
-        `${rule}: an item is a map: write ${key}=${text}, or no "-" before it`,
+        `${rule}: an item is a map: write NAME=value, or no "-" before it`,
         `${origin?.at ?? ""}:`,
       );
-    }
     return pairsOf([item]).map(([name, text]) => [name, text ?? null, origin]);
   });
 }

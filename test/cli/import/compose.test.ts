@@ -570,7 +570,8 @@ describe("interpolation", () => {
 
   test("a required variable without a value is an error", () => {
     expect(() => convert(service({ image: "a:${TAG:?set it}" }))).toThrow("TAG: set it");
-    expect(() => convert(service({ environment: [{ A: "b" }] }))).toThrow("write A=b");
+    expect(() => convert(service({ environment: [{ A: "b" }] }))).toThrow("write NAME=value");
+    expect(() => convert(service({ depends_on: "db" }))).toThrow("depends_on is a text: write a list or a map");
   });
 
   test("variables that hold each other again and again are an error", () => {
