@@ -6,6 +6,7 @@ import { makeDeepTree } from "../../test/support/deep-tree.ts";
 import { canHang, hangingDisk } from "../../test/support/hanging-disk.ts";
 import { freePorts } from "../../test/support/test-node.ts";
 import type { Attack, AttackTarget, Figure } from "./attack.ts";
+import { residentMegabytes } from "./server-attacks.ts";
 
 const SETTLED = "sleep 100000";
 
@@ -189,6 +190,62 @@ export const podAttacks: readonly Attack[] = [
         node.writeManifest(`c${i}.json`, data);
       }
       return [await slowestHealthz(target, 30)];
+    },
+  },
+  {
+    name: "shared-objects",
+    about: "50 pods whose environment and volumes are a ConfigMap and a Secret of 500 KB, edited each second",
+    maxGrowthMegabytes: 96,
+    run: async (target) => {
+      const { node } = target;
+      const names = { configMap: { name: "shared" }, secret: { secretName: "shared" } };
+      const sources = [{ configMap: names.configMap }, { secret: { name: "shared" } }];
+      const volumes = [
+        { name: "config", configMap: names.configMap },
+        { name: "secret", secret: names.secret },
+        {
+          name: "both",
+          projected: {
+            sources: [sources[0], { secret: { ...sources[1]?.secret, items: [{ key: "k0", path: "s" }] } }],
+          },
+        },
+      ];
+      const container = {
+        // Its containers do not start: an edit of their environment is not 50 restarts.
+        ...{
+          imagePullPolicy: "Never",
+          image: "no-such-image:1",
+          envFrom: [{ configMapRef: names.configMap }, { secretRef: { name: "shared" } }],
+        },
+        volumeMounts: volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
+      };
+      const write = (edit: number) => {
+        const texts = Array.from(
+          { length: 10 },
+          (_, index) => [`k${index}`, String(edit % 10).repeat(50_000)] as const,
+        );
+        const base64 = texts.map(([key, text]) => [key, btoa(text)] as const);
+        const metadata = { name: "shared" };
+        const items = [
+          { apiVersion: "v1", kind: "ConfigMap", metadata, data: Object.fromEntries(texts) },
+          { apiVersion: "v1", kind: "Secret", metadata, data: Object.fromEntries(base64) },
+        ];
+        node.writeManifest("shared.json", { apiVersion: "v1", kind: "List", items });
+      };
+      write(0);
+      for (let index = 0; index < 50; index++) {
+        node.writeManifest(`attacker-${index}.json`, {
+          ...attacker(SETTLED, { spec: { volumes }, container }),
+          metadata: { name: `attacker-${index}` },
+        });
+      }
+      await Bun.sleep(30_000);
+      // The memory of 50 pods is not the attack's.
+      const before = residentMegabytes(target.pid);
+      writeFileSync(`/proc/${target.pid}/clear_refs`, "5");
+      for (let edit = 1; edit <= 20; edit++, await Bun.sleep(1_000)) write(edit);
+      const growth = peakMegabytes(target.pid) - before;
+      return [await slowestHealthz(target, 5), { what: "growth by the edits", unit: "MB", value: growth, atMost: 64 }];
     },
   },
   {

@@ -13,7 +13,6 @@ import type { KubeletOptions } from "../config/option-table.ts";
 import {
   computeSourceRevision,
   environmentReferences,
-  hasAllReferences,
   hasReferences,
   podReferences,
 } from "../plan/object-references.ts";
@@ -122,7 +121,7 @@ export function toPodRevision(
  */
 export function mayLackObjects({ pod }: DesiredPod, state: DesiredState, isComplete: boolean): boolean {
   const isReading = (!isComplete && state.completeSources !== undefined) || state.unreadSecrets !== undefined;
-  return isReading && !hasAllReferences(pod, state);
+  return isReading && !hasReferences(podReferences(pod), state);
 }
 
 /**
@@ -244,13 +243,16 @@ function maxBackOffMs(pod: Pod, nodeMs: number): number {
   return ms === undefined || !(ms >= 1000 && ms <= 300_000) ? nodeMs : ms;
 }
 
-/** Contents of every ConfigMap and Secret the pod refers to. Secret values: only their digest may be kept. */
+/** Revision of every ConfigMap and Secret the pod refers to. */
 function objectsUsed(pod: Pod, state: DesiredState): string[] {
   return podReferences(pod).map(({ kind, fullName }) => {
     const object = kind === "ConfigMap" ? state.configMaps.get(fullName) : state.secrets.get(fullName);
-    return `${kind} ${fullName} ${object ? JSON.stringify(object) : "-"}`;
+    return `${kind} ${fullName} ${object ? contentRevisionOf(object) : "-"}`;
   });
 }
+
+/** A large object of many pods is read once. */
+const contentRevisionOf = memoized((object: object) => toHash(object));
 
 /** JSON with sorted keys in which absent and empty are the same: a field of a later version changes no hash. */
 function toCanonicalJson(value: unknown): string {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { Container, Pod, Volume } from "../base/api/pod.ts";
 import type { Secret } from "../base/api/secret.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { allContainersOf } from "../base/model/pod-containers.ts";
 
 /** A ConfigMap or Secret in use. */
@@ -89,9 +90,6 @@ export function podReferences(pod: Pod): ObjectReference[] {
   return [...found.values()];
 }
 
-/** Whether every ConfigMap and Secret that a pod uses is there. */
-export const hasAllReferences = (pod: Pod, objects: ObjectIndex): boolean => hasReferences(podReferences(pod), objects);
-
 /** Whether all these objects are there, with the values that are read from files. */
 export const hasReferences = (
   references: readonly ObjectReference[],
@@ -108,11 +106,18 @@ export const hasReferences = (
 export function computeSourceRevision(pod: Pod, container: Container, objects: ObjectIndex): string {
   const references = environmentReferences(pod, container);
   if (references.length === 0) return "";
-  const hash = createHash("sha256");
-  for (const reference of references)
-    hash.update(JSON.stringify([reference.kind, reference.fullName, contentsOf(reference, objects)]));
-  return hash.digest("hex").slice(0, 16);
+  const known = revisionsOf(objects.configMaps, objects.secrets);
+  if (known.size > 1_000) known.clear();
+  return known.getOrInsertComputed(JSON.stringify(references), () => {
+    const hash = createHash("sha256");
+    for (const reference of references)
+      hash.update(JSON.stringify([reference.kind, reference.fullName, contentsOf(reference, objects)]));
+    return hash.digest("hex").slice(0, 16);
+  });
 }
+
+/** Revisions by what is used of these objects: pods with the same environment share one. */
+const revisionsOf = memoized((_: ObjectIndex["configMaps"], __: ObjectIndex["secrets"]) => new Map<string, string>());
 
 /** The keys and values that are used of an object; null when it is not there. */
 function contentsOf({ kind, fullName, keys }: ObjectReference, objects: ObjectIndex) {

@@ -14,8 +14,10 @@ import { dirname, join } from "node:path";
 import { readBoundedBytes } from "../../base/files/bounded-read.ts";
 import { unlessCode } from "../../base/text/error-message.ts";
 
+/** Its bytes are made of the text when the file is written: that of a large object is shared by all its pods. */
 export interface ProjectedFile {
-  data: Uint8Array;
+  text: string;
+  encoding: "utf8" | "base64";
   mode: number;
 }
 
@@ -70,10 +72,10 @@ export function writeAtomically(
 }
 
 function writeFiles(directory: string, payload: Payload): void {
-  for (const [path, { data, mode }] of payload) {
+  for (const [path, { text, encoding, mode }] of payload) {
     const file = join(directory, path);
     mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
-    writeFileSync(file, data, { mode });
+    writeFileSync(file, text, { encoding, mode });
     chmodSync(file, mode);
   }
 }
@@ -86,8 +88,9 @@ function holdsExactly(directory: string, payload: Payload): boolean {
     if (wanted === undefined) return false;
     const file = join(directory, path);
     const { mode, size } = lstatSync(file);
-    if ((mode & 0o7777) !== wanted.mode || size !== wanted.data.length) return false;
-    return Buffer.from(readBoundedBytes(file, size)).equals(wanted.data);
+    if ((mode & 0o7777) !== wanted.mode) return false;
+    const bytes = Buffer.from(wanted.text, wanted.encoding);
+    return size === bytes.length && bytes.equals(readBoundedBytes(file, size));
   });
 }
 

@@ -173,26 +173,8 @@ export interface FileVolumePaths extends VolumePaths {
   plugin: FileVolumePlugin;
 }
 
-export interface FileVolumeContent {
-  files: Payload;
-  fsGroup?: number;
-  /** First names of paths in it at which containers mount something else. */
-  mountPoints: ReadonlySet<string>;
-  /** For the name of the directory with the files. */
-  now: Date;
-}
-
-/** Computes the files of a configMap, secret, downwardAPI or projected volume. @throws Error with a message for users */
-export function computeFileVolume(volume: Volume, pod: Pod, facts: PayloadFacts & { now: Date }): FileVolumeContent {
-  const files = computePayload(volume, pod, facts);
-  const { fsGroup } = pod.spec.securityContext;
-  return {
-    files: fsGroup === undefined ? files : withGroupAccess(files),
-    ...(fsGroup !== undefined && { fsGroup }),
-    mountPoints: computeMountPointNames(pod, volume.name),
-    now: facts.now,
-  };
-}
+/** From these its files are made; the time is for the name of their directory. */
+export type FileVolumeContent = [volume: Volume, pod: Pod, facts: PayloadFacts & { now: Date }];
 
 /**
  * Makes the files of a volume these: at set-up and again whenever an object or the pod's labels or annotations changed.
@@ -203,9 +185,11 @@ export function computeFileVolume(volume: Volume, pod: Pod, facts: PayloadFacts 
  */
 export async function writeFileVolume(
   { plugin, directory, stateDirectory }: FileVolumePaths,
-  { files, fsGroup, mountPoints, now }: FileVolumeContent,
+  [volume, pod, facts]: FileVolumeContent,
   mounter: Mounter | undefined,
 ): Promise<boolean> {
+  const files = computePayload(volume, pod, facts);
+  const { fsGroup } = pod.spec.securityContext;
   const inMemory = mounter !== undefined && isInMemory(plugin);
   const state = `${fsGroup ?? ""}`;
   const known = readState(stateDirectory);
@@ -217,9 +201,9 @@ export async function writeFileVolume(
     }
   }
   const group = fsGroup === undefined ? undefined : { fsGroup, readOnly: true };
-  const changed = writeAtomically(directory, files, now, {
+  const changed = writeAtomically(directory, group ? withGroupAccess(files) : files, facts.now, {
     own: group && ((written) => applyFsGroup(written, group)),
-    mountPoints,
+    mountPoints: computeMountPointNames(pod, volume.name),
   });
   if (known !== state) {
     if (group) applyFsGroup(directory, group);
@@ -243,14 +227,14 @@ export async function fetchTokens(
 }
 
 const withGroupAccess = (files: Payload): Payload =>
-  new Map([...files].map(([path, { data, mode }]) => [path, { data, mode: mode | READ_ONLY }]));
+  new Map([...files].map(([path, file]) => [path, { ...file, mode: file.mode | READ_ONLY }]));
 
 /** The data from which the files of a projected volume are made. */
 interface PayloadFacts {
   objects: ObjectIndex;
   allocatable: NodeAllocatable;
   /** Tokens of the service account, by {@link tokenKey}; absent where there is no API server. */
-  tokens?: ReadonlyMap<string, string>;
+  tokens?: ReadonlyMap<string, string> | undefined;
 }
 
 const toTokenSpec = (source: NonNullable<VolumeProjection["serviceAccountToken"]>): TokenSpec => ({
@@ -280,8 +264,10 @@ interface ObjectSource {
   optional?: boolean | undefined;
 }
 
-const decoded = (data: Readonly<Record<string, string>> | undefined, encoding: "utf8" | "base64") =>
-  Object.entries(data ?? {}).map(([key, text]): [string, Uint8Array] => [key, Buffer.from(text, encoding)]);
+type Content = Omit<ProjectedFile, "mode">;
+
+const contentsOf = (data: Readonly<Record<string, string>> | undefined, encoding: Content["encoding"]) =>
+  Object.entries(data ?? {}).map(([key, text]): [string, Content] => [key, { text, encoding }]);
 
 class PayloadCollector {
   readonly #pod: Pod;
@@ -308,13 +294,13 @@ class PayloadCollector {
   addConfigMap(source: ObjectSource, mode: number | undefined): void {
     const found = this.#find(this.#facts.objects.configMaps, source, "configmap");
     if (!found) return;
-    const files = new Map([...decoded(found.data, "utf8"), ...decoded(found.binaryData, "base64")]);
+    const files = new Map([...contentsOf(found.data, "utf8"), ...contentsOf(found.binaryData, "base64")]);
     this.#addKeys(files, source, mode, "config");
   }
 
   addSecret(source: ObjectSource, mode: number | undefined): void {
     const found = this.#find(this.#facts.objects.secrets, source, "secret");
-    if (found) this.#addKeys(new Map(decoded(found.data, "base64")), source, mode, "secret");
+    if (found) this.#addKeys(new Map(contentsOf(found.data, "base64")), source, mode, "secret");
   }
 
   #find<T>(objects: ReadonlyMap<string, T>, { name = "", optional }: ObjectSource, kind: string): T | undefined {
@@ -331,7 +317,7 @@ class PayloadCollector {
           ? resolveResourceFieldRef(item.resourceFieldRef, this.#pod, undefined, this.#facts.allocatable)
           : { problem: `downwardAPI file ${item.path} has no source` };
       if ("problem" in value) this.#problems.push(value.problem);
-      else this.#files.set(item.path, { data: Buffer.from(value.value), mode: item.mode ?? mode });
+      else this.#files.set(item.path, { text: value.value, encoding: "utf8", mode: item.mode ?? mode });
     }
   }
 
@@ -339,22 +325,22 @@ class PayloadCollector {
   #addToken(source: NonNullable<VolumeProjection["serviceAccountToken"]>, mode = DEFAULT_MODE): void {
     const token = this.#facts.tokens?.get(tokenKey(toTokenSpec(source))) ?? "";
     const isShared = this.#pod.spec.securityContext.fsGroup !== undefined;
-    this.#files.set(source.path, { data: Buffer.from(token), mode: isShared ? 0o600 : mode });
+    this.#files.set(source.path, { text: token, encoding: "utf8", mode: isShared ? 0o600 : mode });
   }
 
   #addKeys(
-    data: ReadonlyMap<string, Uint8Array>,
+    data: ReadonlyMap<string, Content>,
     { items, optional }: ObjectSource,
     mode = DEFAULT_MODE,
     kind: "config" | "secret",
   ): void {
     if (!items || items.length === 0) {
-      for (const [key, bytes] of data) this.#files.set(key, { data: bytes, mode });
+      for (const [key, content] of data) this.#files.set(key, { ...content, mode });
       return;
     }
     for (const item of items) {
-      const bytes = data.get(item.key);
-      if (bytes) this.#files.set(item.path, { data: bytes, mode: item.mode ?? mode });
+      const content = data.get(item.key);
+      if (content) this.#files.set(item.path, { ...content, mode: item.mode ?? mode });
       else if (!optional) {
         this.#problems.push(`references non-existent ${kind} key: ${item.key}`);
         return;

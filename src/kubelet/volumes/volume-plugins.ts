@@ -12,11 +12,11 @@ import type { ImageInfo, VolumeEngine } from "../../base/model/container-engine.
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { NodeAllocatable } from "../../plan/downward-api.ts";
-import { resolvePullSecrets } from "../../plan/object-references.ts";
+import { resolvePullSecrets, volumeReferences } from "../../plan/object-references.ts";
 import type { HostFiles } from "./host-files.ts";
 import { Mounter } from "./mounter.ts";
 import { isPlainDirectory, type MountSource, mountsImages } from "./mounts.ts";
-import { computeFileVolume, emptyDirState, type FileVolumePlugin, fetchTokens, isInMemory } from "./own-volumes.ts";
+import { computePayload, emptyDirState, type FileVolumePlugin, fetchTokens, isInMemory } from "./own-volumes.ts";
 import type { PodDirectories, VolumePaths } from "./pod-directories.ts";
 
 /** Pulls by policy as for a container of the pod: `ImageManager`. */
@@ -224,11 +224,15 @@ async function checkHostPath(
   if (problem) throw new Error(problem);
 }
 
-const factsOf = ({ allocatable, clock }: VolumeHost, objects: ObjectIndex) => ({
-  objects,
-  allocatable,
-  now: clock.now(),
-});
+/** From what the files of a volume are made. @throws Error with a message for users when there is no token */
+async function factsOf(volume: Volume, pod: Pod, host: VolumeHost, { configMaps, secrets }: ObjectIndex) {
+  const names = volumeReferences(pod, volume).map(({ fullName }) => fullName);
+  // No others: what another thread gets is copied.
+  const pick = <T>(all: ReadonlyMap<string, T>) => new Map(names.map((name) => [name, all.get(name)!]));
+  const objects = { configMaps: pick(configMaps), secrets: pick(secrets) };
+  const tokens = host.cluster && (await fetchTokens(volume, pod, host.cluster));
+  return { objects, allocatable: host.allocatable, tokens, now: host.clock.now() };
+}
 
 /** Volumes whose files we write; containers see them read-only. */
 function filesPlugin(plugin: FileVolumePlugin): VolumePlugin<unknown> {
@@ -237,23 +241,21 @@ function filesPlugin(plugin: FileVolumePlugin): VolumePlugin<unknown> {
     const source = pod.spec.volumes?.find((one) => one.name === name);
     if (!source) return false;
     const paths = { plugin, ...directories.paths(plugin, name) };
-    let tokens: ReadonlyMap<string, string> | undefined;
+    let facts: Awaited<ReturnType<typeof factsOf>>;
     try {
-      tokens = host.cluster && (await fetchTokens(source, pod, host.cluster));
+      facts = await factsOf(source, pod, host, objects);
     } catch (error) {
       // Tokens that are there serve while the API server is unreachable.
       if (!(await isSetUp(plugin, volume, host)) || !isMountPoint(paths.directory)) throw error;
       return false;
     }
-    const content = computeFileVolume(source, pod, { ...factsOf(host, objects), ...(tokens && { tokens }) });
-    return await host.hostFiles.writeFileVolume(paths, content, host.mounter !== undefined);
+    return await host.hostFiles.writeFileVolume(paths, [source, pod, facts], host.mounter !== undefined);
   };
   return {
     directory: plugin,
     async check(_, { pod, name }, host, objects) {
       const source = pod.spec.volumes?.find((one) => one.name === name);
-      const tokens = source && host.cluster && (await fetchTokens(source, pod, host.cluster));
-      if (source) computeFileVolume(source, pod, { ...factsOf(host, objects), ...(tokens && { tokens }) });
+      if (source) computePayload(source, pod, await factsOf(source, pod, host, objects));
     },
     setUp: async (_, volume, host, objects) => void (await write(volume, host, objects)),
     /** A volume that is not set up yet is left to `setUp`. */

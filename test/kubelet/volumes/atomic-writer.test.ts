@@ -21,7 +21,7 @@ const tempDir = tempDirs();
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
 const payload = (files: Record<string, string>, mode = 0o644): Payload =>
-  new Map(Object.entries(files).map(([path, text]) => [path, { data: Buffer.from(text), mode }]));
+  new Map(Object.entries(files).map(([path, text]) => [path, { text, encoding: "utf8", mode }]));
 
 /** Visible path to text, as a container sees it. */
 function visible(target: string): Record<string, string> {
@@ -93,7 +93,7 @@ test.each<{ when: string; next: Payload; want: Record<string, string> }>([
 test("binary contents", () => {
   const target = tempDir();
   const data = Uint8Array.from([0, 255, 10, 13, 128]);
-  writeAtomically(target, new Map([["b", { data, mode: 0o600 }]]), NOW);
+  writeAtomically(target, new Map([["b", { text: data.toBase64(), encoding: "base64", mode: 0o600 }]]), NOW);
   expect(new Uint8Array(readFileSync(join(target, "b")))).toEqual(data);
 });
 

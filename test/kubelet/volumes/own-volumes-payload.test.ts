@@ -21,7 +21,10 @@ const POD = aPod(
 function files(source: Omit<Volume, "name">) {
   try {
     const payload = computePayload({ name: "v", ...source }, POD, FACTS);
-    const shown = [...payload].map(([path, { data, mode }]) => [path, `${mode.toString(8)} ${Buffer.from(data)}`]);
+    const shown = [...payload].map(([path, { text, encoding, mode }]) => [
+      path,
+      `${mode.toString(8)} ${Buffer.from(text, encoding)}`,
+    ]);
     return Object.fromEntries(shown);
   } catch (error) {
     return (error as Error).message;
