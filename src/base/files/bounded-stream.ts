@@ -59,22 +59,24 @@ const MAX_PART_CHARACTERS = 4 * 1024 * 1024;
  */
 export async function* partsOfList(stream: Chunks, [open, between, close]: readonly string[], maxBytes: number) {
   const decoder = new TextDecoder();
+  /** Never searched: each time it would be copied into one text. */
   let begun = "";
+  let recent = "";
   let bytes = 0;
   for await (const chunk of stream ?? []) {
     bytes += chunk.length;
     if (bytes > maxBytes) throw new StreamTooLongError(`more than ${maxBytes} bytes`);
     const text = decoder.decode(chunk, { stream: true });
-    begun += text;
-    const seen = Math.max(0, begun.length - text.length - between!.length);
-    const end = begun.slice(seen).lastIndexOf(between!);
+    const both = recent + text;
+    const end = both.lastIndexOf(between!);
     if (end !== -1) {
-      yield `${begun.slice(0, seen + end)}}${close}`;
-      begun = `${open}${begun.slice(seen + end + 2)}`;
-    } else if (begun.length > MAX_PART_CHARACTERS) throw new StreamTooLongError("not a list, or an item is too long");
+      yield `${begun}${both.slice(0, end)}}${close}`;
+      [begun, recent] = ["", `${open}${both.slice(end + 2)}`];
+    } else [begun, recent] = recent.length < between!.length ? [begun, both] : [begun + recent, text];
+    if (begun.length > MAX_PART_CHARACTERS) throw new StreamTooLongError("not a list, or an item is too long");
     await nextTurn();
   }
-  yield begun;
+  yield begun + recent;
 }
 
 /** Bytes kept of the output of a program. */

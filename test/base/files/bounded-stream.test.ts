@@ -1,5 +1,11 @@
 import { expect, test } from "bun:test";
-import { linesOf, readBoundedStream, readOutput, StreamTooLongError } from "../../../src/base/files/bounded-stream.ts";
+import {
+  linesOf,
+  partsOfList,
+  readBoundedStream,
+  readOutput,
+  StreamTooLongError,
+} from "../../../src/base/files/bounded-stream.ts";
 
 let isClosed = false;
 async function* endless() {
@@ -44,4 +50,23 @@ test("a line without end is refused at the limit, lines before it are not", asyn
   await expect(read()).rejects.toThrow("a line is longer than 5000 characters");
   expect(isClosed).toBe(true);
   expect(lines).toEqual(["a", "bb"]);
+});
+
+test.each([1, 5, 1000])("a list in chunks of %d bytes is lists of all its items, none is too long", async (size) => {
+  const list = JSON.stringify(Array.from({ length: 50 }, (_, Id) => ({ Id, text: "x".repeat(20 * Id) })));
+  const chunks = async function* () {
+    for (let at = 0; at < list.length; at += size) yield Buffer.from(list.slice(at, at + size));
+  };
+  const ids: number[] = [];
+  for await (const part of partsOfList(chunks(), ["[", '},{"Id":', "]"], 1e6))
+    ids.push(...JSON.parse(part).map(({ Id }: { Id: number }) => Id));
+  expect(ids).toEqual(Array.from({ length: 50 }, (_, Id) => Id));
+});
+
+test("a list that is one endless item ends with an error", async () => {
+  const endless = async function* () {
+    for (;;) yield Buffer.from("[[[[".repeat(16_384));
+  };
+  const read = async () => (await partsOfList(endless(), ["[", '},{"Id":', "]"], 1e9).next()).value;
+  await expect(read()).rejects.toThrow("not a list, or an item is too long");
 });
