@@ -1,12 +1,12 @@
 import * as v from "valibot";
 import { ObjectMetaSchema } from "./meta.ts";
-import { flagPointer, int32, int32Pointer, raw, text, textList, textMap, textPointer } from "./scalar.ts";
+import * as go from "./scalar.ts";
 
 const EndpointAddressSchema = v.object({
-  ip: text,
-  hostname: v.optional(text),
-  nodeName: v.optional(textPointer),
-  targetRef: v.optional(raw),
+  ip: go.text,
+  hostname: v.optional(go.text),
+  nodeName: v.optional(go.textPointer),
+  targetRef: v.optional(go.raw),
 });
 
 /** Source: core/v1 `Endpoints`. */
@@ -20,10 +20,10 @@ export const EndpointsSchema = v.object({
         ports: v.optional(
           v.array(
             v.object({
-              name: v.optional(text),
-              port: int32,
-              protocol: v.optional(text, "TCP"),
-              appProtocol: v.optional(textPointer),
+              name: v.optional(go.text),
+              port: go.int32,
+              protocol: v.optional(go.text, "TCP"),
+              appProtocol: v.optional(go.textPointer),
             }),
           ),
         ),
@@ -36,33 +36,33 @@ export type Endpoints = v.InferOutput<typeof EndpointsSchema>;
 /** Source: discovery/v1 `EndpointSlice`; `topology` is of v1beta1. */
 export const EndpointSliceSchema = v.object({
   metadata: ObjectMetaSchema,
-  addressType: text,
+  addressType: go.text,
   endpoints: v.array(
     v.object({
-      addresses: textList,
+      addresses: go.textList,
       conditions: v.optional(
         v.object({
-          ready: v.optional(flagPointer),
-          serving: v.optional(flagPointer),
-          terminating: v.optional(flagPointer),
+          ready: v.optional(go.flagPointer),
+          serving: v.optional(go.flagPointer),
+          terminating: v.optional(go.flagPointer),
         }),
       ),
-      hostname: v.optional(textPointer),
-      targetRef: v.optional(raw),
-      topology: v.optional(textMap),
-      deprecatedTopology: v.optional(textMap),
-      nodeName: v.optional(textPointer),
-      zone: v.optional(textPointer),
-      hints: v.optional(raw),
+      hostname: v.optional(go.textPointer),
+      targetRef: v.optional(go.raw),
+      topology: v.optional(go.textMap),
+      deprecatedTopology: v.optional(go.textMap),
+      nodeName: v.optional(go.textPointer),
+      zone: v.optional(go.textPointer),
+      hints: v.optional(go.raw),
     }),
   ),
   ports: v.optional(
     v.array(
       v.object({
-        name: v.optional(textPointer, ""),
-        protocol: v.optional(textPointer, "TCP"),
-        port: v.optional(int32Pointer),
-        appProtocol: v.optional(textPointer),
+        name: v.optional(go.textPointer, ""),
+        protocol: v.optional(go.textPointer, "TCP"),
+        port: v.optional(go.int32Pointer),
+        appProtocol: v.optional(go.textPointer),
       }),
     ),
   ),

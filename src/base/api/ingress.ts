@@ -1,19 +1,22 @@
 import * as v from "valibot";
 import { ObjectMetaSchema } from "./meta.ts";
-import { int32, intOrString, raw, text, textList, textPointer } from "./scalar.ts";
+import * as go from "./scalar.ts";
 
 /** Source: networking/v1 `IngressBackend`. */
 const IngressBackendSchema = v.object({
   service: v.optional(
-    v.object({ name: text, port: v.optional(v.object({ name: v.optional(text), number: v.optional(int32) })) }),
+    v.object({
+      name: go.text,
+      port: v.optional(v.object({ name: v.optional(go.text), number: v.optional(go.int32) })),
+    }),
   ),
-  resource: v.optional(raw),
+  resource: v.optional(go.raw),
 });
 export type IngressBackend = v.InferOutput<typeof IngressBackendSchema>;
 
 const IngressPathSchema = v.object({
-  path: v.optional(text),
-  pathType: v.optional(textPointer),
+  path: v.optional(go.text),
+  pathType: v.optional(go.textPointer),
   backend: IngressBackendSchema,
 });
 
@@ -21,19 +24,19 @@ const ingressOf = <Backend extends v.ObjectEntries, Path extends v.GenericSchema
   v.object({
     metadata: ObjectMetaSchema,
     spec: v.object({
-      ingressClassName: v.optional(textPointer),
+      ingressClassName: v.optional(go.textPointer),
       ...backend,
-      tls: v.optional(v.array(v.object({ hosts: v.optional(textList), secretName: v.optional(text) }))),
+      tls: v.optional(v.array(v.object({ hosts: v.optional(go.textList), secretName: v.optional(go.text) }))),
       rules: v.optional(
         v.array(
           v.object({
-            host: v.optional(text),
+            host: v.optional(go.text),
             http: v.optional(v.object({ paths: v.optional(v.array(path)) })),
           }),
         ),
       ),
     }),
-    status: v.optional(raw),
+    status: v.optional(go.raw),
   });
 
 /** Source: networking/v1 `Ingress`. */
@@ -41,20 +44,20 @@ export const IngressSchema = ingressOf({ defaultBackend: v.optional(IngressBacke
 export type Ingress = v.InferOutput<typeof IngressSchema>;
 
 const oldBackend = v.object({
-  serviceName: v.optional(text),
-  servicePort: v.optional(intOrString),
-  resource: v.optional(raw),
+  serviceName: v.optional(go.text),
+  servicePort: v.optional(go.intOrString),
+  resource: v.optional(go.raw),
 });
 
 /** Source: networking/v1beta1 `Ingress`. */
 export const ingressV1beta1 = ingressOf(
   { backend: v.optional(oldBackend) },
-  v.object({ path: v.optional(text), pathType: v.optional(textPointer), backend: oldBackend }),
+  v.object({ path: v.optional(go.text), pathType: v.optional(go.textPointer), backend: oldBackend }),
 );
 
 /** Source: networking/v1 `IngressClass`. */
 export const IngressClassSchema = v.object({
   metadata: ObjectMetaSchema,
-  spec: v.object({ controller: v.optional(text), parameters: v.optional(raw) }),
+  spec: v.object({ controller: v.optional(go.text), parameters: v.optional(go.raw) }),
 });
 export type IngressClass = v.InferOutput<typeof IngressClassSchema>;

@@ -1,49 +1,36 @@
 import * as v from "valibot";
 import { ResourceRequirementsSchema } from "./container.ts";
-import {
-  flag,
-  flagPointer,
-  int32,
-  int64,
-  oneOf,
-  oneOfPointer,
-  raw,
-  resourceList,
-  text,
-  textPointer,
-  time,
-  timePointer,
-} from "./scalar.ts";
+import * as go from "./scalar.ts";
 
 /** Source: core/v1 `PodCondition`. */
 export const PodConditionSchema = v.object({
-  type: text,
-  observedGeneration: v.optional(int64),
-  status: oneOf(["True", "False", "Unknown"]),
-  lastProbeTime: v.optional(time),
-  lastTransitionTime: v.optional(time),
+  type: go.text,
+  observedGeneration: v.optional(go.int64),
+  status: go.oneOf(["True", "False", "Unknown"]),
+  lastProbeTime: v.optional(go.time),
+  lastTransitionTime: v.optional(go.time),
   /** CamelCase, for programs. */
-  reason: v.optional(text),
-  message: v.optional(text),
+  reason: v.optional(go.text),
+  message: v.optional(go.text),
 });
 export type PodCondition = v.InferOutput<typeof PodConditionSchema>;
 
 /** Source: core/v1 `ContainerStateWaiting`. */
-export const ContainerStateWaitingSchema = v.object({ reason: v.optional(text), message: v.optional(text) });
+export const ContainerStateWaitingSchema = v.object({ reason: v.optional(go.text), message: v.optional(go.text) });
 
 /** Source: core/v1 `ContainerStateRunning`. */
-export const ContainerStateRunningSchema = v.object({ startedAt: v.optional(time) });
+export const ContainerStateRunningSchema = v.object({ startedAt: v.optional(go.time) });
 
 /** Source: core/v1 `ContainerStateTerminated`. */
 export const ContainerStateTerminatedSchema = v.object({
-  exitCode: int32,
-  signal: v.optional(int32),
-  reason: v.optional(text),
-  message: v.optional(text),
-  startedAt: v.optional(time),
-  finishedAt: v.optional(time),
+  exitCode: go.int32,
+  signal: v.optional(go.int32),
+  reason: v.optional(go.text),
+  message: v.optional(go.text),
+  startedAt: v.optional(go.time),
+  finishedAt: v.optional(go.time),
   /** `docker://<id>`. */
-  containerID: v.optional(text),
+  containerID: v.optional(go.text),
 });
 export type ContainerStateTerminated = v.InferOutput<typeof ContainerStateTerminatedSchema>;
 
@@ -57,58 +44,58 @@ export type ContainerState = v.InferOutput<typeof ContainerStateSchema>;
 
 /** Source: core/v1 `VolumeMountStatus`. */
 export const VolumeMountStatusSchema = v.object({
-  name: text,
-  mountPath: text,
-  readOnly: v.optional(flag),
-  recursiveReadOnly: v.optional(oneOfPointer(["Disabled", "IfPossible", "Enabled"])),
+  name: go.text,
+  mountPath: go.text,
+  readOnly: v.optional(go.flag),
+  recursiveReadOnly: v.optional(go.oneOfPointer(["Disabled", "IfPossible", "Enabled"])),
 });
 
 /** Source: core/v1 `ContainerUser`. */
 export const ContainerUserSchema = v.object({
-  linux: v.optional(v.object({ uid: int64, gid: int64, supplementalGroups: v.optional(v.array(int64)) })),
+  linux: v.optional(v.object({ uid: go.int64, gid: go.int64, supplementalGroups: v.optional(v.array(go.int64)) })),
 });
 
 /** Source: core/v1 `ContainerStatus`. */
 export const ContainerStatusSchema = v.object({
-  name: text,
+  name: go.text,
   state: ContainerStateSchema,
   /** State of the container before this one. */
   lastState: ContainerStateSchema,
-  ready: flag,
-  restartCount: int32,
-  image: text,
-  imageID: text,
+  ready: go.flag,
+  restartCount: go.int32,
+  image: go.text,
+  imageID: go.text,
   /** `docker://<id>`. */
-  containerID: v.optional(text),
-  started: v.optional(flagPointer),
-  allocatedResources: v.optional(resourceList),
+  containerID: v.optional(go.text),
+  started: v.optional(go.flagPointer),
+  allocatedResources: v.optional(go.resourceList),
   resources: v.optional(ResourceRequirementsSchema),
   volumeMounts: v.optional(v.array(VolumeMountStatusSchema)),
   user: v.optional(ContainerUserSchema),
-  stopSignal: v.optional(textPointer),
-  allocatedResourcesStatus: v.optional(v.array(raw)),
+  stopSignal: v.optional(go.textPointer),
+  allocatedResourcesStatus: v.optional(v.array(go.raw)),
 });
 export type ContainerStatus = v.InferOutput<typeof ContainerStatusSchema>;
 
 /** Source: core/v1 `PodStatus`. */
 export const PodStatusSchema = v.object({
-  observedGeneration: v.optional(int64),
-  phase: v.optional(oneOf(["Pending", "Running", "Succeeded", "Failed", "Unknown"])),
+  observedGeneration: v.optional(go.int64),
+  phase: v.optional(go.oneOf(["Pending", "Running", "Succeeded", "Failed", "Unknown"])),
   conditions: v.optional(v.array(PodConditionSchema)),
-  message: v.optional(text),
-  reason: v.optional(text),
-  nominatedNodeName: v.optional(text),
-  hostIP: v.optional(text),
-  hostIPs: v.optional(v.array(v.object({ ip: text }))),
-  podIP: v.optional(text),
-  podIPs: v.optional(v.array(v.object({ ip: v.optional(text) }))),
-  startTime: v.optional(timePointer),
+  message: v.optional(go.text),
+  reason: v.optional(go.text),
+  nominatedNodeName: v.optional(go.text),
+  hostIP: v.optional(go.text),
+  hostIPs: v.optional(v.array(v.object({ ip: go.text }))),
+  podIP: v.optional(go.text),
+  podIPs: v.optional(v.array(v.object({ ip: v.optional(go.text) }))),
+  startTime: v.optional(go.timePointer),
   initContainerStatuses: v.optional(v.array(ContainerStatusSchema)),
   containerStatuses: v.optional(v.array(ContainerStatusSchema)),
-  qosClass: v.optional(oneOf(["Guaranteed", "Burstable", "BestEffort"])),
+  qosClass: v.optional(go.oneOf(["Guaranteed", "Burstable", "BestEffort"])),
   ephemeralContainerStatuses: v.optional(v.array(ContainerStatusSchema)),
-  resize: v.optional(text),
-  resourceClaimStatuses: v.optional(v.array(raw)),
+  resize: v.optional(go.text),
+  resourceClaimStatuses: v.optional(v.array(go.raw)),
 });
 export type PodStatus = v.InferOutput<typeof PodStatusSchema>;
 export type PodPhase = NonNullable<PodStatus["phase"]>;

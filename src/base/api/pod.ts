@@ -7,20 +7,7 @@ import {
 } from "./container.ts";
 import { LabelSelectorSchema, LocalObjectReferenceSchema, ObjectMetaSchema } from "./meta.ts";
 import { PodStatusSchema } from "./pod-status.ts";
-import {
-  flag,
-  flagPointer,
-  int32,
-  int32Pointer,
-  int64Pointer,
-  oneOf,
-  oneOfPointer,
-  resourceList,
-  text,
-  textList,
-  textMap,
-  textPointer,
-} from "./scalar.ts";
+import * as go from "./scalar.ts";
 import { VolumeSchema } from "./volume.ts";
 
 export type * from "./container.ts";
@@ -31,9 +18,9 @@ export type * from "./volume.ts";
 
 /** Source: core/v1 `NodeSelectorRequirement`. */
 export const NodeSelectorRequirementSchema = v.object({
-  key: text,
-  operator: oneOf(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]),
-  values: v.optional(textList),
+  key: go.text,
+  operator: go.oneOf(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]),
+  values: v.optional(go.textList),
 });
 
 /** Source: core/v1 `NodeSelectorTerm`. */
@@ -48,7 +35,7 @@ export const NodeSelectorSchema = v.object({ nodeSelectorTerms: v.array(NodeSele
 export type NodeSelector = v.InferOutput<typeof NodeSelectorSchema>;
 
 /** Source: core/v1 `PreferredSchedulingTerm`. */
-export const PreferredSchedulingTermSchema = v.object({ weight: int32, preference: NodeSelectorTermSchema });
+export const PreferredSchedulingTermSchema = v.object({ weight: go.int32, preference: NodeSelectorTermSchema });
 
 /** Source: core/v1 `NodeAffinity`. */
 export const NodeAffinitySchema = v.object({
@@ -59,11 +46,11 @@ export const NodeAffinitySchema = v.object({
 /** Source: core/v1 `PodAffinityTerm`. */
 export const PodAffinityTermSchema = v.object({
   labelSelector: v.optional(LabelSelectorSchema),
-  namespaces: v.optional(textList),
-  topologyKey: text,
+  namespaces: v.optional(go.textList),
+  topologyKey: go.text,
   namespaceSelector: v.optional(LabelSelectorSchema),
-  matchLabelKeys: v.optional(textList),
-  mismatchLabelKeys: v.optional(textList),
+  matchLabelKeys: v.optional(go.textList),
+  mismatchLabelKeys: v.optional(go.textList),
 });
 export type PodAffinityTerm = v.InferOutput<typeof PodAffinityTermSchema>;
 
@@ -71,7 +58,7 @@ export type PodAffinityTerm = v.InferOutput<typeof PodAffinityTermSchema>;
 export const PodAffinitySchema = v.object({
   requiredDuringSchedulingIgnoredDuringExecution: v.optional(v.array(PodAffinityTermSchema)),
   preferredDuringSchedulingIgnoredDuringExecution: v.optional(
-    v.array(v.object({ weight: int32, podAffinityTerm: PodAffinityTermSchema })),
+    v.array(v.object({ weight: go.int32, podAffinityTerm: PodAffinityTermSchema })),
   ),
 });
 export type PodAffinity = v.InferOutput<typeof PodAffinitySchema>;
@@ -86,62 +73,62 @@ export type Affinity = v.InferOutput<typeof AffinitySchema>;
 
 /** Source: core/v1 `TopologySpreadConstraint`. */
 export const TopologySpreadConstraintSchema = v.object({
-  maxSkew: int32,
-  topologyKey: text,
-  whenUnsatisfiable: oneOf(["DoNotSchedule", "ScheduleAnyway"]),
+  maxSkew: go.int32,
+  topologyKey: go.text,
+  whenUnsatisfiable: go.oneOf(["DoNotSchedule", "ScheduleAnyway"]),
   labelSelector: v.optional(LabelSelectorSchema),
-  minDomains: v.optional(int32Pointer),
-  nodeAffinityPolicy: v.optional(oneOfPointer(["Honor", "Ignore"])),
-  nodeTaintsPolicy: v.optional(oneOfPointer(["Honor", "Ignore"])),
-  matchLabelKeys: v.optional(textList),
+  minDomains: v.optional(go.int32Pointer),
+  nodeAffinityPolicy: v.optional(go.oneOfPointer(["Honor", "Ignore"])),
+  nodeTaintsPolicy: v.optional(go.oneOfPointer(["Honor", "Ignore"])),
+  matchLabelKeys: v.optional(go.textList),
 });
 export type TopologySpreadConstraint = v.InferOutput<typeof TopologySpreadConstraintSchema>;
 
 /** Source: core/v1 `HostAlias`. */
-export const HostAliasSchema = v.object({ ip: v.optional(text), hostnames: v.optional(textList) });
+export const HostAliasSchema = v.object({ ip: v.optional(go.text), hostnames: v.optional(go.textList) });
 export type HostAlias = v.InferOutput<typeof HostAliasSchema>;
 
 /** Source: core/v1 `PodDNSConfigOption`. */
-export const PodDNSConfigOptionSchema = v.object({ name: v.optional(text), value: v.optional(textPointer) });
+export const PodDNSConfigOptionSchema = v.object({ name: v.optional(go.text), value: v.optional(go.textPointer) });
 
 /** Source: core/v1 `PodDNSConfig`. */
 export const PodDNSConfigSchema = v.object({
-  nameservers: v.optional(textList),
-  searches: v.optional(textList),
+  nameservers: v.optional(go.textList),
+  searches: v.optional(go.textList),
   options: v.optional(v.array(PodDNSConfigOptionSchema)),
 });
 
 /** Source: core/v1 `Toleration`. */
 export const TolerationSchema = v.object({
-  key: v.optional(text),
-  operator: v.optional(oneOf(["Exists", "Equal", "Gt", "Lt"])),
-  value: v.optional(text),
-  effect: v.optional(oneOf(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
-  tolerationSeconds: v.optional(int64Pointer),
+  key: v.optional(go.text),
+  operator: v.optional(go.oneOf(["Exists", "Equal", "Gt", "Lt"])),
+  value: v.optional(go.text),
+  effect: v.optional(go.oneOf(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
+  tolerationSeconds: v.optional(go.int64Pointer),
 });
 export type Toleration = v.InferOutput<typeof TolerationSchema>;
 
 /** Source: core/v1 `PodReadinessGate`. */
-export const PodReadinessGateSchema = v.object({ conditionType: text });
+export const PodReadinessGateSchema = v.object({ conditionType: go.text });
 
 /** Source: core/v1 `PodOS`. */
-export const PodOSSchema = v.object({ name: oneOf(["linux", "windows"]) });
+export const PodOSSchema = v.object({ name: go.oneOf(["linux", "windows"]) });
 
 /** Source: core/v1 `PodSchedulingGate`. */
-export const PodSchedulingGateSchema = v.object({ name: text });
+export const PodSchedulingGateSchema = v.object({ name: go.text });
 
 /** Source: core/v1 `PodResourceClaim`. */
 export const PodResourceClaimSchema = v.object({
-  name: text,
-  resourceClaimName: v.optional(textPointer),
-  resourceClaimTemplateName: v.optional(textPointer),
+  name: go.text,
+  resourceClaimName: v.optional(go.textPointer),
+  resourceClaimTemplateName: v.optional(go.textPointer),
 });
 
 /** Source: core/v1 `WorkloadReference`. */
 export const WorkloadReferenceSchema = v.object({
-  name: text,
-  podGroup: text,
-  podGroupReplicaKey: v.optional(text),
+  name: go.text,
+  podGroup: go.text,
+  podGroupReplicaKey: v.optional(go.text),
 });
 
 /** Source: core/v1 `PodSpec`. */
@@ -150,45 +137,45 @@ export const PodSpecSchema = v.object({
   initContainers: v.optional(v.array(ContainerSchema)),
   containers: v.array(ContainerSchema),
   ephemeralContainers: v.optional(v.array(EphemeralContainerSchema)),
-  restartPolicy: v.optional(oneOf(["Always", "OnFailure", "Never"]), "Always"),
-  terminationGracePeriodSeconds: v.optional(int64Pointer, 30),
-  activeDeadlineSeconds: v.optional(int64Pointer),
-  dnsPolicy: v.optional(oneOf(["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]), "ClusterFirst"),
-  nodeSelector: v.optional(textMap),
-  serviceAccountName: v.optional(text),
-  serviceAccount: v.optional(text),
-  automountServiceAccountToken: v.optional(flagPointer),
-  nodeName: v.optional(text),
-  hostNetwork: v.optional(flag),
-  hostPID: v.optional(flag),
-  hostIPC: v.optional(flag),
-  shareProcessNamespace: v.optional(flagPointer),
+  restartPolicy: v.optional(go.oneOf(["Always", "OnFailure", "Never"]), "Always"),
+  terminationGracePeriodSeconds: v.optional(go.int64Pointer, 30),
+  activeDeadlineSeconds: v.optional(go.int64Pointer),
+  dnsPolicy: v.optional(go.oneOf(["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]), "ClusterFirst"),
+  nodeSelector: v.optional(go.textMap),
+  serviceAccountName: v.optional(go.text),
+  serviceAccount: v.optional(go.text),
+  automountServiceAccountToken: v.optional(go.flagPointer),
+  nodeName: v.optional(go.text),
+  hostNetwork: v.optional(go.flag),
+  hostPID: v.optional(go.flag),
+  hostIPC: v.optional(go.flag),
+  shareProcessNamespace: v.optional(go.flagPointer),
   securityContext: v.optional(PodSecurityContextSchema, {}),
   imagePullSecrets: v.optional(v.array(LocalObjectReferenceSchema)),
-  hostname: v.optional(text),
-  subdomain: v.optional(text),
+  hostname: v.optional(go.text),
+  subdomain: v.optional(go.text),
   affinity: v.optional(AffinitySchema),
-  schedulerName: v.optional(text, "default-scheduler"),
+  schedulerName: v.optional(go.text, "default-scheduler"),
   tolerations: v.optional(v.array(TolerationSchema)),
   hostAliases: v.optional(v.array(HostAliasSchema)),
-  priorityClassName: v.optional(text),
-  priority: v.optional(int32Pointer),
+  priorityClassName: v.optional(go.text),
+  priority: v.optional(go.int32Pointer),
   dnsConfig: v.optional(PodDNSConfigSchema),
   readinessGates: v.optional(v.array(PodReadinessGateSchema)),
-  runtimeClassName: v.optional(textPointer),
-  enableServiceLinks: v.optional(flagPointer, true),
-  preemptionPolicy: v.optional(oneOfPointer(["PreemptLowerPriority", "Never"])),
-  overhead: v.optional(resourceList),
+  runtimeClassName: v.optional(go.textPointer),
+  enableServiceLinks: v.optional(go.flagPointer, true),
+  preemptionPolicy: v.optional(go.oneOfPointer(["PreemptLowerPriority", "Never"])),
+  overhead: v.optional(go.resourceList),
   topologySpreadConstraints: v.optional(v.array(TopologySpreadConstraintSchema)),
-  setHostnameAsFQDN: v.optional(flagPointer),
+  setHostnameAsFQDN: v.optional(go.flagPointer),
   os: v.optional(PodOSSchema),
-  hostUsers: v.optional(flagPointer),
+  hostUsers: v.optional(go.flagPointer),
   schedulingGates: v.optional(v.array(PodSchedulingGateSchema)),
   resourceClaims: v.optional(v.array(PodResourceClaimSchema)),
   /** Resources of the pod as a whole. */
   resources: v.optional(ResourceRequirementsSchema),
   /** Overrides `hostname` and `subdomain` inside the pod. */
-  hostnameOverride: v.optional(textPointer),
+  hostnameOverride: v.optional(go.textPointer),
   workloadRef: v.optional(WorkloadReferenceSchema),
 });
 export type PodSpec = v.InferOutput<typeof PodSpecSchema>;

@@ -1,27 +1,16 @@
 import * as v from "valibot";
 import { ObjectMetaSchema } from "./meta.ts";
-import {
-  flag,
-  flagPointer,
-  int32,
-  int32Pointer,
-  intOrString,
-  raw,
-  text,
-  textList,
-  textMap,
-  textPointer,
-} from "./scalar.ts";
+import * as go from "./scalar.ts";
 
 /** Source: core/v1 `ServicePort`. */
 export const ServicePortSchema = v.object({
-  name: v.optional(text),
-  protocol: v.optional(text, "TCP"),
-  appProtocol: v.optional(textPointer),
-  port: int32,
+  name: v.optional(go.text),
+  protocol: v.optional(go.text, "TCP"),
+  appProtocol: v.optional(go.textPointer),
+  port: go.int32,
   /** Default: `port`. */
-  targetPort: v.optional(intOrString),
-  nodePort: v.optional(int32),
+  targetPort: v.optional(go.intOrString),
+  nodePort: v.optional(go.int32),
 });
 export type ServicePort = v.InferOutput<typeof ServicePortSchema>;
 
@@ -30,31 +19,31 @@ export const ServiceSchema = v.object({
   metadata: ObjectMetaSchema,
   spec: v.object({
     ports: v.optional(v.array(ServicePortSchema)),
-    selector: v.optional(textMap),
-    clusterIP: v.optional(text),
-    clusterIPs: v.optional(textList),
-    type: v.optional(text, "ClusterIP"),
-    externalIPs: v.optional(textList),
-    sessionAffinity: v.optional(text),
-    loadBalancerIP: v.optional(text),
-    loadBalancerSourceRanges: v.optional(textList),
-    loadBalancerClass: v.optional(textPointer),
-    externalName: v.optional(text),
-    externalTrafficPolicy: v.optional(text),
-    internalTrafficPolicy: v.optional(textPointer),
-    healthCheckNodePort: v.optional(int32),
-    publishNotReadyAddresses: v.optional(flag),
+    selector: v.optional(go.textMap),
+    clusterIP: v.optional(go.text),
+    clusterIPs: v.optional(go.textList),
+    type: v.optional(go.text, "ClusterIP"),
+    externalIPs: v.optional(go.textList),
+    sessionAffinity: v.optional(go.text),
+    loadBalancerIP: v.optional(go.text),
+    loadBalancerSourceRanges: v.optional(go.textList),
+    loadBalancerClass: v.optional(go.textPointer),
+    externalName: v.optional(go.text),
+    externalTrafficPolicy: v.optional(go.text),
+    internalTrafficPolicy: v.optional(go.textPointer),
+    healthCheckNodePort: v.optional(go.int32),
+    publishNotReadyAddresses: v.optional(go.flag),
     sessionAffinityConfig: v.optional(
-      v.object({ clientIP: v.optional(v.object({ timeoutSeconds: v.optional(int32Pointer) })) }),
+      v.object({ clientIP: v.optional(v.object({ timeoutSeconds: v.optional(go.int32Pointer) })) }),
     ),
-    ipFamilies: v.optional(textList),
-    ipFamily: v.optional(textPointer),
-    ipFamilyPolicy: v.optional(textPointer),
-    allocateLoadBalancerNodePorts: v.optional(flagPointer),
-    trafficDistribution: v.optional(textPointer),
-    topologyKeys: v.optional(textList),
+    ipFamilies: v.optional(go.textList),
+    ipFamily: v.optional(go.textPointer),
+    ipFamilyPolicy: v.optional(go.textPointer),
+    allocateLoadBalancerNodePorts: v.optional(go.flagPointer),
+    trafficDistribution: v.optional(go.textPointer),
+    topologyKeys: v.optional(go.textList),
   }),
-  status: v.optional(raw),
+  status: v.optional(go.raw),
 });
 export type Service = v.InferOutput<typeof ServiceSchema>;
 

@@ -7,100 +7,86 @@ import {
   TypedLocalObjectReferenceSchema,
   TypedObjectReferenceSchema,
 } from "./meta.ts";
-import {
-  flag,
-  flagPointer,
-  int32,
-  int32Pointer,
-  int64Pointer,
-  oneOf,
-  oneOfPointer,
-  quantityPointer,
-  resourceList,
-  text,
-  textList,
-  textMap,
-  textPointer,
-} from "./scalar.ts";
+import * as go from "./scalar.ts";
 
 const source = <const T extends v.ObjectEntries>(fields: T) => v.optional(v.object(fields));
-const anyText = v.optional(text);
+const anyText = v.optional(go.text);
 const fsType = anyText;
-const readOnly = v.optional(flag);
+const readOnly = v.optional(go.flag);
 const secretRef = v.optional(LocalObjectReferenceSchema);
 
 /**
  * Volume sources of core/v1 that need a cluster, a cloud or a driver: decoded and validated as upstream, then refused.
  */
 const CLUSTER_VOLUMES = {
-  gcePersistentDisk: source({ pdName: text, fsType, partition: v.optional(int32), readOnly }),
-  awsElasticBlockStore: source({ volumeID: text, fsType, partition: v.optional(int32), readOnly }),
+  gcePersistentDisk: source({ pdName: go.text, fsType, partition: v.optional(go.int32), readOnly }),
+  awsElasticBlockStore: source({ volumeID: go.text, fsType, partition: v.optional(go.int32), readOnly }),
   iscsi: source({
-    targetPortal: text,
-    iqn: text,
-    lun: int32,
-    iscsiInterface: v.optional(text, "default"),
+    targetPortal: go.text,
+    iqn: go.text,
+    lun: go.int32,
+    iscsiInterface: v.optional(go.text, "default"),
     fsType,
     readOnly,
-    portals: v.optional(textList),
-    chapAuthDiscovery: v.optional(flag),
-    chapAuthSession: v.optional(flag),
+    portals: v.optional(go.textList),
+    chapAuthDiscovery: v.optional(go.flag),
+    chapAuthSession: v.optional(go.flag),
     secretRef,
-    initiatorName: v.optional(textPointer),
+    initiatorName: v.optional(go.textPointer),
   }),
-  glusterfs: source({ endpoints: text, path: text, readOnly }),
+  glusterfs: source({ endpoints: go.text, path: go.text, readOnly }),
   rbd: source({
-    monitors: textList,
-    image: text,
+    monitors: go.textList,
+    image: go.text,
     fsType,
-    pool: v.optional(text, "rbd"),
-    user: v.optional(text, "admin"),
-    keyring: v.optional(text, "/etc/ceph/keyring"),
+    pool: v.optional(go.text, "rbd"),
+    user: v.optional(go.text, "admin"),
+    keyring: v.optional(go.text, "/etc/ceph/keyring"),
     secretRef,
     readOnly,
   }),
-  flexVolume: source({ driver: text, fsType, secretRef, readOnly, options: v.optional(textMap) }),
-  cinder: source({ volumeID: text, fsType, readOnly, secretRef }),
-  cephfs: source({ monitors: textList, path: anyText, user: anyText, secretFile: anyText, secretRef, readOnly }),
+  flexVolume: source({ driver: go.text, fsType, secretRef, readOnly, options: v.optional(go.textMap) }),
+  cinder: source({ volumeID: go.text, fsType, readOnly, secretRef }),
+  cephfs: source({ monitors: go.textList, path: anyText, user: anyText, secretFile: anyText, secretRef, readOnly }),
   flocker: source({ datasetName: anyText, datasetUUID: anyText }),
   fc: source({
-    targetWWNs: v.optional(textList),
-    lun: v.optional(int32Pointer),
+    targetWWNs: v.optional(go.textList),
+    lun: v.optional(go.int32Pointer),
     fsType,
     readOnly,
-    wwids: v.optional(textList),
+    wwids: v.optional(go.textList),
   }),
-  azureFile: source({ secretName: text, shareName: text, readOnly }),
-  vsphereVolume: source({ volumePath: text, fsType, storagePolicyName: anyText, storagePolicyID: anyText }),
-  quobyte: source({ registry: text, volume: text, readOnly, user: anyText, group: anyText, tenant: anyText }),
+  azureFile: source({ secretName: go.text, shareName: go.text, readOnly }),
+  vsphereVolume: source({ volumePath: go.text, fsType, storagePolicyName: anyText, storagePolicyID: anyText }),
+  quobyte: source({ registry: go.text, volume: go.text, readOnly, user: anyText, group: anyText, tenant: anyText }),
   azureDisk: source({
-    diskName: text,
-    diskURI: text,
-    cachingMode: v.optional(oneOfPointer(["None", "ReadOnly", "ReadWrite"]), "ReadWrite"),
-    fsType: v.optional(textPointer, "ext4"),
-    readOnly: v.optional(flagPointer, false),
-    kind: v.optional(oneOfPointer(["Shared", "Dedicated", "Managed"]), "Shared"),
+    diskName: go.text,
+    diskURI: go.text,
+    cachingMode: v.optional(go.oneOfPointer(["None", "ReadOnly", "ReadWrite"]), "ReadWrite"),
+    fsType: v.optional(go.textPointer, "ext4"),
+    readOnly: v.optional(go.flagPointer, false),
+    kind: v.optional(go.oneOfPointer(["Shared", "Dedicated", "Managed"]), "Shared"),
   }),
-  photonPersistentDisk: source({ pdID: text, fsType }),
-  portworxVolume: source({ volumeID: text, fsType, readOnly }),
+  photonPersistentDisk: source({ pdID: go.text, fsType }),
+  portworxVolume: source({ volumeID: go.text, fsType, readOnly }),
   scaleIO: source({
-    gateway: text,
-    system: text,
+    gateway: go.text,
+    system: go.text,
     secretRef: v.nullable(LocalObjectReferenceSchema),
-    sslEnabled: v.optional(flag),
+    sslEnabled: v.optional(go.flag),
     protectionDomain: anyText,
     storagePool: anyText,
-    storageMode: v.optional(text, "ThinProvisioned"),
+    storageMode: v.optional(go.text, "ThinProvisioned"),
     volumeName: anyText,
-    fsType: v.optional(text, "xfs"),
+    fsType: v.optional(go.text, "xfs"),
     readOnly,
   }),
   storageos: source({ volumeName: anyText, volumeNamespace: anyText, fsType, readOnly, secretRef }),
   csi: source({
-    driver: text,
-    readOnly: v.optional(flagPointer),
-    fsType: v.optional(textPointer),
-    volumeAttributes: v.optional(textMap),
+    driver: go.text,
+    readOnly: v.optional(go.flagPointer),
+    fsType: v.optional(go.textPointer),
+    volumeAttributes: v.optional(go.textMap),
     nodePublishSecretRef: v.optional(LocalObjectReferenceSchema),
   }),
 };
@@ -109,9 +95,18 @@ export const CLUSTER_VOLUME_NAMES = Object.keys(CLUSTER_VOLUMES) as ClusterVolum
 
 /** Source: core/v1 `HostPathVolumeSource`. `type` is defaulted to "" (no check). */
 export const HostPathVolumeSourceSchema = v.object({
-  path: text,
+  path: go.text,
   type: v.optional(
-    oneOfPointer(["", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice"]),
+    go.oneOfPointer([
+      "",
+      "DirectoryOrCreate",
+      "Directory",
+      "FileOrCreate",
+      "File",
+      "Socket",
+      "CharDevice",
+      "BlockDevice",
+    ]),
     "",
   ),
 });
@@ -130,82 +125,82 @@ interface LocalVolumeUse {
 /** Source: core/v1 `EmptyDirVolumeSource`. */
 export const EmptyDirVolumeSourceSchema = v.object({
   /** "", `Memory`, `HugePages` or `HugePages-<size>`; not checked upstream. */
-  medium: v.optional(text),
+  medium: v.optional(go.text),
   /** Canonical quantity of bytes. */
-  sizeLimit: v.optional(quantityPointer),
+  sizeLimit: v.optional(go.quantityPointer),
   /** Permission bits of the directory as a number, e.g. 1023 = 01777. Since Kubernetes 1.36. */
-  mode: v.optional(int32Pointer),
+  mode: v.optional(go.int32Pointer),
 });
 export type EmptyDirVolumeSource = v.InferOutput<typeof EmptyDirVolumeSourceSchema>;
 
 /** Source: core/v1 `KeyToPath`. */
-export const KeyToPathSchema = v.object({ key: text, path: text, mode: v.optional(int32Pointer) });
+export const KeyToPathSchema = v.object({ key: go.text, path: go.text, mode: v.optional(go.int32Pointer) });
 export type KeyToPath = v.InferOutput<typeof KeyToPathSchema>;
 
 /** Source: core/v1 `SecretVolumeSource`. */
 export const SecretVolumeSourceSchema = v.object({
-  secretName: v.optional(text),
+  secretName: v.optional(go.text),
   items: v.optional(v.array(KeyToPathSchema)),
   /** File mode bits as a number, e.g. 420 = 0644. */
-  defaultMode: v.optional(int32Pointer, 420),
-  optional: v.optional(flagPointer),
+  defaultMode: v.optional(go.int32Pointer, 420),
+  optional: v.optional(go.flagPointer),
 });
 
 /** Source: core/v1 `ConfigMapVolumeSource`. */
 export const ConfigMapVolumeSourceSchema = v.object({
-  name: v.optional(text),
+  name: v.optional(go.text),
   items: v.optional(v.array(KeyToPathSchema)),
-  defaultMode: v.optional(int32Pointer, 420),
-  optional: v.optional(flagPointer),
+  defaultMode: v.optional(go.int32Pointer, 420),
+  optional: v.optional(go.flagPointer),
 });
 
 /** Source: core/v1 `DownwardAPIVolumeFile`. */
 export const DownwardAPIVolumeFileSchema = v.object({
-  path: text,
+  path: go.text,
   fieldRef: v.optional(ObjectFieldSelectorSchema),
   resourceFieldRef: v.optional(ResourceFieldSelectorSchema),
-  mode: v.optional(int32Pointer),
+  mode: v.optional(go.int32Pointer),
 });
 export type DownwardAPIVolumeFile = v.InferOutput<typeof DownwardAPIVolumeFileSchema>;
 
 /** Source: core/v1 `DownwardAPIVolumeSource`. */
 export const DownwardAPIVolumeSourceSchema = v.object({
   items: v.optional(v.array(DownwardAPIVolumeFileSchema)),
-  defaultMode: v.optional(int32Pointer, 420),
+  defaultMode: v.optional(go.int32Pointer, 420),
 });
 
 /** Source: core/v1 `SecretProjection`, `ConfigMapProjection`. */
 export const ObjectProjectionSchema = v.object({
-  name: v.optional(text),
+  name: v.optional(go.text),
   items: v.optional(v.array(KeyToPathSchema)),
-  optional: v.optional(flagPointer),
+  optional: v.optional(go.flagPointer),
 });
 
 /** Source: core/v1 `ServiceAccountTokenProjection`. */
 export const ServiceAccountTokenProjectionSchema = v.object({
-  audience: v.optional(text),
-  expirationSeconds: v.optional(int64Pointer, 3600),
-  path: text,
+  audience: v.optional(go.text),
+  expirationSeconds: v.optional(go.int64Pointer, 3600),
+  path: go.text,
 });
 
 /** Source: core/v1 `ClusterTrustBundleProjection`. */
 export const ClusterTrustBundleProjectionSchema = v.object({
-  name: v.optional(textPointer),
-  signerName: v.optional(textPointer),
+  name: v.optional(go.textPointer),
+  signerName: v.optional(go.textPointer),
   labelSelector: v.optional(LabelSelectorSchema),
-  optional: v.optional(flagPointer),
-  path: text,
+  optional: v.optional(go.flagPointer),
+  path: go.text,
 });
 
 /** Source: core/v1 `PodCertificateProjection`. */
 export const PodCertificateProjectionSchema = v.object({
-  signerName: v.optional(text),
-  keyType: v.optional(text),
-  maxExpirationSeconds: v.optional(int32Pointer),
-  credentialBundlePath: v.optional(text),
-  keyPath: v.optional(text),
-  certificateChainPath: v.optional(text),
-  userAnnotations: v.optional(textMap),
+  signerName: v.optional(go.text),
+  keyType: v.optional(go.text),
+  maxExpirationSeconds: v.optional(go.int32Pointer),
+  credentialBundlePath: v.optional(go.text),
+  keyPath: v.optional(go.text),
+  certificateChainPath: v.optional(go.text),
+  userAnnotations: v.optional(go.textMap),
 });
 
 /** Source: core/v1 `VolumeProjection`: one of them is set. */
@@ -222,58 +217,58 @@ export type VolumeProjection = v.InferOutput<typeof VolumeProjectionSchema>;
 /** Source: core/v1 `ProjectedVolumeSource`. */
 export const ProjectedVolumeSourceSchema = v.object({
   sources: v.array(VolumeProjectionSchema),
-  defaultMode: v.optional(int32Pointer, 420),
+  defaultMode: v.optional(go.int32Pointer, 420),
 });
 export type ProjectedVolumeSource = v.InferOutput<typeof ProjectedVolumeSourceSchema>;
 
 /** Source: core/v1 `NFSVolumeSource`. */
-export const NFSVolumeSourceSchema = v.object({ server: text, path: text, readOnly: v.optional(flag) });
+export const NFSVolumeSourceSchema = v.object({ server: go.text, path: go.text, readOnly: v.optional(go.flag) });
 export type NFSVolumeSource = v.InferOutput<typeof NFSVolumeSourceSchema> & {
   /** Those of the PersistentVolume, where the volume takes the place of a claim. */
   mountOptions?: readonly string[];
 };
 
 /** Source: core/v1 `PersistentVolumeClaimVolumeSource`. */
-export const PersistentVolumeClaimVolumeSourceSchema = v.object({ claimName: text, readOnly: v.optional(flag) });
+export const PersistentVolumeClaimVolumeSourceSchema = v.object({ claimName: go.text, readOnly: v.optional(go.flag) });
 
 /** Source: core/v1 `ImageVolumeSource`. */
 export const ImageVolumeSourceSchema = v.object({
-  reference: v.optional(text),
+  reference: v.optional(go.text),
   /** Defaulted from the tag, as for containers. */
-  pullPolicy: v.optional(oneOf(["Always", "IfNotPresent", "Never"])),
+  pullPolicy: v.optional(go.oneOf(["Always", "IfNotPresent", "Never"])),
 });
 export type ImageVolumeSource = v.InferOutput<typeof ImageVolumeSourceSchema>;
 
 /** Source: core/v1 `PersistentVolumeClaimSpec`. */
 export const PersistentVolumeClaimSpecSchema = v.object({
-  accessModes: v.optional(textList),
+  accessModes: v.optional(go.textList),
   selector: v.optional(LabelSelectorSchema),
-  resources: v.object({ limits: v.optional(resourceList), requests: v.optional(resourceList) }),
-  volumeName: v.optional(text),
-  storageClassName: v.optional(textPointer),
-  volumeMode: v.optional(oneOfPointer(["Block", "Filesystem"]), "Filesystem"),
+  resources: v.object({ limits: v.optional(go.resourceList), requests: v.optional(go.resourceList) }),
+  volumeName: v.optional(go.text),
+  storageClassName: v.optional(go.textPointer),
+  volumeMode: v.optional(go.oneOfPointer(["Block", "Filesystem"]), "Filesystem"),
   dataSource: v.optional(TypedLocalObjectReferenceSchema),
   dataSourceRef: v.optional(TypedObjectReferenceSchema),
-  volumeAttributesClassName: v.optional(textPointer),
+  volumeAttributesClassName: v.optional(go.textPointer),
 });
 
 /** Source: core/v1 `EphemeralVolumeSource`. */
 export const EphemeralVolumeSourceSchema = v.object({
   volumeClaimTemplate: v.optional(v.object({ metadata: ObjectMetaSchema, spec: PersistentVolumeClaimSpecSchema })),
   /** Only in 1.20. */
-  readOnly: v.optional(flag),
+  readOnly: v.optional(go.flag),
 });
 
 /** One volume: a name and exactly one source; none means `emptyDir`. Source: core/v1 `Volume`. */
 export const VolumeSchema = v.object({
-  name: text,
+  name: go.text,
   hostPath: v.optional(HostPathVolumeSourceSchema),
   emptyDir: v.optional(EmptyDirVolumeSourceSchema),
   gitRepo: v.optional(
     v.object({
-      repository: text,
-      revision: v.optional(text),
-      directory: v.optional(text),
+      repository: go.text,
+      revision: v.optional(go.text),
+      directory: v.optional(go.text),
     }),
   ),
   secret: v.optional(SecretVolumeSourceSchema),

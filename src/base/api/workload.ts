@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { LabelSelectorSchema, ObjectMetaSchema } from "./meta.ts";
 import { PodSpecSchema } from "./pod.ts";
-import { flag, int32, int32Pointer, int64, intOrString, raw, text, textMap } from "./scalar.ts";
+import * as go from "./scalar.ts";
 import { PersistentVolumeClaimSpecSchema } from "./volume.ts";
 
 /** Source: core/v1 `PodTemplateSpec`. */
@@ -13,27 +13,27 @@ export type PodTemplateSpec = v.InferOutput<typeof PodTemplateSpecSchema>;
 
 /** An object with this spec. The status of a manifest is not read. */
 const objectOf = <const S extends v.GenericSchema>(spec: S) =>
-  v.object({ metadata: ObjectMetaSchema, spec, status: v.optional(raw) });
+  v.object({ metadata: ObjectMetaSchema, spec, status: v.optional(go.raw) });
 
 /** Fields that the specs of pod controllers share. */
 const CONTROLLER_FIELDS = {
   selector: v.optional(LabelSelectorSchema),
   template: PodTemplateSpecSchema,
-  minReadySeconds: v.optional(int32),
+  minReadySeconds: v.optional(go.int32),
 };
-const REPLICA_FIELDS = { replicas: v.optional(int32Pointer, 1), ...CONTROLLER_FIELDS };
+const REPLICA_FIELDS = { replicas: v.optional(go.int32Pointer, 1), ...CONTROLLER_FIELDS };
 
 /** Source: apps/v1 `RollingUpdateDeployment`. Defaults: 25% each, filled in by `applyDeploymentDefaults`. */
 export const RollingUpdateSchema = v.object({
-  maxUnavailable: v.optional(intOrString),
-  maxSurge: v.optional(intOrString),
+  maxUnavailable: v.optional(go.intOrString),
+  maxSurge: v.optional(go.intOrString),
 });
 
 export type RollingUpdate = v.InferOutput<typeof RollingUpdateSchema>;
 
 /** Source: apps/v1 `DeploymentStrategy`. */
 export const DeploymentStrategySchema = v.object({
-  type: v.optional(text, "RollingUpdate"),
+  type: v.optional(go.text, "RollingUpdate"),
   rollingUpdate: v.optional(RollingUpdateSchema),
 });
 
@@ -41,10 +41,10 @@ export const DeploymentStrategySchema = v.object({
 export const DeploymentSpecSchema = v.object({
   ...REPLICA_FIELDS,
   strategy: v.optional(DeploymentStrategySchema, { type: "RollingUpdate" }),
-  revisionHistoryLimit: v.optional(int32Pointer),
-  paused: v.optional(flag),
-  progressDeadlineSeconds: v.optional(int32Pointer),
-  rollbackTo: v.optional(raw),
+  revisionHistoryLimit: v.optional(go.int32Pointer),
+  paused: v.optional(go.flag),
+  progressDeadlineSeconds: v.optional(go.int32Pointer),
+  rollbackTo: v.optional(go.raw),
 });
 export type DeploymentSpec = v.InferOutput<typeof DeploymentSpecSchema>;
 
@@ -57,7 +57,7 @@ export const ReplicaSetSchema = objectOf(v.object(REPLICA_FIELDS));
 export type ReplicaSet = v.InferOutput<typeof ReplicaSetSchema>;
 
 /** Source: core/v1 `ReplicationController`. Its selector is a plain map. */
-export const ReplicationControllerSchema = objectOf(v.object({ ...REPLICA_FIELDS, selector: v.optional(textMap) }));
+export const ReplicationControllerSchema = objectOf(v.object({ ...REPLICA_FIELDS, selector: v.optional(go.textMap) }));
 export type ReplicationController = v.InferOutput<typeof ReplicationControllerSchema>;
 
 /** Source: core/v1 `PersistentVolumeClaim`. */
@@ -71,28 +71,28 @@ export const StatefulSetSchema = objectOf(
     volumeClaimTemplates: v.optional(
       v.array(
         v.object({
-          apiVersion: v.optional(text, "v1"),
-          kind: v.optional(text, "PersistentVolumeClaim"),
+          apiVersion: v.optional(go.text, "v1"),
+          kind: v.optional(go.text, "PersistentVolumeClaim"),
           ...PersistentVolumeClaimSchema.entries,
         }),
       ),
     ),
-    serviceName: v.optional(text),
-    podManagementPolicy: v.optional(text, "OrderedReady"),
+    serviceName: v.optional(go.text),
+    podManagementPolicy: v.optional(go.text, "OrderedReady"),
     updateStrategy: v.optional(
       v.object({
-        type: v.optional(text, "RollingUpdate"),
+        type: v.optional(go.text, "RollingUpdate"),
         rollingUpdate: v.optional(
-          v.object({ partition: v.optional(int32Pointer), maxUnavailable: v.optional(intOrString) }),
+          v.object({ partition: v.optional(go.int32Pointer), maxUnavailable: v.optional(go.intOrString) }),
         ),
       }),
       { type: "RollingUpdate", rollingUpdate: {} },
     ),
-    revisionHistoryLimit: v.optional(int32Pointer, 10),
+    revisionHistoryLimit: v.optional(go.int32Pointer, 10),
     persistentVolumeClaimRetentionPolicy: v.optional(
-      v.object({ whenDeleted: v.optional(text), whenScaled: v.optional(text) }),
+      v.object({ whenDeleted: v.optional(go.text), whenScaled: v.optional(go.text) }),
     ),
-    ordinals: v.optional(v.object({ start: v.optional(int32) })),
+    ordinals: v.optional(v.object({ start: v.optional(go.int32) })),
   }),
 );
 export type StatefulSet = v.InferOutput<typeof StatefulSetSchema>;
@@ -102,11 +102,11 @@ export const DaemonSetSchema = objectOf(
   v.object({
     ...CONTROLLER_FIELDS,
     updateStrategy: v.optional(
-      v.object({ type: v.optional(text, "RollingUpdate"), rollingUpdate: v.optional(RollingUpdateSchema) }),
+      v.object({ type: v.optional(go.text, "RollingUpdate"), rollingUpdate: v.optional(RollingUpdateSchema) }),
       { type: "RollingUpdate" },
     ),
-    revisionHistoryLimit: v.optional(int32Pointer, 10),
-    templateGeneration: v.optional(int64),
+    revisionHistoryLimit: v.optional(go.int32Pointer, 10),
+    templateGeneration: v.optional(go.int64),
   }),
 );
 export type DaemonSet = v.InferOutput<typeof DaemonSetSchema>;
