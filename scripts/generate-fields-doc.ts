@@ -5,12 +5,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ANNOTATION_PREFIX, POD_ANNOTATIONS } from "../src/base/api/annotations.ts";
-import { ConfigMapSchema } from "../src/base/api/config-map.ts";
+import { ConfigMapSchema, SecretSchema } from "../src/base/api/config-objects.ts";
 import { IngressClassSchema, IngressSchema } from "../src/base/api/ingress.ts";
 import { CronJobSchema, JobSchema } from "../src/base/api/job.ts";
 import { PersistentVolumeSchema } from "../src/base/api/persistent-volume.ts";
 import { PodSchema } from "../src/base/api/pod.ts";
-import { SecretSchema } from "../src/base/api/secret.ts";
 import { ServiceSchema } from "../src/base/api/service.ts";
 import { CLUSTER_VOLUME_NAMES } from "../src/base/api/volume.ts";
 import {

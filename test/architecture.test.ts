@@ -201,7 +201,7 @@ const RULES = {
     fix: "write the name of the file with .ts or .tsx",
   },
   "files and responses are read by helpers with a limit": {
-    allowed: "base/files/bounded-read.ts, bounded-stream.ts and text-files.ts, and the files of READS_WITHOUT_LIMIT",
+    allowed: "base/files/whole-file.ts and bounded-stream.ts, and the files of READS_WITHOUT_LIMIT",
     why: "a file or a response without end must not take the memory of the node",
     fix: "use one of the helpers; where the size is bounded by something else, add the file to READS_WITHOUT_LIMIT with the reason (and remove entries that are not needed any more)",
   },

@@ -1,5 +1,5 @@
 import type { LabelSelector } from "../base/api/meta.ts";
-import { formatSelector } from "../base/api/selectors.ts";
+import { formatSelector } from "../base/api/meta.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { parseFieldSelector, parseLabelSelector, type SelectableFields } from "../base/api/selectors.ts";
+import { parseFieldSelector, parseLabelSelector, type SelectableFields } from "../base/api/meta.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { HttpResponse, StreamedResponse } from "../server/http-response.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";

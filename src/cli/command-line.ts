@@ -1,5 +1,5 @@
 import { basename, dirname } from "node:path";
-import { namesIfReadable } from "../base/files/bounded-read.ts";
+import { namesIfReadable } from "../base/files/whole-file.ts";
 import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import { nearestFlag, parseCommandLine, readWords, flagTakesValue as takesValue } from "../config/flags.ts";

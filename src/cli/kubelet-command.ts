@@ -1,8 +1,7 @@
 import { statSync } from "node:fs";
 import { readNodeName } from "../base/host/node-info.ts";
 import { keepNodeName } from "../base/host/node-name.ts";
-import { prepareRootDirectory } from "../base/host/root-directory.ts";
-import { lockRootDir, type RootLock, readInstance } from "../base/host/root-lock.ts";
+import { lockRootDir, prepareRootDirectory, type RootLock, readInstance } from "../base/host/root-directory.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll, writeStderr } from "../base/host/write-all.ts";
 import { type Configuration, SettingsError } from "../base/model/configuration.ts";

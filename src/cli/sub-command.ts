@@ -1,7 +1,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { defineCommand, runCommand } from "citty";
-import { type LabelFilter, parseLabelSelector } from "../base/api/selectors.ts";
+import { type LabelFilter, parseLabelSelector } from "../base/api/meta.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll } from "../base/host/write-all.ts";
 import { EngineError } from "../base/model/engine-error.ts";
 import { parseDuration } from "../base/text/duration.ts";

@@ -1,14 +1,13 @@
 import type { ObjectMeta } from "../base/api/meta.ts";
+import { matchesSelector } from "../base/api/meta.ts";
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { Container, Pod, PodSpec, Volume } from "../base/api/pod.ts";
 import { compareQuantities, parseQuantity, quantityToWhole, ZERO_QUANTITY } from "../base/api/quantity.ts";
-import { matchesSelector } from "../base/api/selectors.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
 import { claimVolumeOf } from "../base/model/claim-volume.ts";
-import type { DesiredObject, DesiredWorkload, WorkloadObject } from "../base/model/desired-object.ts";
-import { podFullName } from "../base/model/identity.ts";
-import { mapContainers } from "../base/model/pod-containers.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
+import type { DesiredObject, DesiredWorkload, WorkloadObject } from "../base/model/desired-state.ts";
+import { mapContainers, podFullName } from "../base/model/pod.ts";
+import { hex32 } from "../base/text/json.ts";
 import type { PreparedState } from "./prepare-state.ts";
 import type { Bindings, ClaimRecord, ClaimRecords, WorkloadRecord, WorkloadRecords } from "./workload-records.ts";
 

@@ -2,12 +2,12 @@ import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
+import type { PodUID } from "../base/model/pod.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { toApiTime } from "../base/text/api-time.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
+import { hex32 } from "../base/text/json.ts";
 import {
   computeTemplateHash,
   inheritedAnnotations,

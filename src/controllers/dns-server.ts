@@ -1,8 +1,8 @@
-import type { ConfigMap } from "../base/api/config-map.ts";
+import type { ConfigMap } from "../base/api/config-objects.ts";
 import type { Service } from "../base/api/service.ts";
-import type { DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
-import { compareFullNames, podFullName } from "../base/model/identity.ts";
+import type { DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-state.ts";
 import { memoized } from "../base/model/memoized.ts";
+import { compareFullNames, podFullName } from "../base/model/pod.ts";
 import type { DnsRecords } from "../plan/dns-records.ts";
 
 const NAMESPACE = "kube-system";

@@ -1,11 +1,11 @@
-import { hasCondition } from "../base/api/conditions.ts";
 import { type Endpoints, SERVICE_NAME_LABEL } from "../base/api/endpoints.ts";
+import { hasCondition } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
-import type { WorkloadObject } from "../base/model/desired-object.ts";
-import { namespaceOf } from "../base/model/identity.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
+import type { WorkloadObject } from "../base/model/desired-state.ts";
+import { namespaceOf } from "../base/model/pod.ts";
 import { familyOf, type IpFamily } from "../base/text/ip-range.ts";
+import { hex32 } from "../base/text/json.ts";
 import { hasSelector, hostNameIn, ipOf, type ServicePods, targetPortOf } from "../plan/service-endpoints.ts";
 import { controllerReference, objectUid } from "./workload-records.ts";
 

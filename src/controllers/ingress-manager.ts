@@ -1,13 +1,12 @@
-import { hasCondition } from "../base/api/conditions.ts";
+import type { Secret } from "../base/api/config-objects.ts";
 import type { Ingress } from "../base/api/ingress.ts";
+import { hasCondition } from "../base/api/meta.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
-import type { Secret } from "../base/api/secret.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
-import type { DesiredObjectOf } from "../base/model/desired-object.ts";
-import type { DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
-import { compareFullNames, podFullName, podRefOf } from "../base/model/identity.ts";
+import type { DesiredObjectOf, DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-state.ts";
+import { compareFullNames, podFullName, podRefOf } from "../base/model/pod.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
+import { hex32 } from "../base/text/json.ts";
 import { computeIngressConfig, findRefused, type IngressConfig, isServedHere } from "../plan/ingress-config.ts";
 import type { IngressPorts } from "../plan/nginx-config.ts";
 import { ServicePods, writtenEndpoints } from "../plan/service-endpoints.ts";

@@ -1,4 +1,4 @@
-import { hex32 } from "../base/text/canonical-json.ts";
+import { hex32 } from "../base/text/json.ts";
 import { HEALTH_HOST, HEALTH_PATH, INGRESS_DIRECTORY, type IngressPorts } from "../plan/nginx-config.ts";
 
 /** The Secret with the configuration: the node's own, which no source has. */

@@ -1,7 +1,7 @@
 import type { JobSpec, PodFailurePolicyRule } from "../base/api/job.ts";
-import type { PodStatus } from "../base/api/pod-status.ts";
+import type { PodStatus } from "../base/api/pod.ts";
 import { backOffMs } from "../base/model/back-off.ts";
-import { statusesOf } from "../base/model/pod-containers.ts";
+import { statusesOf } from "../base/model/pod.ts";
 import { CLOCK_IS_SET_MS, type Draft } from "./controller.ts";
 import type { JobRecord, JobState, PodRecord, RevisionRecord } from "./workload-records.ts";
 

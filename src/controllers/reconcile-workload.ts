@@ -1,9 +1,8 @@
 import { IMAGE_UPDATE_ANNOTATIONS } from "../base/api/annotations.ts";
 import type { Container, Pod, PodSpec } from "../base/api/pod.ts";
 import type { DaemonSet, ReplicaSet, ReplicationController } from "../base/api/workload.ts";
-import type { DesiredWorkload } from "../base/model/desired-object.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
+import type { DesiredPod, DesiredWorkload } from "../base/model/desired-state.ts";
+import { hex32 } from "../base/text/json.ts";
 import { matchesNode } from "../plan/node-affinity.ts";
 import { type ControllerWorld, Draft, type WorkloadEvent } from "./controller.ts";
 import { type JobLookup, reconcileCronJob } from "./cron-job.ts";

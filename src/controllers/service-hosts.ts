@@ -1,9 +1,9 @@
 import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { namespaceOf, type PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { isSameList, MadeOfEach, memoized } from "../base/model/memoized.ts";
+import { namespaceOf, type PodUID } from "../base/model/pod.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeDnsRecords, type DnsRecords, type ServiceTarget } from "../plan/dns-records.ts";
 import { domainOf } from "../plan/pod-dns.ts";

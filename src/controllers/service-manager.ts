@@ -2,7 +2,7 @@ import type { EndpointSlice, Endpoints } from "../base/api/endpoints.ts";
 import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
-import type { WorkloadObject } from "../base/model/desired-object.ts";
+import type { WorkloadObject } from "../base/model/desired-state.ts";
 import { isSameList, MadeOfEach } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { canonicalIp, familyOf, type IpFamily, type IpRange, rangeOfAddress } from "../base/text/ip-range.ts";

@@ -1,10 +1,10 @@
 import type { Pod } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
-import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
-import type { DesiredPod, DesiredState, DesiredStateStage, PodDeletion } from "../base/model/desired-pod.ts";
-import { compareFullNames, type PodUID, podFullName } from "../base/model/identity.ts";
+import type { DesiredPod, DesiredState, DesiredStateStage, PodDeletion } from "../base/model/desired-state.ts";
+import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-state.ts";
 import { isSameList, memoized } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
+import { compareFullNames, type PodUID, podFullName } from "../base/model/pod.ts";
 import { adoptReplicaSets, claimPods, isWanted, selectsLabels, sortReplicaSets, wantedWorkloads } from "./adoption.ts";
 import { ClaimBinder, replacedClaims, resolveClaims } from "./claims.ts";
 import {

@@ -1,11 +1,9 @@
 import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
-import type { Condition } from "../base/api/conditions.ts";
-import type { ObjectMeta } from "../base/api/meta.ts";
+import type { Condition, ObjectMeta } from "../base/api/meta.ts";
 import type { Service } from "../base/api/service.ts";
-import { type DesiredObject, objectKey, type WorkloadKind, type WorkloadObject } from "../base/model/desired-object.ts";
+import { type DesiredObject, objectKey, type WorkloadKind, type WorkloadObject } from "../base/model/desired-state.ts";
 import { memoized } from "../base/model/memoized.ts";
-import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
-import { isRecord } from "../base/text/json.ts";
+import { canonicalJson, hex32, isRecord } from "../base/text/json.ts";
 import type { ClaimBinder } from "./claims.ts";
 import type { PodFacts, PodObserver } from "./controller.ts";
 import type { IngressManager } from "./ingress-manager.ts";

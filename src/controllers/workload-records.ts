@@ -4,10 +4,10 @@ import type { CronJob } from "../base/api/job.ts";
 import type { OwnerReference } from "../base/api/meta.ts";
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { PersistentVolumeClaim, PodTemplateSpec } from "../base/api/workload.ts";
-import type { ObjectKey } from "../base/model/desired-object.ts";
+import type { ObjectKey } from "../base/model/desired-state.ts";
 import { memoized } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
-import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
+import { canonicalJson, hex32 } from "../base/text/json.ts";
 import type { PreparedWorkload } from "./prepare-state.ts";
 
 /** One pod a workload made. */

@@ -1,4 +1,4 @@
-import { readBoundedText } from "../base/files/bounded-read.ts";
+import { readBoundedText } from "../base/files/whole-file.ts";
 import { encryptionOf } from "../base/text/age-text.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { ManifestResult, ReadManifestOptions } from "../manifest/object-reading.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { MAX_SOCKET_PATH_BYTES } from "../base/host/http-fetch.ts";
 import { readDefaultAddress, readNodeName } from "../base/host/node-info.ts";
-import { COMMAND_SOCKET, type InstanceInfo } from "../base/host/root-lock.ts";
+import { COMMAND_SOCKET, type InstanceInfo } from "../base/host/root-directory.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { dockerEndpoint } from "../docker/docker-host.ts";
 import { isLoopback, toLocalHost } from "../server/host-header.ts";

@@ -1,5 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
-import { statusesOf } from "../base/model/pod-containers.ts";
+import { statusesOf } from "../base/model/pod.ts";
 import type { DockerContainers } from "../docker/docker-containers.ts";
 import { findLogContainerId } from "../plan/status/log-container.ts";
 

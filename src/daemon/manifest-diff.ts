@@ -1,13 +1,11 @@
 import { withoutSource } from "../base/api/annotations.ts";
-import type { ConfigMap } from "../base/api/config-map.ts";
+import type { ConfigMap, Secret } from "../base/api/config-objects.ts";
 import type { Pod } from "../base/api/pod.ts";
-import type { Secret } from "../base/api/secret.ts";
-import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState, SourceKind } from "../base/model/desired-state.ts";
 import type { Finding } from "../base/model/finding.ts";
-import { type PodFullName, podFullName } from "../base/model/identity.ts";
-import type { SourceKind } from "../base/model/manifest-origin.ts";
+import { type PodFullName, podFullName } from "../base/model/pod.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
-import { canonicalJson } from "../base/text/canonical-json.ts";
+import { canonicalJson } from "../base/text/json.ts";
 import type { PodRevision } from "../kubelet/edit-rules.ts";
 import type { PlainObject } from "../manifest/plain-objects.ts";
 import { readManifest } from "../manifest/read-manifest.ts";

@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
-import { statusesOf } from "../base/model/pod-containers.ts";
+import { statusesOf } from "../base/model/pod.ts";
 import type { ImageUpdateReport } from "../kubelet/images/image-update-targets.ts";
 import type { ManifestRejection } from "../sources/desired-state-feed.ts";
 import type { SourceStatus } from "../sources/source-set.ts";

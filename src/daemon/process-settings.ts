@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { readBoundedText, readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { readBoundedText, readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
 import { parseOpenFilesLimit } from "../base/host/proc.ts";
 import { runProgram } from "../base/host/run-program.ts";
 import type { Logger } from "../base/model/logger.ts";

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { readTextIfExists } from "../base/files/bounded-read.ts";
-import { replaceFile } from "../base/files/replace-file.ts";
+import { readTextIfExists, replaceFile } from "../base/files/whole-file.ts";
 import { isRunning } from "../base/model/pod-snapshot.ts";
 import { unlessFailed } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";

@@ -1,13 +1,12 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { replaceFile } from "../base/files/replace-file.ts";
-import { prepareRootDirectory, RootDirectoryError } from "../base/host/root-directory.ts";
-import { lockRootDir } from "../base/host/root-lock.ts";
+import { replaceFile } from "../base/files/whole-file.ts";
+import { lockRootDir, prepareRootDirectory, RootDirectoryError } from "../base/host/root-directory.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { type DesiredObject, isWorkload, objectKey } from "../base/model/desired-object.ts";
-import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
+import { type DesiredObject, isWorkload, objectKey } from "../base/model/desired-state.ts";
 import type { Logger } from "../base/model/logger.ts";
+import { type PodFullName, type PodUID, podFullName } from "../base/model/pod.ts";
 import { isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { IpFamily } from "../base/text/ip-range.ts";

@@ -1,4 +1,4 @@
-import { hasCondition } from "../base/api/conditions.ts";
+import { hasCondition } from "../base/api/meta.ts";
 import { isPipe } from "../base/files/pipe.ts";
 import { followKernelLog } from "../base/host/kmsg.ts";
 import { Logind } from "../base/host/logind.ts";

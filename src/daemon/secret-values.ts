@@ -5,11 +5,11 @@ import {
   type SecretValueSource,
   secretSourcesOf,
 } from "../base/api/annotations.ts";
-import type { Secret } from "../base/api/secret.ts";
+import type { Secret } from "../base/api/config-objects.ts";
 import { TaskTimeoutError } from "../base/concurrency/worker-pool.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
+import type { DesiredState, DesiredStateStage } from "../base/model/desired-state.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { PathWatch } from "../sources/path-watch.ts";
 

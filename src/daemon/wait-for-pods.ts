@@ -1,7 +1,7 @@
-import { notLive } from "../base/api/conditions.ts";
+import { notLive } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { podFullName } from "../base/model/identity.ts";
+import { podFullName } from "../base/model/pod.ts";
 import type { ContainerSnapshot, ProcessSample } from "../base/model/pod-snapshot.ts";
 import type { WorkloadManager } from "../controllers/workload-manager.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";

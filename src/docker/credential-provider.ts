@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
 import { runProgram } from "../base/host/run-program.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";

@@ -3,7 +3,7 @@ import { readSync } from "node:fs";
 import type { Pod } from "../base/api/pod.ts";
 import { timed } from "../base/concurrency/timed.ts";
 import { parseMounts } from "../base/files/mount-points.ts";
-import { openFile } from "../base/files/open-file.ts";
+import { openFile } from "../base/files/whole-file.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type {
   ContainerRequest,
@@ -15,7 +15,7 @@ import type {
   StartedSandbox,
   WatchOptions,
 } from "../base/model/container-engine.ts";
-import type { PodUID } from "../base/model/identity.ts";
+import type { PodUID } from "../base/model/pod.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
 import type { ContainerId, ContainerLimits } from "../base/model/pod-snapshot.ts";
 import { messageOf, unlessFailed } from "../base/text/error-message.ts";

@@ -1,6 +1,6 @@
-import type { Secret } from "../base/api/secret.ts";
-import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
-import type { TextFiles } from "../base/files/text-files.ts";
+import type { Secret } from "../base/api/config-objects.ts";
+import type { TextFiles } from "../base/files/whole-file.ts";
+import { SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
 import { runProgram } from "../base/host/run-program.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { RegistryAuth } from "../base/model/registry-auth.ts";

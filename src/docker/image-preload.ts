@@ -1,7 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import * as v from "valibot";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
-import { replaceFile } from "../base/files/replace-file.ts";
+import { readBoundedText, replaceFile, SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf, unlessFailed } from "../base/text/error-message.ts";
 import type { DockerClient } from "./engine/docker-client.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { Observed } from "../base/model/container-engine.ts";
-import type { PodRef } from "../base/model/identity.ts";
+import type { PodRef } from "../base/model/pod.ts";
 import type { ContainerSnapshot, ContainerState, SandboxSnapshot } from "../base/model/pod-snapshot.ts";
 import { jsonIfValid } from "../base/text/json.ts";
 import type { ContainerInspect } from "./engine/schemas.ts";

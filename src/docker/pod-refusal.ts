@@ -1,6 +1,6 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import type { EngineInfo } from "../base/model/node.ts";
-import { containersOf, hasImageGroups } from "../base/model/pod-containers.ts";
+import { containersOf, hasImageGroups } from "../base/model/pod.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { PodRefusal } from "../plan/pod-end-reasons.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";

@@ -1,8 +1,8 @@
 import { BlockList, isIP } from "node:net";
 import { join } from "node:path";
-import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
-import type { TextFiles } from "../base/files/text-files.ts";
+import type { TextFiles } from "../base/files/whole-file.ts";
+import { SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
 import type { RegistryAuth } from "../base/model/registry-auth.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";

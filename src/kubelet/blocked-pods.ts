@@ -1,7 +1,7 @@
 import type { PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
-import { type PodFullName, type PodUID, podFullName, podRefOf } from "../base/model/identity.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-state.ts";
+import { type PodFullName, type PodUID, podFullName, podRefOf } from "../base/model/pod.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { Admission, Rejection } from "../plan/admission.ts";
 import type { PodRevision } from "./edit-rules.ts";

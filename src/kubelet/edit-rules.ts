@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { ANNOTATION_PREFIX, MAX_RESTART_PERIOD_ANNOTATION, RESTARTING_ANNOTATIONS } from "../base/api/annotations.ts";
 import type { Container, ContainerResizePolicy, Pod, PodSpec, QOSClass, Volume } from "../base/api/pod.ts";
-import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
-import type { PodRef } from "../base/model/identity.ts";
+import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-state.ts";
 import { memoized } from "../base/model/memoized.ts";
 import type { NodeInfo } from "../base/model/node.ts";
-import { allContainersOf, containersOf, mapContainers } from "../base/model/pod-containers.ts";
+import type { PodRef } from "../base/model/pod.ts";
+import { allContainersOf, containersOf, mapContainers } from "../base/model/pod.ts";
 import { attemptsOf, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import { rowsOf } from "../base/text/word-rows.ts";

@@ -2,9 +2,9 @@ import type { CoreEvent } from "../base/api/event.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import { type Rate, TokenBucket } from "../base/concurrency/token-bucket.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
+import type { PodUID } from "../base/model/pod.ts";
 import type { EventRecorder, EventTarget, PodEvent } from "../base/model/pod-event.ts";
 import { formatTime } from "../plan/status/compute-pod-status.ts";
 

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
-import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
 import { removeUdpFlows, type UdpFlow } from "../base/host/netfilter.ts";
 import { parseIpv6Routes, parseRoutes, type Route } from "../base/host/proc.ts";
 import { readRuleGeneration } from "../base/host/rule-generation.ts";

@@ -1,7 +1,7 @@
 import type { EphemeralContainer, Pod } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
-import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
-import { type PodUID, podFullName, podRefOf } from "../base/model/identity.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-state.ts";
+import { type PodUID, podFullName, podRefOf } from "../base/model/pod.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";

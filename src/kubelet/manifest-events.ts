@@ -1,5 +1,5 @@
-import type { DesiredState, DesiredStateStage } from "../base/model/desired-pod.ts";
-import { podRefOf } from "../base/model/identity.ts";
+import type { DesiredState, DesiredStateStage } from "../base/model/desired-state.ts";
+import { podRefOf } from "../base/model/pod.ts";
 import { type EventRecorder, type EventTarget, nodeTarget, type PodEvent } from "../base/model/pod-event.ts";
 import { missingClusterDns } from "../plan/pod-dns.ts";
 

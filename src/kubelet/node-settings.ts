@@ -1,8 +1,8 @@
 import type { Clock } from "../base/model/clock.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
-import type { PodUID } from "../base/model/identity.ts";
+import type { DesiredPod } from "../base/model/desired-state.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
+import type { PodUID } from "../base/model/pod.ts";
 import { type EventRecorder, nodeTarget } from "../base/model/pod-event.ts";
 import { isHeldByCordon } from "../plan/cordon.ts";
 

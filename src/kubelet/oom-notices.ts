@@ -1,5 +1,5 @@
 import type { Clock } from "../base/model/clock.ts";
-import type { PodUID } from "../base/model/identity.ts";
+import type { PodUID } from "../base/model/pod.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { toCountedOomEvent } from "../stats/oom-kill.ts";

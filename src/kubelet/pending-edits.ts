@@ -1,9 +1,8 @@
-import { hasCondition } from "../base/api/conditions.ts";
+import { hasCondition } from "../base/api/meta.ts";
 import type { ContainerStatus } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
-import { controllerOf, type PodUID } from "../base/model/identity.ts";
-import { allContainersOf } from "../base/model/pod-containers.ts";
+import type { DesiredPod } from "../base/model/desired-state.ts";
+import { allContainersOf, controllerOf, type PodUID } from "../base/model/pod.ts";
 import { attemptsOf, isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { Rejection } from "../plan/admission.ts";

@@ -2,9 +2,8 @@ import type { Pod } from "../base/api/pod.ts";
 import { Turns } from "../base/concurrency/turns.ts";
 import { BackOff, backOffMs } from "../base/model/back-off.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { type PodRef, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
-import { containerFieldPath, containersOf, findContainer } from "../base/model/pod-containers.ts";
+import { containerFieldPath, containersOf, findContainer, type PodRef, podFullName } from "../base/model/pod.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import {
   attemptsOf,

@@ -1,8 +1,8 @@
 import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ImageEngine, Observed, ObservedRuntime, RuntimeEvent } from "../base/model/container-engine.ts";
-import type { PodRef, PodUID } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
+import type { PodRef, PodUID } from "../base/model/pod.ts";
 import {
   byNewest,
   type ContainerId,

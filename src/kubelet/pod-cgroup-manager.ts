@@ -1,10 +1,10 @@
 import type { Pod, QOSClass } from "../base/api/pod.ts";
 import type { CgroupPlan } from "../base/model/cgroup-plan.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
-import { containersOf } from "../base/model/pod-containers.ts";
+import type { PodUID } from "../base/model/pod.ts";
+import { containersOf } from "../base/model/pod.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { computeKubepodsBounds } from "../plan/admission.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Container, HostAlias, Pod } from "../base/api/pod.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { NodeInfo } from "../base/model/node.ts";
-import { findContainer } from "../base/model/pod-containers.ts";
+import { findContainer } from "../base/model/pod.ts";
 import { type ContainerId, type ContainerSnapshot, isTerminated } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";

@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
-import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
-import type { PodUID } from "../base/model/identity.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-state.ts";
+import type { PodUID } from "../base/model/pod.ts";
 
 /** The pods this node should run and the objects they refer to. `Kubelet.setDesired` writes `state`; other subsystems read it. */
 export class PodManager {

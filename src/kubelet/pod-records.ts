@@ -1,7 +1,7 @@
 import type { PodCondition, PodStatus } from "../base/api/pod.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
-import type { PodRef, PodUID } from "../base/model/identity.ts";
+import type { DesiredPod } from "../base/model/desired-state.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
+import type { PodRef, PodUID } from "../base/model/pod.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";

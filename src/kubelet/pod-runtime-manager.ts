@@ -1,11 +1,17 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
 import type { ContainerRequest, ImageInfo, PodEngine } from "../base/model/container-engine.ts";
-import type { ImagePinRef, ObjectIndex } from "../base/model/desired-pod.ts";
-import { type PodUID, podFullName, podRefOf, podRefOfLabels } from "../base/model/identity.ts";
+import type { ImagePinRef, ObjectIndex } from "../base/model/desired-state.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
-import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
+import {
+  containerFieldPath,
+  findContainer,
+  type PodUID,
+  podFullName,
+  podRefOf,
+  podRefOfLabels,
+} from "../base/model/pod.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
 import type { ContainerId, ContainerLimits, ContainerSnapshot } from "../base/model/pod-snapshot.ts";

@@ -1,9 +1,9 @@
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
-import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { DesiredPod } from "../base/model/desired-state.ts";
 import { isSameList } from "../base/model/memoized.ts";
+import { type PodUID, podFullName } from "../base/model/pod.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { withImageProbes } from "../plan/image-healthcheck.ts";
 import { formatTime, rejectedStatus } from "../plan/status/compute-pod-status.ts";

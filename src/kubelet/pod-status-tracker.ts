@@ -2,7 +2,7 @@ import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
 import type { PodCondition, PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { NodeInfo } from "../base/model/node.ts";
-import { containersOf, statusesOf } from "../base/model/pod-containers.ts";
+import { containersOf, statusesOf } from "../base/model/pod.ts";
 import { isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
 import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/model/clock.ts";
-import type { PodUID } from "../base/model/identity.ts";
+import type { PodUID } from "../base/model/pod.ts";
 import {
   isRevisionReady,
   judgeTrial,

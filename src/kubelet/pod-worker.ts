@@ -1,9 +1,8 @@
 import type { Pod, PodCondition, PodStatus } from "../base/api/pod.ts";
 import { BackOff } from "../base/model/back-off.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { type PodRef, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
-import { statusesOf } from "../base/model/pod-containers.ts";
+import { type PodRef, type PodUID, podFullName, statusesOf } from "../base/model/pod.ts";
 import { type ContainerId, isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";

@@ -1,15 +1,8 @@
-import { hasCondition } from "../base/api/conditions.ts";
+import { hasCondition } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
-import { type DesiredPod, type DesiredState, NODE_SOURCE } from "../base/model/desired-pod.ts";
-import {
-  controllerOf,
-  nameWithoutNode,
-  type PodRef,
-  type PodUID,
-  podFullName,
-  podRefOf,
-} from "../base/model/identity.ts";
+import { type DesiredPod, type DesiredState, NODE_SOURCE } from "../base/model/desired-state.ts";
+import { controllerOf, nameWithoutNode, type PodRef, type PodUID, podFullName, podRefOf } from "../base/model/pod.ts";
 import { isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";

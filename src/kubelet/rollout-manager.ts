@@ -1,11 +1,11 @@
 import type { EphemeralContainer } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-pod.ts";
-import { type PodUID, podFullName, podRefOf } from "../base/model/identity.ts";
+import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-state.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
+import { type PodUID, podFullName, podRefOf } from "../base/model/pod.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { rolloutLimitsOf, wantsRollback } from "../plan/rollout.ts";
 import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";

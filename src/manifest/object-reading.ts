@@ -1,12 +1,10 @@
 import { dirname, resolve } from "node:path";
-import type { ConfigMap } from "../base/api/config-map.ts";
+import type { ConfigMap, Secret } from "../base/api/config-objects.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
-import type { Secret } from "../base/api/secret.ts";
-import { type DesiredObject, objectKey, type TypedObject } from "../base/model/desired-object.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
+import type { DesiredPod, ManifestLocation, SourceKind } from "../base/model/desired-state.ts";
+import { type DesiredObject, objectKey, type TypedObject } from "../base/model/desired-state.ts";
 import type { Finding } from "../base/model/finding.ts";
-import type { ManifestLocation, SourceKind } from "../base/model/manifest-origin.ts";
 import { type DecodeIssue, isTypeIssue } from "./decode/decode.ts";
 import type { Field, FieldError, FieldPath, SupportNote } from "./field.ts";
 import type { LineTable } from "./yaml/parse-stream.ts";

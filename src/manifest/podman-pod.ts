@@ -3,7 +3,7 @@ import { IMAGE_UPDATE_ANNOTATION } from "../base/api/annotations.ts";
 import type { Container, ContainerPort } from "../base/api/container.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Pod, PodSpec } from "../base/api/pod.ts";
-import { containersOf } from "../base/model/pod-containers.ts";
+import { containersOf } from "../base/model/pod.ts";
 import type { Field, SupportNote } from "./field.ts";
 import { FOREIGN_ANNOTATION } from "./support/pod-notes.ts";
 import {

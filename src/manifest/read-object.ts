@@ -1,15 +1,13 @@
 import * as v from "valibot";
-import { type ConfigMap, ConfigMapSchema } from "../base/api/config-map.ts";
+import { type ConfigMap, ConfigMapSchema, type Secret, SecretSchema } from "../base/api/config-objects.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import { type LabelSelector, type Pod, PodSchema } from "../base/api/pod.ts";
 import { raw } from "../base/api/scalar.ts";
-import { type Secret, SecretSchema } from "../base/api/secret.ts";
-import type { DesiredObject, ObjectKind, TypedObject } from "../base/model/desired-object.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
+import type { DesiredObject, DesiredPod, ObjectKind, TypedObject } from "../base/model/desired-state.ts";
 import { didYouMean, nearestByWords, nearestName } from "../base/text/nearest-name.ts";
 import { type DecodeIssue, decodeAnyCase, decodeObject, isTypeIssue } from "./decode/decode.ts";
 import { type ObjectShape, type Shape, typedShapeOf } from "./decode/shape.ts";
-import { applyPodDefaults } from "./defaults.ts";
+import { applyIdentity, applyPodDefaults, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./defaults.ts";
 import { Field, type FieldError, type FieldPath, type SupportNote } from "./field.ts";
 import {
   convertContainerDeclaration,
@@ -18,7 +16,6 @@ import {
   describePatch,
   describeUnknownObject,
 } from "./foreign-formats.ts";
-import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
 import { describeIgnoredKind } from "./ignored-kinds.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext, resolveHostPaths } from "./object-reading.ts";
 import { adaptPodmanPod, isEngineName, renameObject, restartAlways } from "./podman-pod.ts";

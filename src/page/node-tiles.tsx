@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Condition } from "../base/api/conditions.ts";
+import type { Condition } from "../base/api/meta.ts";
 import { formatAge, formatBytes, formatPercent } from "./format.ts";
 import { Badge, Meter, type Tone, timeOf } from "./parts.tsx";
 import type { PageState } from "./store.ts";

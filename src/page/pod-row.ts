@@ -1,4 +1,4 @@
-import { hasCondition, notLive } from "../base/api/conditions.ts";
+import { hasCondition, notLive } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
 
 /** A pod in the overview; {@link toPodRow} fills it, in the kubelet. */

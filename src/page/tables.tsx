@@ -1,5 +1,5 @@
-import type { Condition } from "../base/api/conditions.ts";
 import type { CoreEvent } from "../base/api/event.ts";
+import type { Condition } from "../base/api/meta.ts";
 import { fetchJson, useLoaded } from "./connection.ts";
 import { formatBytes, toMs } from "./format.ts";
 import { Age, Badge, Card, Plain, Table, type Tone } from "./parts.tsx";

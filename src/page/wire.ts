@@ -1,5 +1,5 @@
-import type { Condition } from "../base/api/conditions.ts";
 import type { CoreEvent } from "../base/api/event.ts";
+import type { Condition } from "../base/api/meta.ts";
 import type { Container, ContainerStatus, Pod } from "../base/api/pod.ts";
 import type { PodRow } from "./pod-row.ts";
 

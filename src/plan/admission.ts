@@ -1,12 +1,11 @@
 import type { Pod, ResourceList } from "../base/api/pod.ts";
 import { quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
-import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { DesiredPod } from "../base/model/desired-state.ts";
 import { memoized } from "../base/model/memoized.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import type { EvictionSignal } from "../base/model/option-values.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
-import { containersOf } from "../base/model/pod-containers.ts";
+import { containersOf, type PodUID, podFullName } from "../base/model/pod.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { matchesNode, matchesOnlyNode } from "./node-affinity.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";

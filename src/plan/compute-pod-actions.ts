@@ -1,6 +1,5 @@
 import type { Container } from "../base/api/pod.ts";
-import { podFullName } from "../base/model/identity.ts";
-import { allContainersOf, containersOf, findContainer } from "../base/model/pod-containers.ts";
+import { allContainersOf, containersOf, findContainer, podFullName } from "../base/model/pod.ts";
 import {
   attemptsOf,
   type ContainerSnapshot,

@@ -1,7 +1,7 @@
 import type { Toleration } from "../base/api/pod.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
-import { controllerOf, type PodUID } from "../base/model/identity.ts";
+import type { DesiredPod } from "../base/model/desired-state.ts";
 import { UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
+import { controllerOf, type PodUID } from "../base/model/pod.ts";
 
 /**
  * Whether a pod stays Pending because the node is cordoned. Pods of files and URLs never pass a scheduler, and those of

@@ -1,4 +1,4 @@
-import type { PodUID } from "../base/model/identity.ts";
+import type { PodUID } from "../base/model/pod.ts";
 import { type ContainerId, isTerminated, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { SyncState } from "./pod-plan.ts";
 

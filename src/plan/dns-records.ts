@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
-import { namespaceOf } from "../base/model/identity.ts";
+import { namespaceOf } from "../base/model/pod.ts";
 import { hostNameIn, ipsOf, isFinished, type ServiceBackend, targetPortOf } from "./service-endpoints.ts";
 
 /** Where the name of a Service leads: to its cluster IP or the addresses of its external name, or else to what is behind it. */

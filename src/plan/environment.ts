@@ -1,8 +1,8 @@
 import { describeMissingKey } from "../base/api/annotations.ts";
 import type { Container, EnvVarSource, FileKeySelector, Pod } from "../base/api/pod.ts";
-import type { ObjectIndex } from "../base/model/desired-pod.ts";
-import { namespaceOf } from "../base/model/identity.ts";
+import type { ObjectIndex } from "../base/model/desired-state.ts";
 import type { NodeInfo } from "../base/model/node.ts";
+import { namespaceOf } from "../base/model/pod.ts";
 import type { PodEvent } from "../base/model/pod-event.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef, toNodeAllocatable } from "./downward-api.ts";

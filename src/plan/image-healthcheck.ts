@@ -4,7 +4,7 @@ import {
   imageHealthcheckOf,
 } from "../base/api/annotations.ts";
 import type { Container, Pod, Probe } from "../base/api/pod.ts";
-import { mapContainers } from "../base/model/pod-containers.ts";
+import { mapContainers } from "../base/model/pod.ts";
 import type { ContainerSnapshot, ImageHealthcheck } from "../base/model/pod-snapshot.ts";
 
 /** Docker's defaults. */

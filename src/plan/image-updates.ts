@@ -11,7 +11,7 @@ import {
 } from "../base/api/annotations.ts";
 import type { Container, Pod } from "../base/api/pod.ts";
 import { backOffMs } from "../base/model/back-off.ts";
-import { nameWithoutNode } from "../base/model/identity.ts";
+import { nameWithoutNode } from "../base/model/pod.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
 import { unlessFailed } from "../base/text/error-message.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";

@@ -1,15 +1,11 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
+import type { Secret } from "../base/api/config-objects.ts";
 import type { Ingress, IngressBackend, IngressClass } from "../base/api/ingress.ts";
-import {
-  INGRESS_CLASS_ANNOTATION,
-  type IngressSettings,
-  parseIngressAnnotations,
-} from "../base/api/ingress-annotations.ts";
-import type { Secret } from "../base/api/secret.ts";
+import { INGRESS_CLASS_ANNOTATION, type IngressSettings, parseIngressAnnotations } from "../base/api/ingress.ts";
 import type { Service } from "../base/api/service.ts";
-import { podFullName } from "../base/model/identity.ts";
 import { memoized } from "../base/model/memoized.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
+import { podFullName } from "../base/model/pod.ts";
+import { hex32 } from "../base/text/json.ts";
 import {
   type IngressHost,
   type IngressPorts,

@@ -1,4 +1,4 @@
-import type { IngressSettings } from "../base/api/ingress-annotations.ts";
+import type { IngressSettings } from "../base/api/ingress.ts";
 
 /** Directory of the ingress server in which its configuration and the files of it are. */
 export const INGRESS_DIRECTORY = "/run/ingress";

@@ -1,5 +1,5 @@
+import { meetsRequirement } from "../base/api/meta.ts";
 import type { NodeSelector, NodeSelectorTerm, Pod } from "../base/api/pod.ts";
-import { meetsRequirement } from "../base/api/selectors.ts";
 
 type Requirement = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
 

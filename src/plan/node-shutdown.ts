@@ -1,6 +1,6 @@
 import type { Pod, PodSpec } from "../base/api/pod.ts";
-import type { PodUID } from "../base/model/identity.ts";
 import type { ShutdownPeriod } from "../base/model/option-values.ts";
+import type { PodUID } from "../base/model/pod.ts";
 import { type ContainerId, type ContainerSnapshot, isTerminated } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
+import type { Secret } from "../base/api/config-objects.ts";
 import type { Container, Pod, Volume } from "../base/api/pod.ts";
-import type { Secret } from "../base/api/secret.ts";
-import type { ObjectIndex } from "../base/model/desired-pod.ts";
+import type { ObjectIndex } from "../base/model/desired-state.ts";
 import { memoized } from "../base/model/memoized.ts";
-import { allContainersOf } from "../base/model/pod-containers.ts";
+import { allContainersOf } from "../base/model/pod.ts";
 
 /** A ConfigMap or Secret in use. */
 export interface ObjectReference {

@@ -2,7 +2,7 @@ import type { Pod, QOSClass } from "../base/api/pod.ts";
 import { formatBytes, quantityToWhole } from "../base/api/quantity.ts";
 import type { CgroupPlan, CgroupWrite } from "../base/model/cgroup-plan.ts";
 import type { EngineInfo } from "../base/model/node.ts";
-import { containersOf } from "../base/model/pod-containers.ts";
+import { containersOf } from "../base/model/pod.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { computeKubepodsBounds } from "./admission.ts";
 import {

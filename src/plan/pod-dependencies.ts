@@ -5,10 +5,10 @@ import {
   type PodDependency,
   parseDependsOn,
 } from "../base/api/annotations.ts";
-import { hasCondition } from "../base/api/conditions.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
+import { hasCondition } from "../base/api/meta.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
-import { type PodUID, podFullName } from "../base/model/identity.ts";
+import { type PodUID, podFullName } from "../base/model/pod.ts";
 import { formatDuration } from "../base/text/duration.ts";
 import type { WaitingReason } from "./pod-plan.ts";
 import type { RolloutProgress } from "./rollout.ts";

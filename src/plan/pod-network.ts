@@ -1,7 +1,7 @@
 import { IP_ANNOTATION, NETWORK_ANNOTATION, networkNamesOf, requiredFormat } from "../base/api/annotations.ts";
 import type { ContainerPort, Pod } from "../base/api/pod.ts";
 import { FIRST_NODE_PORT, NODE_PORTS, type Service, type ServicePort } from "../base/api/service.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
+import { hex32 } from "../base/text/json.ts";
 import { isSidecar } from "./restart-policy.ts";
 
 /** Predefined networks of every engine; they have no DNS. */

@@ -1,7 +1,7 @@
 import type { Container, Pod, QOSClass, ResourceList, ResourceRequirements } from "../base/api/pod.ts";
 import { formatBytes, formatMillis, quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
-import { containersOf, mapContainers } from "../base/model/pod-containers.ts";
+import { containersOf, mapContainers } from "../base/model/pod.ts";
 import type { ContainerLimits } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { isSidecar } from "./restart-policy.ts";

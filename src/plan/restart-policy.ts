@@ -1,5 +1,5 @@
 import type { Container, PodSpec } from "../base/api/pod.ts";
-import { containersOf } from "../base/model/pod-containers.ts";
+import { containersOf } from "../base/model/pod.ts";
 
 /** Consequence of a container's exit: `restart-pod` = every container of the pod starts again in place (KEP-5532). */
 type RestartDecision = "restart" | "restart-pod" | "leave";

@@ -4,7 +4,7 @@ import {
   ROLLBACK_DEADLINE_ANNOTATION,
   ROLLBACK_RESTARTS_ANNOTATION,
 } from "../base/api/annotations.ts";
-import { hasCondition } from "../base/api/conditions.ts";
+import { hasCondition } from "../base/api/meta.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { attemptsOf } from "../base/model/pod-snapshot.ts";
 import { formatDuration } from "../base/text/duration.ts";

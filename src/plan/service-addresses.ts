@@ -1,7 +1,6 @@
 import { FIRST_NODE_PORT, NODE_PORTS, type Service, type ServicePort } from "../base/api/service.ts";
-import { podFullName } from "../base/model/identity.ts";
 import { memoized } from "../base/model/memoized.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
+import { podFullName } from "../base/model/pod.ts";
 import {
   canonicalIp,
   familyOf,
@@ -12,6 +11,7 @@ import {
   numberToIp,
   parseIpRange,
 } from "../base/text/ip-range.ts";
+import { hex32 } from "../base/text/json.ts";
 import { nodePortOf } from "./pod-network.ts";
 
 /** Those of kubeadm are 10.96.0.0/12. */

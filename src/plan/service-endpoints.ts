@@ -1,11 +1,10 @@
-import { hasCondition } from "../base/api/conditions.ts";
 import { type EndpointSlice, type Endpoints, SERVICE_NAME_LABEL } from "../base/api/endpoints.ts";
+import { hasCondition } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
-import type { TypedObject } from "../base/model/desired-object.ts";
-import { namespaceOf, podFullName } from "../base/model/identity.ts";
+import type { TypedObject } from "../base/model/desired-state.ts";
 import { isSameList, memoized } from "../base/model/memoized.ts";
-import { containersOf } from "../base/model/pod-containers.ts";
+import { containersOf, namespaceOf, podFullName } from "../base/model/pod.ts";
 import { canonicalIp, familyOf, type IpFamily } from "../base/text/ip-range.ts";
 
 /** A port of a pod, or of a written address, behind a Service. */

@@ -1,6 +1,6 @@
 import { isSameList, memoized } from "../base/model/memoized.ts";
-import { hex32 } from "../base/text/canonical-json.ts";
 import { familyOf, type IpFamily, type IpRange, isInRange, parseIpRange } from "../base/text/ip-range.ts";
+import { hex32 } from "../base/text/json.ts";
 import type { ServiceEndpoint } from "./service-endpoints.ts";
 
 /** A port of a Service, and where its connections go. */

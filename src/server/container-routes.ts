@@ -1,7 +1,7 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { User } from "../base/model/cluster-connection.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
-import { findContainer } from "../base/model/pod-containers.ts";
+import { findContainer } from "../base/model/pod.ts";
 import { findRunningContainer } from "../plan/status/log-container.ts";
 import {
   type HttpResponse,

@@ -1,7 +1,7 @@
+import { parseFieldSelector, parseLabelSelector, type SelectableFields } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
-import { parseFieldSelector, parseLabelSelector, type SelectableFields } from "../base/api/selectors.ts";
-import { compareFullNames, podFullName } from "../base/model/identity.ts";
 import { memoized } from "../base/model/memoized.ts";
+import { compareFullNames, podFullName } from "../base/model/pod.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 import { redactPod } from "./redact-pod.ts";
 

@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { type CoreEventList, EVENT_FIELDS } from "../base/api/event.ts";
-import { parseFieldSelector } from "../base/api/selectors.ts";
+import { parseFieldSelector } from "../base/api/meta.ts";
 import type { HealthCheck } from "../base/model/health-check.ts";
 import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";

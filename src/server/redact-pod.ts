@@ -1,5 +1,5 @@
 import type { Container, Pod, Probe } from "../base/api/pod.ts";
-import { mapContainers } from "../base/model/pod-containers.ts";
+import { mapContainers } from "../base/model/pod.ts";
 
 /** Stands where a value was that the unauthenticated port does not show. */
 const REDACTED = "<redacted>";

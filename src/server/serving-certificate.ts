@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
-import type { TextFiles } from "../base/files/text-files.ts";
+import type { TextFiles } from "../base/files/whole-file.ts";
+import { SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { SelfSignedRequest } from "./certificates/certificate-process.ts";

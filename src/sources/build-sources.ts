@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { SourceKind } from "../base/model/desired-state.ts";
 import type { Logger } from "../base/model/logger.ts";
-import type { SourceKind } from "../base/model/manifest-origin.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { ManifestResult } from "../manifest/object-reading.ts";

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
-import { readBoundedText } from "../base/files/bounded-read.ts";
 import type { FileSystemId } from "../base/files/mount-points.ts";
-import type { ReplaceFile } from "../base/files/replace-file.ts";
+import type { ReplaceFile } from "../base/files/whole-file.ts";
+import { readBoundedText } from "../base/files/whole-file.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";

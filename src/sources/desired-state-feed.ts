@@ -1,11 +1,10 @@
-import type { ConfigMap } from "../base/api/config-map.ts";
-import type { Secret } from "../base/api/secret.ts";
+import type { ConfigMap, Secret } from "../base/api/config-objects.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
-import { type DesiredObject, isWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
-import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-state.ts";
+import { type DesiredObject, isWorkload, type ObjectKey, objectKey } from "../base/model/desired-state.ts";
 import type { Finding } from "../base/model/finding.ts";
-import { compareFullNames, type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
+import { compareFullNames, type PodFullName, type PodUID, podFullName } from "../base/model/pod.ts";
 import type { CheckpointStore, FeedSource, ObjectsByText } from "./checkpoint-store.ts";
 import {
   type KeptSource,

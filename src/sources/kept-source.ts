@@ -1,5 +1,5 @@
-import { isWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
-import { type PodFullName, podFullName } from "../base/model/identity.ts";
+import { isWorkload, type ObjectKey, objectKey } from "../base/model/desired-state.ts";
+import { type PodFullName, podFullName } from "../base/model/pod.ts";
 import { type CheckpointStore, type FeedSource, type ObjectsByText, sourceId } from "./checkpoint-store.ts";
 import { joinLocations, type Objects, type SourceSet, type SourceStatus } from "./source-set.ts";
 

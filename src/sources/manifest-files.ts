@@ -2,9 +2,8 @@ import { fstatSync, lstatSync, readdirSync, statSync } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileSlot } from "../base/concurrency/worker-pool.ts";
-import { READ_FLAGS, readDescriptor, UnreadableFileError } from "../base/files/bounded-read.ts";
 import { type FileSystemId, findFileSystem, toFileSystemId } from "../base/files/mount-points.ts";
-import { openFile } from "../base/files/open-file.ts";
+import { openFile, READ_FLAGS, readDescriptor, UnreadableFileError } from "../base/files/whole-file.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 
 const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)(\.age)?$/i;

@@ -1,11 +1,9 @@
-import type { ConfigMap } from "../base/api/config-map.ts";
-import type { Secret } from "../base/api/secret.ts";
+import type { ConfigMap, Secret } from "../base/api/config-objects.ts";
 import type { ChangeLogger } from "../base/logging/change-logger.ts";
-import { type DesiredObject, objectKey } from "../base/model/desired-object.ts";
-import type { DesiredPod, PodDeletion } from "../base/model/desired-pod.ts";
+import type { DesiredPod, ManifestLocation, PodDeletion } from "../base/model/desired-state.ts";
+import { type DesiredObject, objectKey } from "../base/model/desired-state.ts";
 import type { Finding } from "../base/model/finding.ts";
-import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
-import type { ManifestLocation } from "../base/model/manifest-origin.ts";
+import { type PodFullName, type PodUID, podFullName } from "../base/model/pod.ts";
 import type { ManifestResult } from "../manifest/object-reading.ts";
 
 export interface Objects {

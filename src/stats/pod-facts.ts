@@ -1,4 +1,4 @@
-import type { PodUID } from "../base/model/identity.ts";
+import type { PodUID } from "../base/model/pod.ts";
 import type { EngineContainer } from "../base/model/pod-snapshot.ts";
 
 /** Facts of one container that runs or has just ended, for the statistics. Without a pid it is left out of every response. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { InstanceInfo } from "../../src/base/host/root-lock.ts";
+import type { InstanceInfo } from "../../src/base/host/root-directory.ts";
 import { describeBusyRoot } from "../../src/cli/kubelet-command.ts";
 
 const holder = { pid: 7, nodeName: "n", rootDir: "/r", mode: "supervise", manifestPaths: ["/etc/pods"] };

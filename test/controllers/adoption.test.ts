@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { DesiredWorkload } from "../../src/base/model/desired-object.ts";
-import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
+import type { DesiredPod, DesiredWorkload } from "../../src/base/model/desired-state.ts";
 import { claimPods } from "../../src/controllers/adoption.ts";
 import { type ControllerWorld, Draft, podUid } from "../../src/controllers/controller.ts";
 import { toDesiredPod } from "../../src/controllers/reconcile-workload.ts";

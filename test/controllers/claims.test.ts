@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { PersistentVolume } from "../../src/base/api/persistent-volume.ts";
 import type { Pod, Volume } from "../../src/base/api/pod.ts";
 import type { PersistentVolumeClaim } from "../../src/base/api/workload.ts";
-import type { DesiredState } from "../../src/base/model/desired-pod.ts";
+import type { DesiredState } from "../../src/base/model/desired-state.ts";
 import { bindClaims, computeClaimBytes, resolveClaims, usesClaim } from "../../src/controllers/claims.ts";
 import { WorkloadManager } from "../../src/controllers/workload-manager.ts";
 import { aPod } from "../support/builders.ts";

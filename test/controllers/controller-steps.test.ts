@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { WorkloadKind } from "../../src/base/model/desired-object.ts";
+import type { WorkloadKind } from "../../src/base/model/desired-state.ts";
 import type { PodFacts } from "../../src/controllers/controller.ts";
 import { computeWorkloadStatus } from "../../src/controllers/workload-reader.ts";
 import { type PodRecord, type RevisionRecord, replicaSetAnnotations } from "../../src/controllers/workload-records.ts";

@@ -17,8 +17,7 @@ import {
 import { join } from "node:path";
 import type { Ingress } from "../../src/base/api/ingress.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { DesiredObject } from "../../src/base/model/desired-object.ts";
-import type { DesiredPod, DesiredState } from "../../src/base/model/desired-pod.ts";
+import type { DesiredObject, DesiredPod, DesiredState } from "../../src/base/model/desired-state.ts";
 import { IngressManager } from "../../src/controllers/ingress-manager.ts";
 import {
   CONFIG_KEY,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ContainerStatus } from "../../src/base/api/pod-status.ts";
+import type { ContainerStatus } from "../../src/base/api/pod.ts";
 import type { PodRecord } from "../../src/controllers/workload-records.ts";
 import { manifest, podTemplate, WorkloadWorld } from "./workload-world.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { CronJob, Job } from "../../src/base/api/job.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { DesiredState } from "../../src/base/model/desired-pod.ts";
+import type { DesiredState } from "../../src/base/model/desired-state.ts";
 import type { EventTarget, PodEvent } from "../../src/base/model/pod-event.ts";
 import { ExternalNames, ServiceHosts } from "../../src/controllers/service-hosts.ts";
 import { WorkloadManager } from "../../src/controllers/workload-manager.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { Service } from "../../src/base/api/service.ts";
 import type { Clock } from "../../src/base/model/clock.ts";
-import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/base/model/desired-object.ts";
+import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/base/model/desired-state.ts";
 import type { Logger } from "../../src/base/model/logger.ts";
 import type { EventRecorder } from "../../src/base/model/pod-event.ts";
 import type { ControllerContext, ControllerWorld, PodFacts, WorkloadEvent } from "../../src/controllers/controller.ts";

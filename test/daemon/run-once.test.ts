@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import type { DesiredObject } from "../../src/base/model/desired-object.ts";
-import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
+import type { DesiredObject, DesiredPod } from "../../src/base/model/desired-state.ts";
 import { findIdleObjects } from "../../src/daemon/run-once.ts";
 
 const anObject = (kind: string) => ({ kind, object: { metadata: { name: "n" } }, origin: "n.yaml" }) as DesiredObject;

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Secret } from "../../src/base/api/secret.ts";
+import type { Secret } from "../../src/base/api/config-objects.ts";
 import { TaskTimeoutError } from "../../src/base/concurrency/worker-pool.ts";
-import type { DesiredState } from "../../src/base/model/desired-pod.ts";
+import type { DesiredState } from "../../src/base/model/desired-state.ts";
 import { SecretValues } from "../../src/daemon/secret-values.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Secret } from "../../src/base/api/secret.ts";
-import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
+import type { Secret } from "../../src/base/api/config-objects.ts";
+import { LOCAL_TEXT_FILES } from "../../src/base/files/whole-file.ts";
 import { parseImageReference } from "../../src/base/text/image-reference.ts";
 import { CredentialProviders } from "../../src/docker/credential-provider.ts";
 import { ImageCredentials } from "../../src/docker/image-credentials.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
+import { LOCAL_TEXT_FILES } from "../../src/base/files/whole-file.ts";
 import type { RegistryAuth } from "../../src/base/model/registry-auth.ts";
 import { parseImageReference } from "../../src/base/text/image-reference.ts";
 import { isInsecureRegistry, parseChallenge, RegistryClient, RegistryError } from "../../src/docker/registry-client.ts";

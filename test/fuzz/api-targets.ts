@@ -4,7 +4,7 @@ import { applyConfiguration } from "../../src/apiserver/managed-fields.ts";
 import { patchObject } from "../../src/apiserver/patch-object.ts";
 import { negotiateForm } from "../../src/apiserver/presentation.ts";
 import { decodeProtobufObject } from "../../src/apiserver/protobuf-object.ts";
-import { parseFieldSelector } from "../../src/base/api/selectors.ts";
+import { parseFieldSelector } from "../../src/base/api/meta.ts";
 import { parseMediaTypes } from "../../src/base/text/media-types.ts";
 import { ProtobufError } from "../../src/base/text/protobuf.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";

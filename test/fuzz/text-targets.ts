@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseLabelSelector } from "../../src/base/api/meta.ts";
 import { compareQuantities, formatQuantity, parseQuantity } from "../../src/base/api/quantity.ts";
-import { parseLabelSelector } from "../../src/base/api/selectors.ts";
 import { formatDuration, parseDuration } from "../../src/base/text/duration.ts";
 import { parseConfigFile } from "../../src/config/config-file.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";

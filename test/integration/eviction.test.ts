@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { readTextIfExists } from "../../src/base/files/bounded-read.ts";
+import { readTextIfExists } from "../../src/base/files/whole-file.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { fillerOnce, sleeper } from "../support/manifests.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
+import type { DesiredPod } from "../../src/base/model/desired-state.ts";
 import { decideAdmission } from "../../src/kubelet/blocked-pods.ts";
 import type { PodWorker } from "../../src/kubelet/pod-worker.ts";
 import { aPod } from "../support/builders.ts";

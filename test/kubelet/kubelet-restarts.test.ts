@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod, PodCondition } from "../../src/base/api/pod.ts";
-import type { DesiredState } from "../../src/base/model/desired-pod.ts";
+import type { DesiredState } from "../../src/base/model/desired-state.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named, stateOf } from "../support/kubelet-world.ts";
 

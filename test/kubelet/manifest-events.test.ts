@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { DesiredPod, DesiredState, PodNotice } from "../../src/base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState, PodNotice } from "../../src/base/model/desired-state.ts";
 import type { EventTarget, PodEvent } from "../../src/base/model/pod-event.ts";
 import { ManifestEvents, manifestFacts, type RefusedManifest } from "../../src/kubelet/manifest-events.ts";
 import { aPod } from "../support/builders.ts";

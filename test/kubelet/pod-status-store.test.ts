@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
-import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
+import type { DesiredPod } from "../../src/base/model/desired-state.ts";
 import type { BlockedPod } from "../../src/kubelet/blocked-pods.ts";
 import { PodStatusStore, type PublishedWorker } from "../../src/kubelet/pod-status-store.ts";
 import { aPod } from "../support/builders.ts";

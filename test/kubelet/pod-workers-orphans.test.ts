@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { DesiredState } from "../../src/base/model/desired-pod.ts";
+import type { DesiredState } from "../../src/base/model/desired-state.ts";
 import { findOrphans, type OrphanInput } from "../../src/kubelet/pod-workers.ts";
 import { aPod } from "../support/builders.ts";
 import { stateOf } from "../support/kubelet-world.ts";

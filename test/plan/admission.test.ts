@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
+import type { DesiredPod } from "../../src/base/model/desired-state.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import {
   type AdmissionNode,

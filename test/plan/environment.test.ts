@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { EnvFromSource, EnvVar } from "../../src/base/api/pod.ts";
-import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
+import type { ObjectIndex } from "../../src/base/model/desired-state.ts";
 import {
   type EnvironmentFacts,
   expand,

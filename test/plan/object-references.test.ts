@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
-import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
+import type { ObjectIndex } from "../../src/base/model/desired-state.ts";
 import {
   computeSourceRevision,
   environmentReferences,

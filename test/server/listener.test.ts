@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import https from "node:https";
 import tls from "node:tls";
-import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
+import { LOCAL_TEXT_FILES } from "../../src/base/files/whole-file.ts";
 import { toTlsVersions } from "../../src/config/cipher-suites.ts";
 import { type RouteResponse, type ServerRequest, textResponse } from "../../src/server/http-response.ts";
 import { Listener } from "../../src/server/listener.ts";

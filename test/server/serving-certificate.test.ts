@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
+import { LOCAL_TEXT_FILES } from "../../src/base/files/whole-file.ts";
 import { makeSelfSigned } from "../../src/server/certificates/make-certificates.ts";
 import { type CertificateStore, readTlsMaterial, type TlsFileOptions } from "../../src/server/serving-certificate.ts";
 import { tempDirs } from "../support/temp-dir.ts";

@@ -561,7 +561,7 @@ async function loadProgram(root: string) {
     )),
     ...(await load<typeof import("../../src/config/option-table.ts")>("config/option-table.ts")),
     ...(await load<typeof import("../../src/base/host/node-name.ts")>("base/host/node-name.ts")),
-    ...(await load<typeof import("../../src/base/host/root-lock.ts")>("base/host/root-lock.ts")),
+    ...(await load<typeof import("../../src/base/host/root-directory.ts")>("base/host/root-directory.ts")),
     ...(await load<typeof import("../../src/docker/engine/docker-client.ts")>("docker/engine/docker-client.ts")),
   };
 }

@@ -1,10 +1,9 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
-import { replaceFile } from "../../src/base/files/replace-file.ts";
-import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
+import { LOCAL_TEXT_FILES, replaceFile } from "../../src/base/files/whole-file.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
-import type { DesiredState } from "../../src/base/model/desired-pod.ts";
+import type { DesiredState } from "../../src/base/model/desired-state.ts";
 import type { KubeletOptions } from "../../src/config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";

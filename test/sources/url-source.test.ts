@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { gzipSync } from "node:zlib";
-import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
+import { LOCAL_TEXT_FILES } from "../../src/base/files/whole-file.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../../src/config/option-table.ts";
 import type { Objects } from "../../src/sources/source-set.ts";

@@ -8,7 +8,7 @@ import type {
   StartedSandbox,
   WatchOptions,
 } from "../../src/base/model/container-engine.ts";
-import type { PodRef } from "../../src/base/model/identity.ts";
+import type { PodRef } from "../../src/base/model/pod.ts";
 import type { ContainerLimits, ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
 import type {
   EditRequest,

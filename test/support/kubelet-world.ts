@@ -1,7 +1,7 @@
 import type { Pod, PodCondition, PodStatus } from "../../src/base/api/pod.ts";
-import type { DesiredPod, DesiredState } from "../../src/base/model/desired-pod.ts";
-import type { PodRef } from "../../src/base/model/identity.ts";
-import { allContainersOf } from "../../src/base/model/pod-containers.ts";
+import type { DesiredPod, DesiredState } from "../../src/base/model/desired-state.ts";
+import type { PodRef } from "../../src/base/model/pod.ts";
+import { allContainersOf } from "../../src/base/model/pod.ts";
 import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
 import type { ImageUpdateManager } from "../../src/kubelet/images/image-update-manager.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";

@@ -11,8 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Pod } from "../../src/base/api/pod.ts";
-import type { PodStatus } from "../../src/base/api/pod-status.ts";
+import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import { isConflict, isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { parseEndpoint } from "../../src/docker/engine/endpoint.ts";

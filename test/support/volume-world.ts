@@ -1,6 +1,6 @@
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
 import type { EngineVolume, VolumeEngine } from "../../src/base/model/container-engine.ts";
-import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
+import type { ObjectIndex } from "../../src/base/model/desired-state.ts";
 import { HOST_FILE_TASKS, type HostFiles } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
 import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";

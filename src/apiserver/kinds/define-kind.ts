@@ -6,8 +6,7 @@ import { type DecodeIssue, decodeObject, isTypeIssue } from "../../manifest/deco
 import { objectShapeOf } from "../../manifest/decode/shape.ts";
 import { Field, FieldPath } from "../../manifest/field.ts";
 import { readManifestValue } from "../../manifest/read-manifest.ts";
-import { validateAnnotations } from "../../manifest/validate/metadata.ts";
-import { validateLabels } from "../../manifest/validate/names.ts";
+import { validateAnnotations, validateLabels } from "../../manifest/validate/names.ts";
 import { toSourceNode } from "../../manifest/yaml/source-node.ts";
 import type { StatusCause } from "../api-error.ts";
 import type { ApiMetadata, ApiObject } from "../object-store.ts";

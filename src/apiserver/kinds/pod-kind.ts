@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { EphemeralContainer, Pod, PodCondition, PodStatus } from "../../base/api/pod.ts";
-import { PodConditionSchema } from "../../base/api/pod-status.ts";
+import { PodConditionSchema } from "../../base/api/pod.ts";
 import { text } from "../../base/api/scalar.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { computeQosClass } from "../../plan/pod-resources.ts";

@@ -1,4 +1,4 @@
-import type { ObjectKind } from "../../base/model/desired-object.ts";
+import type { ObjectKind } from "../../base/model/desired-state.ts";
 import { type ResourceDefinition, ResourceRegistry } from "../resource-definition.ts";
 import { CONFIG_MAP, SECRET } from "./config-kinds.ts";
 import { EVENT } from "./event-kind.ts";

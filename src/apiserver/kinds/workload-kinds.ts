@@ -1,7 +1,5 @@
 import * as v from "valibot";
-import { hasCondition } from "../../base/api/conditions.ts";
-import { type LabelSelector, ObjectMetaSchema } from "../../base/api/meta.ts";
-import { formatSelector } from "../../base/api/selectors.ts";
+import { formatSelector, hasCondition, type LabelSelector, ObjectMetaSchema } from "../../base/api/meta.ts";
 import { PodTemplateSpecSchema } from "../../base/api/workload.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import { isRecord } from "../../base/text/json.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { FileSlot } from "../../base/concurrency/worker-pool.ts";
-import type { TextFiles } from "../../base/files/text-files.ts";
+import type { TextFiles } from "../../base/files/whole-file.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../base/host/http-fetch.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
 import type { Clock } from "../../base/model/clock.ts";

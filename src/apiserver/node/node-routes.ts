@@ -1,4 +1,4 @@
-import { parseLabelSelector } from "../../base/api/selectors.ts";
+import { parseLabelSelector } from "../../base/api/meta.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";

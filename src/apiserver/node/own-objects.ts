@@ -1,5 +1,5 @@
 import { SERVICE_NAME_LABEL } from "../../base/api/endpoints.ts";
-import type { WorkloadObject } from "../../base/model/desired-object.ts";
+import type { WorkloadObject } from "../../base/model/desired-state.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { familyOf } from "../../base/text/ip-range.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";

@@ -1,5 +1,5 @@
 import type { Pod } from "../../base/api/pod.ts";
-import { findContainer } from "../../base/model/pod-containers.ts";
+import { findContainer } from "../../base/model/pod.ts";
 import { findRunningContainer } from "../../plan/status/log-container.ts";
 import { listOf } from "../../server/channel-protocol.ts";
 import { type PodStreams, parseLogQuery, type StreamRefusal } from "../../server/pod-streams.ts";

@@ -1,5 +1,5 @@
 import { type ConversionConfig, toJsonSchema } from "@valibot/to-json-schema";
-import * as configMap from "../../base/api/config-map.ts";
+import * as configObjects from "../../base/api/config-objects.ts";
 import * as container from "../../base/api/container.ts";
 import { EndpointSliceSchema, EndpointsSchema } from "../../base/api/endpoints.ts";
 import * as ingress from "../../base/api/ingress.ts";
@@ -7,8 +7,6 @@ import * as job from "../../base/api/job.ts";
 import * as meta from "../../base/api/meta.ts";
 import * as persistentVolume from "../../base/api/persistent-volume.ts";
 import * as pod from "../../base/api/pod.ts";
-import * as podStatus from "../../base/api/pod-status.ts";
-import * as secret from "../../base/api/secret.ts";
 import * as service from "../../base/api/service.ts";
 import * as volume from "../../base/api/volume.ts";
 import * as workload from "../../base/api/workload.ts";
@@ -23,11 +21,9 @@ const META = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const CORE = {
   ...service,
   ...persistentVolume,
-  ...configMap,
+  ...configObjects,
   ...container,
   ...pod,
-  ...podStatus,
-  ...secret,
   ...volume,
   EndpointsSchema,
 };

@@ -1,5 +1,4 @@
-import { hex32 } from "../../base/text/canonical-json.ts";
-import { isRecord } from "../../base/text/json.ts";
+import { hex32, isRecord } from "../../base/text/json.ts";
 import { protobufMessage, protobufText } from "../../base/text/protobuf.ts";
 import { type ApiRequest, type ApiResponse, json } from "../api-request.ts";
 import type { ServedResources } from "../discovery.ts";

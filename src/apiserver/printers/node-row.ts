@@ -1,4 +1,4 @@
-import type { Condition } from "../../base/api/conditions.ts";
+import type { Condition } from "../../base/api/meta.ts";
 import { formatSince, type PrintedColumn } from "./age.ts";
 
 /** The part of the response of `/node` that is read. Source: core/v1 `Node`. */

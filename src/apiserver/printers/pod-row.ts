@@ -1,4 +1,4 @@
-import { hasCondition } from "../../base/api/conditions.ts";
+import { hasCondition } from "../../base/api/meta.ts";
 import type { Container, ContainerStatus, Pod, PodStatus } from "../../base/api/pod.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import { formatSince, type PrintedColumn, parseTime } from "./age.ts";

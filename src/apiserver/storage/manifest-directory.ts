@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { readBoundedBytes, readTextIfReadable } from "../../base/files/bounded-read.ts";
-import { prepareFile, sync } from "../../base/files/replace-file.ts";
+import { prepareFile, readBoundedBytes, readTextIfReadable, sync } from "../../base/files/whole-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { toApiTime } from "../../base/text/api-time.ts";

@@ -1,8 +1,8 @@
 import { isIP } from "node:net";
 import { parseDuration } from "../text/duration.ts";
+import type { Secret } from "./config-objects.ts";
 import type { ObjectMeta } from "./meta.ts";
 import type { Volume } from "./pod.ts";
-import type { Secret } from "./secret.ts";
 
 /** Prefix of the annotations of pods that have a meaning to kubelet-ts only. */
 export const ANNOTATION_PREFIX = "kubelet-ts.io/";

@@ -1,4 +1,4 @@
-import type { SelectableFields } from "./selectors.ts";
+import type { SelectableFields } from "./meta.ts";
 
 /** An event of an object. Times are RFC 3339 in whole seconds. Source: core/v1 `Event`. */
 export interface CoreEvent {

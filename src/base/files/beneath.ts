@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { codeOf, unlessCode } from "../text/error-message.ts";
-import { type OpenFile, openFile } from "./open-file.ts";
+import { type OpenFile, openFile } from "./whole-file.ts";
 
 /** Linux' O_PATH: a handle on the name itself; opens no device, no FIFO, needs no read permission. */
 const O_PATH = 0o10000000;

@@ -1,5 +1,5 @@
 import { realpathSync, statSync } from "node:fs";
-import { readBoundedText } from "./bounded-read.ts";
+import { readBoundedText } from "./whole-file.ts";
 
 /** Hosts with many containers have some thousand mounts of about 200 bytes. Unit: bytes. */
 const MAX_MOUNTINFO_BYTES = 64 * 1024 * 1024;

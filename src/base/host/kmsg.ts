@@ -1,6 +1,6 @@
 import { closeSync, constants, createReadStream, openSync, readSync } from "node:fs";
 import type { Readable } from "node:stream";
-import { openFile } from "../files/open-file.ts";
+import { openFile } from "../files/whole-file.ts";
 import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
 

@@ -1,4 +1,4 @@
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
 import type { Clock } from "../model/clock.ts";
 
 /** The facts at one check of memory use. Bytes are the process' anonymous ones: the kernel reclaims the others. */

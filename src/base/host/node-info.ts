@@ -1,5 +1,5 @@
 import { hostname, networkInterfaces } from "node:os";
-import { namesIfReadable, readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { namesIfReadable, readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
 import type { NodeInfo } from "../model/node.ts";
 import { meminfoBytes, parseDefaultInterface } from "./proc.ts";
 

@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import { readTextIfExists, UnreadableFileError } from "../files/bounded-read.ts";
-import { replaceFile } from "../files/replace-file.ts";
+import { readTextIfExists, replaceFile, UnreadableFileError } from "../files/whole-file.ts";
 import { messageOf } from "../text/error-message.ts";
 import { readNodeName } from "./node-info.ts";
 

@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
 import { codeOf } from "../text/error-message.ts";
 import { type PodCgroupsOptions, toCgroupDirectory } from "./pod-cgroups.ts";
 

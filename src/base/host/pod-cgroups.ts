@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
 import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
 import type { Logger } from "../model/logger.ts";
 import { codeOf, unlessCode } from "../text/error-message.ts";

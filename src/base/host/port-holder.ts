@@ -1,5 +1,5 @@
 import { readlinkSync } from "node:fs";
-import { namesIfReadable, readTextIfExists, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { namesIfReadable, readTextIfExists, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
 import { unlessFailed } from "../text/error-message.ts";
 
 /** A socket in a table of the kernel. */

@@ -1,5 +1,5 @@
 import { readdirSync } from "node:fs";
-import { namesIfReadable, readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { namesIfReadable, readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
 import type { ProcessSample } from "../model/pod-snapshot.ts";
 
 /** The name runc gives its own process inside a container until that becomes the program. */

@@ -1,6 +1,5 @@
 import { renameSync } from "node:fs";
-import { readTextIfExists } from "../files/bounded-read.ts";
-import { type ReplaceFile, replaceFile } from "../files/replace-file.ts";
+import { type ReplaceFile, readTextIfExists, replaceFile } from "../files/whole-file.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Persisted } from "../model/persisted.ts";
 

@@ -1,7 +1,7 @@
 import type { Container, Pod } from "../api/pod.ts";
 import type { ContainerAccess } from "./container-access.ts";
-import type { PodRef, PodUID } from "./identity.ts";
 import type { EngineInfo, NodeInfo } from "./node.ts";
+import type { PodRef, PodUID } from "./pod.ts";
 import type {
   ContainerId,
   ContainerLimits,

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { PodRef } from "./identity.ts";
+import type { PodRef } from "./pod.ts";
 
 /** A pod as its metadata or its containers' labels name it. */
 export type LoggedPod = { [K in keyof PodRef]?: string | undefined };

@@ -1,5 +1,5 @@
 import type { Pod } from "../api/pod.ts";
-import type { PodUID } from "./identity.ts";
+import type { PodUID } from "./pod.ts";
 import type { ContainerId } from "./pod-snapshot.ts";
 
 /** A sandbox with its network namespace. */

@@ -1,4 +1,4 @@
-import type { PodUID } from "./identity.ts";
+import type { PodUID } from "./pod.ts";
 
 /** Docker's container id, 64 hex digits. */
 export type ContainerId = string;

@@ -1,9 +1,7 @@
-import { hasCondition } from "../../base/api/conditions.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
+import { hasCondition, matchesSelector, toLabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import { matchesSelector, toLabelSelector } from "../../base/api/selectors.ts";
-import { namespaceOf } from "../../base/model/identity.ts";
-import { allStatusesOf } from "../../base/model/pod-containers.ts";
+import { allStatusesOf, namespaceOf } from "../../base/model/pod.ts";
 import { didYouMean, nearestName } from "../../base/text/nearest-name.ts";
 import { findLogContainerId } from "../../plan/status/log-container.ts";
 import { CommandError, type CommandRequest, type PodScope, scopeOf, selectorOf, UsageError } from "../sub-command.ts";

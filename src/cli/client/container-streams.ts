@@ -2,7 +2,7 @@ import type { Pod } from "../../base/api/pod.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
 import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
-import { allStatusesOf, findContainer } from "../../base/model/pod-containers.ts";
+import { allStatusesOf, findContainer } from "../../base/model/pod.ts";
 import type { PodConnection } from "../../base/model/pod-dialer.ts";
 import type { DockerHost } from "../../docker/docker-host.ts";
 import { CHANNEL } from "../../server/channel-protocol.ts";

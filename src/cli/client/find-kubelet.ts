@@ -1,9 +1,14 @@
 import { constants, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { readTextIfReadable } from "../../base/files/bounded-read.ts";
-import { mayAccess } from "../../base/host/root-directory.ts";
-import { describeNamelessHolder, type InstanceInfo, listInstances, readInstance } from "../../base/host/root-lock.ts";
+import { readTextIfReadable } from "../../base/files/whole-file.ts";
+import {
+  describeNamelessHolder,
+  type InstanceInfo,
+  listInstances,
+  mayAccess,
+  readInstance,
+} from "../../base/host/root-directory.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { CommandError, type CommandRequest } from "../sub-command.ts";

@@ -4,7 +4,7 @@ import type { Pod } from "../../base/api/pod.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
-import type { InstanceInfo } from "../../base/host/root-lock.ts";
+import type { InstanceInfo } from "../../base/host/root-directory.ts";
 import { CommandError, type CommandRequest, terminalIo, UsageError } from "../sub-command.ts";
 import type { EngineReader } from "./engine-reader.ts";
 import { KubeletApiError, locateKubelet, removeProxies } from "./find-kubelet.ts";

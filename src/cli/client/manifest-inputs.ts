@@ -1,9 +1,8 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { readBoundedBytesOf, StreamTooLongError } from "../../base/files/bounded-stream.ts";
 import { isPipe, openPipe } from "../../base/files/pipe.ts";
-import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
+import { LOCAL_TEXT_FILES, namesIfReadable } from "../../base/files/whole-file.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { isManifestUrl, maskUrl } from "../../base/text/url.ts";

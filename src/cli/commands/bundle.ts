@@ -1,6 +1,6 @@
 import { basename } from "node:path";
-import { podTemplateOf } from "../../base/model/desired-object.ts";
-import { containersOf } from "../../base/model/pod-containers.ts";
+import { podTemplateOf } from "../../base/model/desired-state.ts";
+import { containersOf } from "../../base/model/pod.ts";
 import { buildInfo } from "../../daemon/version.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { BINARY, type BundleContent, IMAGES, MANIFESTS, writeBundle } from "../bundle/bundle-file.ts";

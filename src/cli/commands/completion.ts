@@ -1,6 +1,6 @@
 import type { ArgDef } from "citty";
 import type { Pod } from "../../base/api/pod.ts";
-import { namespaceOf } from "../../base/model/identity.ts";
+import { namespaceOf } from "../../base/model/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { readWords, type Word } from "../../config/flags.ts";
 import { takesValue as rowTakesValue } from "../../config/option-row.ts";

@@ -1,8 +1,8 @@
 import { apiVersionOf } from "../../apiserver/resource-definition.ts";
-import { readTextIfExists } from "../../base/files/bounded-read.ts";
+import { readTextIfExists } from "../../base/files/whole-file.ts";
 import { readNodeInfo } from "../../base/host/node-info.ts";
 import { apiSocketOf } from "../../base/host/root-directory.ts";
-import { podFullName } from "../../base/model/identity.ts";
+import { podFullName } from "../../base/model/pod.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { diffManifest, type RunningState } from "../../daemon/manifest-diff.ts";
 import { computeRootHash } from "../../docker/labels.ts";

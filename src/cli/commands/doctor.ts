@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
+import { LOCAL_TEXT_FILES } from "../../base/files/whole-file.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";

@@ -1,5 +1,5 @@
 import type { CoreEvent } from "../../base/api/event.ts";
-import { namespaceOf } from "../../base/model/identity.ts";
+import { namespaceOf } from "../../base/model/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { ApiClient } from "../client/api-client.ts";
 import { findPod, POD_WORDS } from "../client/choose-pod.ts";

@@ -1,11 +1,10 @@
+import type { Secret } from "../../base/api/config-objects.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Ingress } from "../../base/api/ingress.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import type { Secret } from "../../base/api/secret.ts";
 import type { Service } from "../../base/api/service.ts";
 import { findPortHolders } from "../../base/host/port-holder.ts";
-import { namespaceOf, podFullName } from "../../base/model/identity.ts";
-import { hostPortsOf } from "../../base/model/pod-containers.ts";
+import { hostPortsOf, namespaceOf, podFullName } from "../../base/model/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { readLogTails } from "../../daemon/log-tails.ts";
 import { ServicePods } from "../../plan/service-endpoints.ts";

@@ -1,8 +1,8 @@
 import { apiVersionOf } from "../../apiserver/resource-definition.ts";
-import { notLive } from "../../base/api/conditions.ts";
+import { notLive } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
-import { statusesOf } from "../../base/model/pod-containers.ts";
+import { statusesOf } from "../../base/model/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { findEditThatFailed } from "../../plan/status/explain-container.ts";
 import { findWaitingReason } from "../../plan/waiting-reasons.ts";

@@ -2,7 +2,7 @@ import { readdirSync, type Stats, statSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import * as v from "valibot";
-import { readTextIfReadable } from "../../base/files/bounded-read.ts";
+import { readTextIfReadable } from "../../base/files/whole-file.ts";
 import { writeYaml } from "../../base/text/write-yaml.ts";
 import type { DockerHost } from "../../docker/docker-host.ts";
 import { LABEL } from "../../docker/labels.ts";

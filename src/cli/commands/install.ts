@@ -3,7 +3,7 @@ import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
-import { COMMAND_SOCKET } from "../../base/host/root-lock.ts";
+import { COMMAND_SOCKET } from "../../base/host/root-directory.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { runChecks } from "../../daemon/doctor/checks.ts";

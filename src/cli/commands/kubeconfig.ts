@@ -1,7 +1,6 @@
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
-import { replaceFile } from "../../base/files/replace-file.ts";
+import { readBoundedText, readTextIfExists, replaceFile } from "../../base/files/whole-file.ts";
 import { readDocument } from "../../manifest/yaml/parse-stream.ts";
 import { findApiSocket } from "../client/api-client.ts";
 import { CommandError, type CommandIo, type CommandRequest, replaceablePath } from "../sub-command.ts";

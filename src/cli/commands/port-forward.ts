@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
 import { writeTo } from "../../base/files/bounded-stream.ts";
-import { containersOf } from "../../base/model/pod-containers.ts";
+import { containersOf } from "../../base/model/pod.ts";
 import type { ApiObject } from "../client/api-client.ts";
 import { type ContainerStreams, chooseRunningContainer } from "../client/container-streams.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";

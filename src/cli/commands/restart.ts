@@ -1,5 +1,5 @@
-import { hasCondition } from "../../base/api/conditions.ts";
-import type { PodStatus } from "../../base/api/pod-status.ts";
+import { hasCondition } from "../../base/api/meta.ts";
+import type { PodStatus } from "../../base/api/pod.ts";
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
 import { kindOf, referenceOf, selectObjects } from "../client/object-targets.ts";
 import { CommandError, type CommandIo, type CommandRequest } from "../sub-command.ts";

@@ -1,4 +1,4 @@
-import { notLive } from "../../base/api/conditions.ts";
+import { notLive } from "../../base/api/meta.ts";
 import type { PodCondition } from "../../base/api/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject } from "../client/api-client.ts";

@@ -1,8 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { readTextIfExists } from "../../base/files/bounded-read.ts";
-import { replaceFile } from "../../base/files/replace-file.ts";
+import { readTextIfExists, replaceFile } from "../../base/files/whole-file.ts";
 import { BackOff } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";

@@ -1,4 +1,4 @@
-import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
+import { readBoundedText, readTextIfExists } from "../../base/files/whole-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { type Kubeconfig, type KubeconfigUser, readKubeconfig } from "./kubeconfig.ts";
 

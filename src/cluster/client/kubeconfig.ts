@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, join } from "node:path";
 import * as v from "valibot";
-import { readBoundedText } from "../../base/files/bounded-read.ts";
+import { readBoundedText } from "../../base/files/whole-file.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { readDocument } from "../../manifest/yaml/parse-stream.ts";
 

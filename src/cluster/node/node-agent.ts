@@ -1,5 +1,5 @@
 import type * as v from "valibot";
-import { hasCondition } from "../../base/api/conditions.ts";
+import { hasCondition } from "../../base/api/meta.ts";
 import { BackOff } from "../../base/model/back-off.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";

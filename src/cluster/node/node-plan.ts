@@ -1,4 +1,4 @@
-import type { Condition } from "../../base/api/conditions.ts";
+import type { Condition } from "../../base/api/meta.ts";
 import { UNSCHEDULABLE_TAINT } from "../../base/model/node.ts";
 import type { NodeTaint } from "../../base/model/option-values.ts";
 import { MACHINE_LABELS } from "../../plan/node-affinity.ts";

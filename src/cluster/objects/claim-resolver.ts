@@ -1,8 +1,8 @@
 import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { DesiredPod } from "../../base/model/desired-pod.ts";
-import { canonicalJson, hex32 } from "../../base/text/canonical-json.ts";
+import type { DesiredPod } from "../../base/model/desired-state.ts";
+import { canonicalJson, hex32 } from "../../base/text/json.ts";
 import { replacedClaims, resolveClaims, toVolumeSource } from "../../controllers/claims.ts";
 import { matchesNodeSelector } from "../../plan/node-affinity.ts";
 import { isNotFound } from "../client/api-error.ts";

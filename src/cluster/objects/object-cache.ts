@@ -1,9 +1,8 @@
 import * as v from "valibot";
-import type { ConfigMap } from "../../base/api/config-map.ts";
-import type { Secret } from "../../base/api/secret.ts";
+import type { ConfigMap, Secret } from "../../base/api/config-objects.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import { podFullName } from "../../base/model/identity.ts";
 import { memoized } from "../../base/model/memoized.ts";
+import { podFullName } from "../../base/model/pod.ts";
 import type { ObjectReference } from "../../plan/object-references.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { MetadataSchema, Reflector, texts } from "../client/reflector.ts";

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Persisted } from "../../base/model/persisted.ts";
-import { isStaticPod } from "../../manifest/identity.ts";
+import { isStaticPod } from "../../manifest/defaults.ts";
 import { computeServiceEnvironment, type ServiceAddress } from "../../plan/service-environment.ts";
 import { type ListClient, MetadataSchema, type ObjectOfApi, Reflector } from "../client/reflector.ts";
 

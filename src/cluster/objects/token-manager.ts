@@ -1,7 +1,7 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { TokenSpec } from "../../base/model/cluster-connection.ts";
-import type { PodUID } from "../../base/model/identity.ts";
+import type { PodUID } from "../../base/model/pod.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 
 interface TokenManagerDeps {

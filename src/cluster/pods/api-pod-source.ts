@@ -1,9 +1,9 @@
 import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Outage } from "../../base/model/cluster-connection.ts";
-import type { DesiredPod, PodDeletion } from "../../base/model/desired-pod.ts";
-import type { PodUID } from "../../base/model/identity.ts";
+import type { DesiredPod, PodDeletion } from "../../base/model/desired-state.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import type { PodUID } from "../../base/model/pod.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { type ObjectReference, podReferences } from "../../plan/object-references.ts";
 import type { Checkpoint, FeedSource } from "../../sources/checkpoint-store.ts";

@@ -1,10 +1,9 @@
 import { type Pod, PodSchema, type PodStatus } from "../../base/api/pod.ts";
-import type { DesiredPod } from "../../base/model/desired-pod.ts";
+import type { DesiredPod } from "../../base/model/desired-state.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "../../manifest/decode/decode.ts";
 import { objectShapeOf } from "../../manifest/decode/shape.ts";
-import { applyPodDefaults } from "../../manifest/defaults.ts";
+import { applyPodDefaults, CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/defaults.ts";
 import { FieldPath } from "../../manifest/field.ts";
-import { CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/identity.ts";
 import { parseJson } from "../../manifest/yaml/json-parser.ts";
 import { sourceId } from "../../sources/checkpoint-store.ts";
 import type { ObjectOfApi } from "../client/reflector.ts";

@@ -1,8 +1,8 @@
 import type { Pod, PodStatus } from "../../base/api/pod.ts";
 import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { PodUID } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import type { PodUID } from "../../base/model/pod.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";

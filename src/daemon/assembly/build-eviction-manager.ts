@@ -1,4 +1,4 @@
-import type { PodUID } from "../../base/model/identity.ts";
+import type { PodUID } from "../../base/model/pod.ts";
 import { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import type { PodDiskUsage, PodUsage } from "../../plan/eviction.ts";
 import type { KubeletView } from "../../server/view.ts";

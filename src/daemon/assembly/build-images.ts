@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { DesiredPod } from "../../base/model/desired-pod.ts";
-import { containersOf } from "../../base/model/pod-containers.ts";
+import type { DesiredPod } from "../../base/model/desired-state.ts";
+import { containersOf } from "../../base/model/pod.ts";
 import { parseImageReference, repositoryOf, withoutTag } from "../../base/text/image-reference.ts";
 import type { DockerEngine } from "../../docker/docker-engine.ts";
 import { type ImageStore, toImageKey } from "../../docker/docker-images.ts";

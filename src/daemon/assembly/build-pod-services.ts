@@ -1,4 +1,4 @@
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/whole-file.ts";
 import { MachineLock } from "../../base/host/machine-lock.ts";
 import { readMayLowerOomScores } from "../../base/host/node-info.ts";
 import { OomGroup } from "../../base/host/oom-group.ts";
@@ -24,7 +24,7 @@ import { PodRuntimeManager, PodSandboxes } from "../../kubelet/pod-runtime-manag
 import { canMount, Mounter } from "../../kubelet/volumes/mounter.ts";
 import { VolumeManager } from "../../kubelet/volumes/volume-manager.ts";
 import type { VolumeHost } from "../../kubelet/volumes/volume-plugins.ts";
-import { isStaticPod } from "../../manifest/identity.ts";
+import { isStaticPod } from "../../manifest/defaults.ts";
 import { parseCgroupMounts } from "../../stats/cgroups/cgroup-layout.ts";
 import { countOperation } from "../../stats/metrics/kubelet-metrics.ts";
 import { refuseOtherEngine, writeRemovalSettings } from "../removal-settings.ts";

@@ -5,7 +5,7 @@ import { nodeRoutes, restartRoute, updateRoutes } from "../../apiserver/node/nod
 import { NodeView } from "../../apiserver/node/node-view.ts";
 import { podRoutes } from "../../apiserver/node/pod-routes.ts";
 import { proxyRoutes } from "../../apiserver/node/proxy-routes.ts";
-import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import { SYSTEM_FILE_BYTES } from "../../base/files/whole-file.ts";
 import { LogDirectory } from "../../base/host/log-directory.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
 import { findSocketUser } from "../../base/host/port-holder.ts";
@@ -22,7 +22,7 @@ import { isApiAtLeast } from "../../docker/security.ts";
 import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import type { PodWorker } from "../../kubelet/pod-worker.ts";
 import type { VolumeUsagePath } from "../../kubelet/volumes/volume-plugins.ts";
-import { isStaticPod } from "../../manifest/identity.ts";
+import { isStaticPod } from "../../manifest/defaults.ts";
 import { computeAllocatableDisk, computeNodeAllocatable } from "../../plan/admission.ts";
 import { isLoopback } from "../../server/host-header.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";

@@ -1,9 +1,9 @@
 import { ApiError } from "../../apiserver/api-error.ts";
 import type { LocalApi } from "../../apiserver/node/local-api.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import type { DesiredState } from "../../base/model/desired-pod.ts";
+import type { DesiredState } from "../../base/model/desired-state.ts";
 import type { Finding } from "../../base/model/finding.ts";
-import { podFullName } from "../../base/model/identity.ts";
+import { podFullName } from "../../base/model/pod.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { toPodRevision } from "../../kubelet/edit-rules.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";

@@ -3,7 +3,7 @@ import { findMount } from "../../base/files/mount-points.ts";
 import { type CoreTimes, type InterfaceCounters, meminfoBytes, parseCoreTimes } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { EngineInfo } from "../../base/model/node.ts";
-import { allStatusesOf } from "../../base/model/pod-containers.ts";
+import { allStatusesOf } from "../../base/model/pod.ts";
 import type { StoredImage } from "../../docker/docker-images.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
 import type {

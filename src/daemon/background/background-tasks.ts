@@ -1,7 +1,5 @@
 import { existsBeneath } from "../../base/files/beneath.ts";
-import { readBoundedBytes } from "../../base/files/bounded-read.ts";
-import { probeDirectory, replaceFile } from "../../base/files/replace-file.ts";
-import { readDirectoryTexts } from "../../base/files/text-files.ts";
+import { probeDirectory, readBoundedBytes, readDirectoryTexts, replaceFile } from "../../base/files/whole-file.ts";
 import { findLog, readLog } from "../../base/host/log-directory.ts";
 import { findPortHolder, findPortHolders } from "../../base/host/port-holder.ts";
 import { killExecProcesses } from "../../base/host/process-sample.ts";

@@ -8,7 +8,7 @@ import {
   type Threaded,
   WorkerPool,
 } from "../../base/concurrency/worker-pool.ts";
-import type { TextFiles } from "../../base/files/text-files.ts";
+import type { TextFiles } from "../../base/files/whole-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { BackgroundTasks } from "./background-tasks.ts";
 

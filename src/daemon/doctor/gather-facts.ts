@@ -1,12 +1,12 @@
 import { X509Certificate } from "node:crypto";
 import { accessSync, constants, existsSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { readTextIfReadable } from "../../base/files/bounded-read.ts";
+import { readTextIfReadable } from "../../base/files/whole-file.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
 import { readKeptNamesIfReadable } from "../../base/host/node-name.ts";
 import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import { meminfoBytes, parseRoutes } from "../../base/host/proc.ts";
-import { listInstances, readInstance } from "../../base/host/root-lock.ts";
+import { listInstances, readInstance } from "../../base/host/root-directory.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { EngineError } from "../../base/model/engine-error.ts";
 import { isTimeZone } from "../../base/text/cron-schedule.ts";

@@ -1,6 +1,6 @@
+import type { Secret } from "../../base/api/config-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import type { Secret } from "../../base/api/secret.ts";
-import { containersOf } from "../../base/model/pod-containers.ts";
+import { containersOf } from "../../base/model/pod.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";

@@ -1,9 +1,9 @@
 import { basename } from "node:path";
+import type { Secret } from "../../base/api/config-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { withRequests } from "../../base/api/pod-requests.ts";
-import type { Secret } from "../../base/api/secret.ts";
 import { readNodeName } from "../../base/host/node-info.ts";
-import { podTemplateOf } from "../../base/model/desired-object.ts";
+import { podTemplateOf } from "../../base/model/desired-state.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";

@@ -1,5 +1,5 @@
 import { homedir } from "node:os";
-import { readTextIfReadable } from "../../base/files/bounded-read.ts";
+import { readTextIfReadable } from "../../base/files/whole-file.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { type InstallPaths, installPaths, isUnedited, MAX_UNIT_BYTES, type ServiceManager } from "./install-files.ts";
 import { renderService } from "./plan-install.ts";

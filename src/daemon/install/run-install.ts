@@ -11,8 +11,7 @@ import {
   symlinkSync,
 } from "node:fs";
 import { join } from "node:path";
-import { readTextIfExists } from "../../base/files/bounded-read.ts";
-import { replaceFile } from "../../base/files/replace-file.ts";
+import { readTextIfExists, replaceFile } from "../../base/files/whole-file.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
 import { type InstallPaths, installPaths, MAX_UNIT_BYTES, type ServiceManager } from "./install-files.ts";

@@ -3,14 +3,19 @@ import { join } from "node:path";
 import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
 import { Turns } from "../../base/concurrency/turns.ts";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
-import type { ReplaceFile } from "../../base/files/replace-file.ts";
-import { type DirectoryText, readDirectoryTexts, type TextFiles } from "../../base/files/text-files.ts";
+import type { ReplaceFile } from "../../base/files/whole-file.ts";
+import {
+  type DirectoryText,
+  readBoundedText,
+  readDirectoryTexts,
+  SYSTEM_FILE_BYTES,
+  type TextFiles,
+} from "../../base/files/whole-file.ts";
 import { type RunProgramOptions, runProgram } from "../../base/host/run-program.ts";
 import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { PodUID } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import type { PodUID } from "../../base/model/pod.ts";
 import type { PodNetworks, SandboxNetwork } from "../../base/model/pod-networks.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import { messageOf, unlessCode } from "../../base/text/error-message.ts";

@@ -1,8 +1,8 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import { type PodUID, podFullName, podRefOf } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { NodeSignals, PressureState, PressureType } from "../../base/model/node.ts";
+import { type PodUID, podFullName, podRefOf } from "../../base/model/pod.ts";
 import { type EventRecorder, nodeTarget } from "../../base/model/pod-event.ts";
 import type { Rejection } from "../../plan/admission.ts";
 import {

@@ -1,5 +1,5 @@
+import type { Secret } from "../../base/api/config-objects.ts";
 import type { Container, Pod } from "../../base/api/pod.ts";
-import type { Secret } from "../../base/api/secret.ts";
 import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { SingleFlight } from "../../base/concurrency/single-flight.ts";
@@ -13,9 +13,8 @@ import {
   type PullRequest,
   type RegistryProblem,
 } from "../../base/model/container-engine.ts";
-import { podRefOf } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import { containerFieldPath } from "../../base/model/pod-containers.ts";
+import { containerFieldPath, podRefOf } from "../../base/model/pod.ts";
 import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { formatDuration } from "../../base/text/duration.ts";

@@ -1,14 +1,13 @@
 import { parseImageUpdatePolicy } from "../../base/api/annotations.ts";
+import type { Secret } from "../../base/api/config-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import type { Secret } from "../../base/api/secret.ts";
 import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { DesiredPod, DesiredState, ImagePinRef } from "../../base/model/desired-pod.ts";
-import { type PodUID, podRefOf } from "../../base/model/identity.ts";
+import type { DesiredPod, DesiredState, ImagePinRef } from "../../base/model/desired-state.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { type Persisted, StoredMap } from "../../base/model/persisted.ts";
-import { containersOf } from "../../base/model/pod-containers.ts";
+import { containersOf, type PodUID, podRefOf } from "../../base/model/pod.ts";
 import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
 import { type ContainerSnapshot, isRunning } from "../../base/model/pod-snapshot.ts";
 import { messageOf } from "../../base/text/error-message.ts";

@@ -1,6 +1,6 @@
-import type { Secret } from "../../base/api/secret.ts";
-import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
-import { containersOf } from "../../base/model/pod-containers.ts";
+import type { Secret } from "../../base/api/config-objects.ts";
+import type { DesiredPod, DesiredState } from "../../base/model/desired-state.ts";
+import { containersOf } from "../../base/model/pod.ts";
 import {
   type ImageUpdateDefaults,
   type ImageUpdateRecord,

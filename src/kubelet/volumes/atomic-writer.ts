@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { readBoundedBytes } from "../../base/files/bounded-read.ts";
+import { readBoundedBytes } from "../../base/files/whole-file.ts";
 import { unlessCode } from "../../base/text/error-message.ts";
 
 /** Its bytes are made of the text when the file is written: that of a large object is shared by all its pods. */

@@ -19,10 +19,14 @@ import { dirname, join } from "node:path";
 import type { EmptyDirVolumeSource, HostAlias, HostPathVolumeSource, Pod, PodSpec } from "../../base/api/pod.ts";
 import type { Threaded } from "../../base/concurrency/worker-pool.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
-import { readBoundedText, readDescriptor, readTextIfExists } from "../../base/files/bounded-read.ts";
-import { openFile } from "../../base/files/open-file.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
-import { replaceFile } from "../../base/files/replace-file.ts";
+import {
+  openFile,
+  readBoundedText,
+  readDescriptor,
+  readTextIfExists,
+  replaceFile,
+} from "../../base/files/whole-file.ts";
 import { messageOf, unlessCode, unlessFailed } from "../../base/text/error-message.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../../plan/environment.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../../plan/pod-dns.ts";

@@ -10,10 +10,10 @@ import type {
   VolumeProjection,
 } from "../../base/api/pod.ts";
 import { quantityToWhole } from "../../base/api/quantity.ts";
-import { readBoundedText } from "../../base/files/bounded-read.ts";
+import { readBoundedText } from "../../base/files/whole-file.ts";
 import type { TokenSpec } from "../../base/model/cluster-connection.ts";
-import type { ObjectIndex } from "../../base/model/desired-pod.ts";
-import { containersOf } from "../../base/model/pod-containers.ts";
+import type { ObjectIndex } from "../../base/model/desired-state.ts";
+import { containersOf } from "../../base/model/pod.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef } from "../../plan/downward-api.ts";
 import { computePodMemoryLimit } from "../../plan/pod-cgroup.ts";
 import { type Payload, type ProjectedFile, writeAtomically } from "./atomic-writer.ts";

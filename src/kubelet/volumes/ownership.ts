@@ -1,6 +1,6 @@
 import { chmodSync, chownSync, fstatSync, lchownSync, lstatSync, readdirSync, type Stats } from "node:fs";
 import { descriptorPath, HANDLE_ONLY } from "../../base/files/beneath.ts";
-import { openFile } from "../../base/files/open-file.ts";
+import { openFile } from "../../base/files/whole-file.ts";
 import { codeOf, unlessCode } from "../../base/text/error-message.ts";
 
 /** Group access of entries in a volume whose pod has an fsGroup. Source: upstream's `SetVolumeOwnership`. */

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { PodUID } from "../../base/model/identity.ts";
+import type { PodUID } from "../../base/model/pod.ts";
 
 /** Name of the directory of a volume plugin, which is called as the kubelet calls it: `empty-dir`. */
 export const pluginDirectory = (plugin: string) => `kubernetes.io~${plugin}`;

@@ -1,6 +1,6 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume.ts";
-import { hasImageGroups } from "../../base/model/pod-containers.ts";
+import { hasImageGroups } from "../../base/model/pod.ts";
 
 /** Level of support of a field. `partly`: some values or effects; the note says which. */
 type SupportLevel = "supported" | "partly" | "ignored" | "refused";

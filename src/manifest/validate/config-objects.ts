@@ -1,10 +1,8 @@
 import { parseSecretFrom, SECRET_FROM_ANNOTATION } from "../../base/api/annotations.ts";
-import type { ConfigMap } from "../../base/api/config-map.ts";
-import type { Secret } from "../../base/api/secret.ts";
+import type { ConfigMap, Secret } from "../../base/api/config-objects.ts";
 import { isRecord, jsonIfValid } from "../../base/text/json.ts";
 import type { Field } from "../field.ts";
-import { validateMetadata } from "./metadata.ts";
-import { byteLength, checkConfigKey } from "./names.ts";
+import { byteLength, checkConfigKey, validateMetadata } from "./names.ts";
 
 /** Limit of all values of one object together. */
 const MAX_DATA_BYTES = 1024 * 1024;

@@ -6,7 +6,6 @@ import { Field, type FieldError } from "../field.ts";
 import { parseJson } from "../yaml/json-parser.ts";
 import { type SourceNode, TextError } from "../yaml/source-node.ts";
 import { validateContainers, validateEphemeralContainers, validateInitContainers } from "./containers.ts";
-import { validateAnnotations, validateMetadata } from "./metadata.ts";
 import {
   byteLength,
   checkDescendingPath,
@@ -15,7 +14,9 @@ import {
   checkIp,
   checkQualifiedName,
   checkSearchDomain,
+  validateAnnotations,
   validateLabels,
+  validateMetadata,
 } from "./names.ts";
 import { validateOverhead, validatePodResources } from "./resources.ts";
 import { validateAffinity, validateTolerations, validateTopologySpread } from "./scheduling.ts";

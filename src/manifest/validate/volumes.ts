@@ -11,7 +11,6 @@ import { isNegativeQuantity, parseQuantity } from "../../base/api/quantity.ts";
 import type { Field } from "../field.ts";
 import { validateClaimSpec } from "../workloads/validate-storage.ts";
 import { validateFieldSelector, validateResourceSelector } from "./environment.ts";
-import { validateAnnotations } from "./metadata.ts";
 import {
   byteLength,
   checkDescendingPath,
@@ -19,6 +18,7 @@ import {
   checkDnsSubdomain,
   checkNoBacksteps,
   checkUnreservedPath,
+  validateAnnotations,
   validateLabels,
 } from "./names.ts";
 import { validateLabelSelector } from "./scheduling.ts";

@@ -3,9 +3,9 @@ import { EndpointSliceSchema, EndpointsSchema } from "../../base/api/endpoints.t
 import { IngressClassSchema, IngressSchema } from "../../base/api/ingress.ts";
 import { type CronJob, CronJobSchema, fillJobDefaults, type Job, JobSchema } from "../../base/api/job.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
+import { matchesSelector } from "../../base/api/meta.ts";
 import { PersistentVolumeSchema } from "../../base/api/persistent-volume.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import { matchesSelector } from "../../base/api/selectors.ts";
 import { type Service, ServiceSchema } from "../../base/api/service.ts";
 import {
   type DaemonSet,
@@ -21,7 +21,7 @@ import {
   type StatefulSet,
   StatefulSetSchema,
 } from "../../base/api/workload.ts";
-import type { ObjectKind, ObjectOfKind } from "../../base/model/desired-object.ts";
+import type { ObjectKind, ObjectOfKind } from "../../base/model/desired-state.ts";
 import { neverComes } from "../../base/text/cron-schedule.ts";
 import { applyTemplateDefaults as applyPodTemplateDefaults } from "../defaults.ts";
 import type { Field, SupportNote } from "../field.ts";

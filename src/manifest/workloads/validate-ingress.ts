@@ -1,8 +1,7 @@
 import type { Ingress, IngressBackend, IngressClass } from "../../base/api/ingress.ts";
-import { INGRESS_CLASS_ANNOTATION, parseIngressAnnotations } from "../../base/api/ingress-annotations.ts";
+import { INGRESS_CLASS_ANNOTATION, parseIngressAnnotations } from "../../base/api/ingress.ts";
 import type { Field, SupportNote } from "../field.ts";
-import { validateMetadata } from "../validate/metadata.ts";
-import { checkDnsSubdomain, checkIp, checkPortName, checkPortNumber } from "../validate/names.ts";
+import { checkDnsSubdomain, checkIp, checkPortName, checkPortNumber, validateMetadata } from "../validate/names.ts";
 import type { MapEntry, MapNode, SourceNode } from "../yaml/source-node.ts";
 
 type IngressSpec = Ingress["spec"];

@@ -2,7 +2,6 @@ import { type EndpointSlice, type Endpoints, SERVICE_NAME_LABEL } from "../../ba
 import { FIRST_NODE_PORT, NODE_PORTS, type Service, type ServicePort } from "../../base/api/service.ts";
 import { canonicalIp } from "../../base/text/ip-range.ts";
 import type { Field, SupportNote } from "../field.ts";
-import { validateMetadata } from "../validate/metadata.ts";
 import {
   checkDnsLabel,
   checkDnsSubdomain,
@@ -11,6 +10,7 @@ import {
   checkPortNumber,
   checkQualifiedName,
   validateLabels,
+  validateMetadata,
 } from "../validate/names.ts";
 
 const DNS_1035 = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;

@@ -2,8 +2,7 @@ import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
 import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume.ts";
 import type { PersistentVolumeClaim } from "../../base/api/workload.ts";
 import type { Field, SupportNote } from "../field.ts";
-import { validateMetadata } from "../validate/metadata.ts";
-import { checkDnsSubdomain, checkNoBacksteps } from "../validate/names.ts";
+import { checkDnsSubdomain, checkNoBacksteps, validateMetadata } from "../validate/names.ts";
 import { validateLabelSelector, validateNodeSelector } from "../validate/scheduling.ts";
 
 const VOLUME_MODES = ["Block", "Filesystem"];

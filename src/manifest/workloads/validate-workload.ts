@@ -1,6 +1,6 @@
 import type { CronJob, Job, JobSpec } from "../../base/api/job.ts";
+import { matchesSelector } from "../../base/api/meta.ts";
 import type { LabelSelector, Pod } from "../../base/api/pod.ts";
-import { matchesSelector } from "../../base/api/selectors.ts";
 import type {
   DaemonSet,
   Deployment,
@@ -13,8 +13,7 @@ import type {
 } from "../../base/api/workload.ts";
 import { isTimeZone, parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import type { Field } from "../field.ts";
-import { validateMetadata } from "../validate/metadata.ts";
-import { checkLabelValue, validateLabels } from "../validate/names.ts";
+import { checkLabelValue, validateLabels, validateMetadata } from "../validate/names.ts";
 import { type ValidateOptions, validatePodTemplate } from "../validate/pod.ts";
 import { validateLabelSelector } from "../validate/scheduling.ts";
 

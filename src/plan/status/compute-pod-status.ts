@@ -10,7 +10,7 @@ import type {
   PodStatus,
   QOSClass,
 } from "../../base/api/pod.ts";
-import { isEphemeral, statusesOf } from "../../base/model/pod-containers.ts";
+import { isEphemeral, statusesOf } from "../../base/model/pod.ts";
 import {
   attemptsOf,
   type ContainerLimits,

@@ -1,9 +1,9 @@
-import { hasCondition, notLive } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
+import { hasCondition, notLive } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
 import type { PodTemplateSpec } from "../../base/api/workload.ts";
-import { containersOf, hostPortsOf } from "../../base/model/pod-containers.ts";
+import { containersOf, hostPortsOf } from "../../base/model/pod.ts";
 import { neverComes } from "../../base/text/cron-schedule.ts";
 import type { IngressProblem } from "../ingress-config.ts";
 import { FIX_OF_DISK } from "../pod-end-reasons.ts";

@@ -1,7 +1,7 @@
-import { hasCondition, notLive } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
+import { hasCondition, notLive } from "../../base/api/meta.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
-import { containersOf, hostPortsOf, statusesOf } from "../../base/model/pod-containers.ts";
+import { containersOf, hostPortsOf, statusesOf } from "../../base/model/pod.ts";
 import { explainPodEnd } from "../pod-end-reasons.ts";
 import { explainMessage, explainMount, RETRIED } from "../waiting-reasons.ts";
 import {

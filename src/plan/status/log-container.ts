@@ -1,5 +1,5 @@
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
-import { allStatusesOf } from "../../base/model/pod-containers.ts";
+import { allStatusesOf } from "../../base/model/pod.ts";
 import { findWaitingReason } from "../waiting-reasons.ts";
 
 /** The container that has the requested log, or why there is none. Source: kubelet's `validateContainerLogStatus`. */

@@ -1,6 +1,6 @@
-import { hasCondition } from "../../base/api/conditions.ts";
+import { hasCondition } from "../../base/api/meta.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
-import { statusesOf } from "../../base/model/pod-containers.ts";
+import { statusesOf } from "../../base/model/pod.ts";
 import type { ProcessSample } from "../../base/model/pod-snapshot.ts";
 import type { RolloutProgress } from "../rollout.ts";
 import { findWaitingReason } from "../waiting-reasons.ts";

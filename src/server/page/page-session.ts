@@ -1,8 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { readBoundedBytes } from "../../base/files/bounded-read.ts";
-import { replaceFile } from "../../base/files/replace-file.ts";
+import { readBoundedBytes, replaceFile } from "../../base/files/whole-file.ts";
 
 /** How long a printed link may be opened. */
 export const LOGIN_LIFETIME_MS = 10 * 60_000;

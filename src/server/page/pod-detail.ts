@@ -1,10 +1,9 @@
 import type { CoreEvent } from "../../base/api/event.ts";
-import type { Container, ContainerStatus, Pod, Volume } from "../../base/api/pod.ts";
-import type { ContainerState } from "../../base/api/pod-status.ts";
+import type { Container, ContainerState, ContainerStatus, Pod, Volume } from "../../base/api/pod.ts";
 import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
 import type { PodSummary } from "../../base/api/stats-summary.ts";
 import type { Finding } from "../../base/model/finding.ts";
-import { allContainersOf, allStatusesOf, containersOf, isEphemeral } from "../../base/model/pod-containers.ts";
+import { allContainersOf, allStatusesOf, containersOf, isEphemeral } from "../../base/model/pod.ts";
 import type { ProbeKind } from "../../base/model/prober.ts";
 import type { ContainerDetail, ManifestView, PodDetail, ProbeAttempt } from "../../page/wire.ts";
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";

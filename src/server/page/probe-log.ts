@@ -1,4 +1,4 @@
-import type { PodUID } from "../../base/model/identity.ts";
+import type { PodUID } from "../../base/model/pod.ts";
 import type { ProbeKind, ProbeOutcome } from "../../base/model/prober.ts";
 import type { ProbeAttempt } from "../../page/wire.ts";
 

@@ -1,4 +1,4 @@
-import { readBoundedText } from "../../base/files/bounded-read.ts";
+import { readBoundedText } from "../../base/files/whole-file.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
 import type { ProcessRow } from "../../page/wire.ts";
 

@@ -1,5 +1,5 @@
-import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { findMount, parseMounts } from "../../base/files/mount-points.ts";
+import { namesIfReadable } from "../../base/files/whole-file.ts";
 import { type DiskCounters, meminfoBytes, parseDiskstats } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { readText } from "../cgroups/kernel-files.ts";

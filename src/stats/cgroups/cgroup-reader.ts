@@ -1,6 +1,6 @@
 import { readlinkSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import { namesIfReadable } from "../../base/files/bounded-read.ts";
+import { namesIfReadable } from "../../base/files/whole-file.ts";
 import { type ProcessCounts, parseOpenFilesLimit, parseProcessState } from "../../base/host/proc.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroup-figures.ts";

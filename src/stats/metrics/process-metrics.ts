@@ -1,4 +1,4 @@
-import { namesIfReadable } from "../../base/files/bounded-read.ts";
+import { namesIfReadable } from "../../base/files/whole-file.ts";
 import { meminfoBytes, parseOpenFilesLimit } from "../../base/host/proc.ts";
 import { readText } from "../cgroups/kernel-files.ts";
 import { type Metric, metricsOf } from "./metric.ts";

@@ -4,7 +4,7 @@ import { toApiService } from "../../../src/apiserver/node/own-objects.ts";
 import type { ApiObject } from "../../../src/apiserver/object-store.ts";
 import type { ResourceDefinition } from "../../../src/apiserver/resource-definition.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import type { DesiredState } from "../../../src/base/model/desired-pod.ts";
+import type { DesiredState } from "../../../src/base/model/desired-state.ts";
 import type { Persisted } from "../../../src/base/model/persisted.ts";
 import { toApiTime } from "../../../src/base/text/api-time.ts";
 import { aPod } from "../../support/builders.ts";

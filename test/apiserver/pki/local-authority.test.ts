@@ -7,7 +7,7 @@ import {
   type LocalCertificates,
   prepareCertificates,
 } from "../../../src/apiserver/pki/local-authority.ts";
-import { LOCAL_TEXT_FILES } from "../../../src/base/files/text-files.ts";
+import { LOCAL_TEXT_FILES } from "../../../src/base/files/whole-file.ts";
 import { makeCertificates } from "../../../src/server/certificates/make-certificates.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";

@@ -7,7 +7,7 @@ import { resourceId } from "../../../src/apiserver/resource-definition.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { SubmittedObjects } from "../../../src/apiserver/storage/submitted-objects.ts";
 import { FileSlot } from "../../../src/base/concurrency/worker-pool.ts";
-import type { DesiredPod } from "../../../src/base/model/desired-pod.ts";
+import type { DesiredPod } from "../../../src/base/model/desired-state.ts";
 import { readPlainObjects } from "../../../src/manifest/plain-objects.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 import type { SourceSet } from "../../../src/sources/source-set.ts";

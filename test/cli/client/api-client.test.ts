@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { lockRootDir } from "../../../src/base/host/root-lock.ts";
+import { lockRootDir } from "../../../src/base/host/root-directory.ts";
 import { findApiSocket } from "../../../src/cli/client/api-client.ts";
 import type { CommandRequest } from "../../../src/cli/sub-command.ts";
 import { tempDirs } from "../../support/temp-dir.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import type { InstanceInfo } from "../../../src/base/host/root-lock.ts";
+import type { InstanceInfo } from "../../../src/base/host/root-directory.ts";
 import {
   chooseRootDir,
   defaultContextPath,

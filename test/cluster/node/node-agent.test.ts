@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import type { Condition } from "../../../src/base/api/conditions.ts";
+import type { Condition } from "../../../src/base/api/meta.ts";
 import { ApiStatusError } from "../../../src/cluster/client/api-error.ts";
 import { NodeAgent } from "../../../src/cluster/node/node-agent.ts";
 import type { ApiNode } from "../../../src/cluster/node/node-plan.ts";

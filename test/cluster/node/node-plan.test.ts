@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Condition } from "../../../src/base/api/conditions.ts";
+import type { Condition } from "../../../src/base/api/meta.ts";
 import {
   type ApiNode,
   computeAdoption,

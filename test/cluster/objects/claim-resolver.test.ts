@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { DesiredPod } from "../../../src/base/model/desired-pod.ts";
+import type { DesiredPod } from "../../../src/base/model/desired-state.ts";
 import { ClaimResolver } from "../../../src/cluster/objects/claim-resolver.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { FakeApi } from "../../support/cluster/fake-api.ts";

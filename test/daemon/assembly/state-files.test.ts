@@ -4,7 +4,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
-import { replaceFile } from "../../../src/base/files/replace-file.ts";
+import { replaceFile } from "../../../src/base/files/whole-file.ts";
 import { SystemClock } from "../../../src/base/host/system-clock.ts";
 import { STATE_FILES } from "../../../src/daemon/assembly/state-files.ts";
 import { CheckpointStore } from "../../../src/sources/checkpoint-store.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import type { Secret } from "../../../src/base/api/config-objects.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import type { Secret } from "../../../src/base/api/secret.ts";
 import { gatherImages } from "../../../src/daemon/doctor/gather-images.ts";
 import { DockerHost } from "../../../src/docker/docker-host.ts";
 import { FakeDaemon, type FakeRoute } from "../../support/fake-daemon.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { LOCAL_TEXT_FILES } from "../../../src/base/files/text-files.ts";
+import { LOCAL_TEXT_FILES } from "../../../src/base/files/whole-file.ts";
 import { CniNetworks } from "../../../src/kubelet/cni/cni-networks.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import { LOCAL_TEXT_FILES } from "../../../src/base/files/text-files.ts";
+import { LOCAL_TEXT_FILES } from "../../../src/base/files/whole-file.ts";
 import type { PodEvent } from "../../../src/base/model/pod-event.ts";
 import { DockerClient } from "../../../src/docker/engine/docker-client.ts";
 import { DockerUnreachableError } from "../../../src/docker/engine/docker-error.ts";

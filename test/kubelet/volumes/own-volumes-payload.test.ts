@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Volume } from "../../../src/base/api/pod.ts";
-import type { ObjectIndex } from "../../../src/base/model/desired-pod.ts";
+import type { ObjectIndex } from "../../../src/base/model/desired-state.ts";
 import { computePayload } from "../../../src/kubelet/volumes/own-volumes.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { PodUID } from "../../../src/base/model/identity.ts";
+import type { PodUID } from "../../../src/base/model/pod.ts";
 import { ProbeLog } from "../../../src/server/page/probe-log.ts";
 
 const uid = (index: number) => `pod-${index}` as PodUID;

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Summary } from "../../../src/base/api/stats-summary.ts";
-import { type ReplaceFile, replaceFile } from "../../../src/base/files/replace-file.ts";
+import { type ReplaceFile, replaceFile } from "../../../src/base/files/whole-file.ts";
 import { KeptHistory, UsageRecorder } from "../../../src/server/page/usage-history.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readBoundedText, readTextIfExists } from "../../../src/base/files/bounded-read.ts";
+import { readBoundedText, readTextIfExists } from "../../../src/base/files/whole-file.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { formatSelector, parseLabelSelector } from "../../../src/base/api/selectors.ts";
+import { formatSelector, parseLabelSelector } from "../../../src/base/api/meta.ts";
 
 const WEB = { app: "web", tier: "front", "example.com/team": "a" };
 

@@ -9,7 +9,7 @@ import {
   listInstances,
   lockRootDir,
   readInstance,
-} from "../../../src/base/host/root-lock.ts";
+} from "../../../src/base/host/root-directory.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 
@@ -46,7 +46,7 @@ test("the lock holds against flock(1), and flock(1) holds it where bun:ffi does 
   lock?.release();
   expect(flock()).toBe(0);
   const program = `
-    const { lockRootDir } = await import(${JSON.stringify(join(import.meta.dir, "../../../src/base/host/root-lock.ts"))});
+    const { lockRootDir } = await import(${JSON.stringify(join(import.meta.dir, "../../../src/base/host/root-directory.ts"))});
     const lock = await lockRootDir(${JSON.stringify(rootDir)});
     console.log(lock !== undefined, Bun.spawnSync(["flock", "-n", ${JSON.stringify(join(rootDir, "kubelet-ts.lock"))}, "true"]).exitCode);
   `;
