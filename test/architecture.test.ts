@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   cli: "daemon apiserver server kubelet docker plan sources config manifest base citty valibot ws yaml",
   // Files of other programs to manifests: knows the shapes of the engine's containers, and no command.
   "cli/import":
-    "base/api/docker-json.ts plan/sysctls.ts base/api/annotations.ts base/api/quantity.ts base/text manifest/yaml valibot",
+    "base/api/docker-json.ts plan/security-profiles.ts base/api/annotations.ts base/api/quantity.ts base/text manifest/yaml valibot",
   "cli/bundle": "docker/docker-host.ts base/files valibot",
   // The one place that puts everything together.
   daemon:
@@ -94,7 +94,7 @@ const READS_WITHOUT_LIMIT: Readonly<Record<string, string>> = {
   "server/cadvisor-routes.ts": "ServerRequest.text, limited by the server",
   "base/model/container-engine.ts": "a parameter: a text of container-inputs.ts, which limits it",
   "docker/security.ts": "a parameter: a text of container-inputs.ts, which limits it",
-  "docker/image-preload.ts": "the archive is streamed to the engine",
+  "docker/docker-images.ts": "the archive is streamed to the engine",
   "cli/import/compose.ts": "a parameter of the command, which limits it",
   "cli/import/compose-files.ts": "a parameter of the command, which limits it",
   "cli/import/compose-volumes.ts": "a parameter of the command, which limits it",

@@ -24,9 +24,9 @@ import { environmentReferences, volumeReferences } from "../plan/object-referenc
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { computeHostPorts, findNetworkMistake } from "../plan/pod-network.ts";
 import { isCriticalPod } from "../plan/pod-resources.ts";
+import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../plan/security-profiles.ts";
 import { allocateServices, serviceName, toPortKey } from "../plan/service-addresses.ts";
 import { hasSelector, ServicePods, targetPortOf, writtenEndpoints } from "../plan/service-endpoints.ts";
-import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../plan/sysctls.ts";
 import { type ManifestInput, TOO_LONG } from "./client/manifest-inputs.ts";
 
 /** Checks all inputs, then rules across them: duplicate objects and references to missing objects. */

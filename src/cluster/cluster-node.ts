@@ -25,11 +25,9 @@ import { ObjectSchema, Reflector } from "./client/reflector.ts";
 import { EventSink, type RecordedEvents } from "./events/event-sink.ts";
 import { NodeAgent, type ReportedNode } from "./node/node-agent.ts";
 import { ClaimResolver } from "./objects/claim-resolver.ts";
-import { ObjectCache } from "./objects/object-cache.ts";
-import { ClusterServices, type RuntimeClassEntry, RuntimeClasses } from "./objects/stored-lists.ts";
+import { ClusterServices, ObjectCache, type RuntimeClassEntry, RuntimeClasses } from "./objects/object-cache.ts";
 import { TokenManager } from "./objects/token-manager.ts";
-import { type ApiPod, isMirrorPod, kindOfPod } from "./pods/api-pod.ts";
-import { ApiPodSource } from "./pods/api-pod-source.ts";
+import { type ApiPod, ApiPodSource, isMirrorPod, kindOfPod } from "./pods/api-pod-source.ts";
 import { MirrorManager, type StaticPods } from "./pods/mirror-manager.ts";
 import { type ReportedPods, StatusReporter } from "./pods/status-reporter.ts";
 

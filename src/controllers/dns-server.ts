@@ -3,7 +3,7 @@ import type { Service } from "../base/api/service.ts";
 import type { DesiredPod, DesiredState, DesiredStateStage } from "../base/model/desired-state.ts";
 import { memoized } from "../base/model/memoized.ts";
 import { compareFullNames, podFullName } from "../base/model/pod.ts";
-import type { DnsRecords } from "../plan/dns-records.ts";
+import type { DnsRecords } from "../plan/pod-dns.ts";
 
 const NAMESPACE = "kube-system";
 /** The node's own: no source has objects of this name. */

@@ -5,9 +5,8 @@ import type { DesiredPod, DesiredWorkload } from "../base/model/desired-state.ts
 import { hex32 } from "../base/text/json.ts";
 import { matchesNode } from "../plan/node-affinity.ts";
 import { type ControllerWorld, Draft, type WorkloadEvent } from "./controller.ts";
-import { type JobLookup, reconcileCronJob } from "./cron-job.ts";
 import { reconcileDeployment, scaledValue } from "./deployment.ts";
-import { reconcileJob } from "./job.ts";
+import { type JobLookup, reconcileCronJob, reconcileJob } from "./job.ts";
 import { reconcileStatefulSet } from "./stateful-set.ts";
 import {
   COMPLETION_INDEX,

@@ -5,8 +5,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { isSameList, MadeOfEach, memoized } from "../base/model/memoized.ts";
 import { namespaceOf, type PodUID } from "../base/model/pod.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { computeDnsRecords, type DnsRecords, type ServiceTarget } from "../plan/dns-records.ts";
-import { domainOf } from "../plan/pod-dns.ts";
+import { computeDnsRecords, type DnsRecords, domainOf, type ServiceTarget } from "../plan/pod-dns.ts";
 import { type ServiceAddresses, serviceName } from "../plan/service-addresses.ts";
 import { hostNameIn, ipsOf, ServicePods } from "../plan/service-endpoints.ts";
 

@@ -6,7 +6,7 @@ import type { WorkloadObject } from "../base/model/desired-state.ts";
 import { isSameList, MadeOfEach } from "../base/model/memoized.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { canonicalIp, familyOf, type IpFamily, type IpRange, rangeOfAddress } from "../base/text/ip-range.ts";
-import type { DnsRecords } from "../plan/dns-records.ts";
+import type { DnsRecords } from "../plan/pod-dns.ts";
 import { computeHostPorts, nodePortOf } from "../plan/pod-network.ts";
 import {
   allocateServices,

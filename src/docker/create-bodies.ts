@@ -29,7 +29,7 @@ import {
   MIN_CPU_SHARES,
   memoryBytesOf,
 } from "../plan/pod-resources.ts";
-import { computeSysctls } from "../plan/sysctls.ts";
+import { computeSysctls } from "../plan/security-profiles.ts";
 import type {
   ContainerCreateBody,
   DeviceMapping,

@@ -9,8 +9,7 @@ import type {
 } from "../base/model/container-access.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import { demultiplex, rawOutput } from "./engine/docker-connection.ts";
-import { exitCodeOf, killExec } from "./engine/exec.ts";
+import { demultiplex, exitCodeOf, killExec, rawOutput } from "./engine/docker-connection.ts";
 import type { HijackedConnection, Schedule } from "./engine/transport.ts";
 
 const TAIL_BYTES = 64 * 1024;

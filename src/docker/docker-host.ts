@@ -6,9 +6,9 @@ import { byNewest, type ContainerId, type PodSnapshot } from "../base/model/pod-
 import type { RegistryAuth } from "../base/model/registry-auth.ts";
 import { DockerContainers } from "./docker-containers.ts";
 import { DockerClient } from "./engine/docker-client.ts";
+import type { KillExecProcesses } from "./engine/docker-connection.ts";
 import { DockerError, known } from "./engine/docker-error.ts";
 import { endpointText, parseEndpoint } from "./engine/endpoint.ts";
-import type { KillExecProcesses } from "./engine/exec.ts";
 import { realSchedule } from "./engine/transport.ts";
 import { toObserved } from "./inspect-to-snapshot.ts";
 import { LABEL } from "./labels.ts";

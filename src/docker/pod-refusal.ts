@@ -4,8 +4,7 @@ import { containersOf, hasImageGroups } from "../base/model/pod.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { PodRefusal } from "../plan/pod-end-reasons.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
-import { computeAppArmorProfile } from "../plan/security-profiles.ts";
-import { findForbiddenSysctl } from "../plan/sysctls.ts";
+import { computeAppArmorProfile, findForbiddenSysctl } from "../plan/security-profiles.ts";
 import { describeMissingRuntime } from "./create-bodies.ts";
 import { hasSecurityOption, isApiAtLeast } from "./security.ts";
 

@@ -4,7 +4,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { PodUID } from "../base/model/pod.ts";
 import { type EventRecorder, nodeTarget } from "../base/model/pod-event.ts";
-import { isHeldByCordon } from "../plan/cordon.ts";
+import { isHeldByCordon } from "../plan/admission.ts";
 
 type TextMap = Readonly<Record<string, string>>;
 

@@ -1,5 +1,5 @@
-import type { PodCondition, PodStatus } from "../base/api/pod.ts";
-import type { DesiredPod } from "../base/model/desired-state.ts";
+import type { Pod, PodCondition, PodStatus } from "../base/api/pod.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-state.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
 import type { PodRef, PodUID } from "../base/model/pod.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
@@ -84,5 +84,18 @@ export class PodRecords {
     this.evictions = new StoredMap(files.evictions);
     this.earlierManifests = new StoredMap(files.earlierManifests);
     this.conditions = new StoredMap(files.conditions, (stored) => stored.filter(([uid]) => this.cleanup.has(uid)));
+  }
+}
+
+/** The pods this node should run and the objects they refer to. `Kubelet.setDesired` writes `state`; other subsystems read it. */
+export class PodManager {
+  state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+
+  get(uid: PodUID): DesiredPod | undefined {
+    return this.state.pods.find(({ pod }) => pod.metadata.uid === uid);
+  }
+
+  pods(): Pod[] {
+    return this.state.pods.map(({ pod }) => pod);
   }
 }

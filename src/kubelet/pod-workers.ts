@@ -17,7 +17,7 @@ import {
 import { conflictOverPorts } from "../plan/pod-network.ts";
 import type { PodEnd, WaitingReason } from "../plan/pod-plan.ts";
 import type { PodRules } from "./blocked-pods.ts";
-import type { PodManager } from "./pod-manager.ts";
+import type { PodManager } from "./pod-records.ts";
 import type { PodStatusStore } from "./pod-status-store.ts";
 import { PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";

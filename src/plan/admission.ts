@@ -1,11 +1,11 @@
-import type { Pod, ResourceList } from "../base/api/pod.ts";
+import type { Pod, ResourceList, Toleration } from "../base/api/pod.ts";
 import { quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
 import type { DesiredPod } from "../base/model/desired-state.ts";
 import { memoized } from "../base/model/memoized.ts";
-import type { NodeInfo } from "../base/model/node.ts";
+import { type NodeInfo, UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
 import type { EvictionSignal } from "../base/model/option-values.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
-import { containersOf, type PodUID, podFullName } from "../base/model/pod.ts";
+import { containersOf, controllerOf, type PodUID, podFullName } from "../base/model/pod.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { matchesNode, matchesOnlyNode } from "./node-affinity.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
@@ -475,4 +475,24 @@ function thresholdOf(watched: EvictionSignal, capacity: number, { evictionHard }
   const threshold = evictionHard.find(({ signal }) => signal === watched);
   if (!threshold) return 0;
   return "quantity" in threshold ? threshold.quantity : Math.floor((capacity * threshold.percentage) / 100);
+}
+
+/**
+ * Whether a pod stays Pending because the node is cordoned. Pods of files and URLs never pass a scheduler, and those of
+ * DaemonSets tolerate the cordon.
+ * @param isSubmitted to the API
+ * @param assigned pods that were assigned to the node before
+ */
+export function isHeldByCordon({ pod }: DesiredPod, isSubmitted: boolean, assigned: readonly PodUID[]): boolean {
+  const controller = controllerOf(pod);
+  if (!isSubmitted && !controller) return false;
+  if (controller?.kind === "DaemonSet" || pod.spec.tolerations?.some(toleratesCordon)) return false;
+  return !assigned.includes(pod.metadata.uid ?? "");
+}
+
+/** Source: core/v1 `Toleration.ToleratesTaint`. The taint has no value. */
+function toleratesCordon({ key = "", effect, operator = "Equal", value = "" }: Toleration): boolean {
+  if (effect && effect !== UNSCHEDULABLE_TAINT.effect) return false;
+  if (key !== "" && key !== UNSCHEDULABLE_TAINT.key) return false;
+  return operator === "Exists" || (key !== "" && value === "");
 }

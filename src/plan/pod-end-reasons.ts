@@ -1,4 +1,4 @@
-import { computeSysctlNamespace, toDottedSysctl } from "./sysctls.ts";
+import { computeSysctlNamespace, toDottedSysctl } from "./security-profiles.ts";
 import type { Explained } from "./waiting-reasons.ts";
 
 type EndExplanation = Explained | ((message: string) => Explained);

@@ -64,17 +64,17 @@ daemon/process-settings | swap is logged, and is an error with --fail-swap-on | 
 daemon/process-settings | the OOM score is set and the limit of open files raised | max-open-files
 integration/shutdown | waits for pods, critical ones last; afterwards they run again | shutdown-grace-period shutdown-grace-period-critical-pods
 plan/node-shutdown | by priority, in whatever order they stand | shutdownGracePeriodByPodPriority
-cluster/client/kubeconfig | paths are relative to the file | kubeconfig
+cluster/client/credentials-kubeconfig | paths are relative to the file | kubeconfig
 cluster/certificates/certificate-manager | --bootstrap-kubeconfig counts while there is no kubeconfig | bootstrap-kubeconfig
 cluster/certificates/certificate-manager | --rotate-certificates | rotate-certificates
 cluster/certificates/certificate-manager | --rotate-server-certificates | rotate-server-certificates
 server/node-object | --node-status-max-images | node-status-max-images
-cluster/node/node-plan | a Node that exists | register-node
-cluster/node/node-plan | --register-schedulable=false | register-schedulable
-cluster/node/node-plan | --cloud-provider=external | cloud-provider
-cluster/node/node-plan | --provider-id | provider-id
-cluster/node/node-plan | the status of the Node | node-status-update-frequency nodeStatusReportFrequency nodeLeaseDurationSeconds
-cluster/node/node-plan | --enable-controller-attach-detach and --node-ip are annotations | enable-controller-attach-detach
+cluster/node/node-agent-plan | a Node that exists | register-node
+cluster/node/node-agent-plan | --register-schedulable=false | register-schedulable
+cluster/node/node-agent-plan | --cloud-provider=external | cloud-provider
+cluster/node/node-agent-plan | --provider-id | provider-id
+cluster/node/node-agent-plan | the status of the Node | node-status-update-frequency nodeStatusReportFrequency nodeLeaseDurationSeconds
+cluster/node/node-agent-plan | --enable-controller-attach-detach and --node-ip are annotations | enable-controller-attach-detach
 cluster/client/cluster-client | --kube-api-qps and --kube-api-burst | kube-api-qps kube-api-burst
 plan/pod-resources | LimitedSwap: an eighth of the memory, an eighth of the swap | memory-swap-behavior
 base/host/oom-group | the container's cgroup is reported | singleProcessOOMKill

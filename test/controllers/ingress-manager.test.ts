@@ -18,15 +18,15 @@ import { join } from "node:path";
 import type { Ingress } from "../../src/base/api/ingress.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { DesiredObject, DesiredPod, DesiredState } from "../../src/base/model/desired-state.ts";
-import { IngressManager } from "../../src/controllers/ingress-manager.ts";
 import {
   CONFIG_KEY,
   INGRESS_SCRIPT,
+  IngressManager,
   type IngressOutcome,
   ingressPodManifest,
   parseOutcome,
   SCRIPT_KEY,
-} from "../../src/controllers/ingress-pod.ts";
+} from "../../src/controllers/ingress-manager.ts";
 import { readManifestValue } from "../../src/manifest/read-manifest.ts";
 import { INGRESS_DIRECTORY } from "../../src/plan/nginx-config.ts";
 import { FakeClock } from "../support/fake-clock.ts";

@@ -8,7 +8,7 @@ import { parseFieldSelector } from "../../src/base/api/meta.ts";
 import { parseMediaTypes } from "../../src/base/text/media-types.ts";
 import { ProtobufError } from "../../src/base/text/protobuf.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";
-import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
+import { parseKubeconfig } from "../../src/cluster/client/credentials.ts";
 import { readDocument } from "../../src/manifest/yaml/parse-stream.ts";
 import { TextError } from "../../src/manifest/yaml/source-node.ts";
 import { isLocalHost } from "../../src/server/host-header.ts";

@@ -21,7 +21,7 @@ import {
   describePluginFailure,
   parseCniResult,
   toPodIps,
-} from "../../src/kubelet/cni/cni-protocol.ts";
+} from "../../src/kubelet/cni/cni-networks.ts";
 import { formatResolvConf, parseResolvConf } from "../../src/plan/pod-dns.ts";
 import { parseFilesystems } from "../../src/stats/cadvisor/cadvisor-facts.ts";
 import { parseProcCgroup } from "../../src/stats/cgroups/cgroup-layout.ts";

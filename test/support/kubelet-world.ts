@@ -6,9 +6,8 @@ import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
 import type { ImageUpdateManager } from "../../src/kubelet/images/image-update-manager.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import { PodCache } from "../../src/kubelet/pod-cache.ts";
-import { PodManager } from "../../src/kubelet/pod-manager.ts";
 import type { Completion } from "../../src/kubelet/pod-records.ts";
-import { PodRecords, type StoredEvictions, type StoredManifests } from "../../src/kubelet/pod-records.ts";
+import { PodManager, PodRecords, type StoredEvictions, type StoredManifests } from "../../src/kubelet/pod-records.ts";
 import {
   RevisionSelector,
   type StoredEphemeralContainers,

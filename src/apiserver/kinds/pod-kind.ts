@@ -5,7 +5,7 @@ import { text } from "../../base/api/scalar.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { computeQosClass } from "../../plan/pod-resources.ts";
 import { isFinished } from "../../plan/service-endpoints.ts";
-import { foreignConditions } from "../../plan/status/pod-conditions.ts";
+import { foreignConditions } from "../../plan/status/compute-pod-status.ts";
 import { invalid, type StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../object-store.ts";
 import { POD_COLUMNS } from "../printers/pod-row.ts";

@@ -13,7 +13,7 @@ import { readRemovalSettings } from "../../daemon/removal-settings.ts";
 import { removePods } from "../../daemon/remove-pods.ts";
 import type { EnginePod } from "../../docker/docker-host.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
+import { RUN_ONCE_ID } from "../../sources/desired-state-feed.ts";
 import { ApiClient, ApiStatusError } from "../client/api-client.ts";
 import { choosePods, POD_WORDS } from "../client/choose-pod.ts";
 import { locateKubelet, removeProxies } from "../client/find-kubelet.ts";

@@ -10,8 +10,7 @@ import type { CredentialLookUp } from "../../daemon/doctor/gather-images.ts";
 import type { ReadEncrypted } from "../../daemon/doctor/read-manifest-files.ts";
 import { findService, serviceEnvironment } from "../../daemon/install/find-service.ts";
 import { buildFacts } from "../../daemon/version.ts";
-import { CredentialProviders } from "../../docker/credential-provider.ts";
-import { ImageCredentials } from "../../docker/image-credentials.ts";
+import { CredentialProviders, ImageCredentials } from "../../docker/image-credentials.ts";
 import { type CommandIo, UsageError } from "../sub-command.ts";
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;

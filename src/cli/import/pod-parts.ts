@@ -10,7 +10,7 @@ import {
 } from "../../base/api/annotations.ts";
 import { compareQuantities, parseQuantity } from "../../base/api/quantity.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
+import { SAFE_SYSCTLS } from "../../plan/security-profiles.ts";
 import { isTrue, type JsonMap, splitWords, toSeconds } from "./compose-text.ts";
 
 /** The result of an import. */

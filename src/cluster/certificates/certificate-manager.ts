@@ -8,7 +8,7 @@ import type { Logger } from "../../base/model/logger.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
 import { isNotFound } from "../client/api-error.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
-import { type Kubeconfig, readKubeconfig } from "../client/kubeconfig.ts";
+import { type Kubeconfig, readKubeconfig } from "../client/credentials.ts";
 
 /** Makes a key and a PKCS #10 request, PEM. @throws Error */
 export type MakeSigningRequest = (subject: {

@@ -8,7 +8,7 @@ import { CONFIG_HASH_ANNOTATION } from "../../manifest/defaults.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { WorkQueue } from "../client/work-queue.ts";
-import { type ApiPod, isMirrorPod, isTerminating, MIRROR_ANNOTATION } from "./api-pod.ts";
+import { type ApiPod, isMirrorPod, isTerminating, MIRROR_ANNOTATION } from "./api-pod-source.ts";
 
 /** The kubelet, as its static pods are shown. */
 export interface StaticPods {

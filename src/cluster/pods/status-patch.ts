@@ -1,5 +1,5 @@
 import type { ContainerStatus, PodCondition, PodStatus } from "../../base/api/pod.ts";
-import { judgeReadinessGates, OWN_CONDITIONS } from "../../plan/status/pod-conditions.ts";
+import { judgeReadinessGates, OWN_CONDITIONS } from "../../plan/status/compute-pod-status.ts";
 
 /** Fields of a status that only this node sets: an absent one is deleted from the API object. */
 const OWN_FIELDS = [

@@ -7,7 +7,7 @@ import { toApiTime } from "../../base/text/api-time.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
 import { WorkQueue } from "../client/work-queue.ts";
-import { type ApiPod, isMirrorPod, isTerminating } from "./api-pod.ts";
+import { type ApiPod, isMirrorPod, isTerminating } from "./api-pod-source.ts";
 import { computeStatusPatch, findStepBack, mergePodStatus, ownPart, withObservedGeneration } from "./status-patch.ts";
 
 /** The kubelet, as the status of its pods is reported. */

@@ -20,14 +20,14 @@ import { toTlsVersions } from "../../config/cipher-suites.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import type { ControllerContext } from "../../controllers/controller.ts";
 import { DnsServer, dnsPodManifest } from "../../controllers/dns-server.ts";
-import { IngressManager } from "../../controllers/ingress-manager.ts";
 import {
   INGRESS_VOLUME,
+  IngressManager,
   ingressPodManifest,
   OUTCOME_FILE,
   parseOutcome,
   WAKE_SIGNAL,
-} from "../../controllers/ingress-pod.ts";
+} from "../../controllers/ingress-manager.ts";
 import { ExternalNames, ServiceHosts } from "../../controllers/service-hosts.ts";
 import { ServiceManager, type ServiceProxy } from "../../controllers/service-manager.ts";
 import { WorkloadManager } from "../../controllers/workload-manager.ts";
@@ -39,7 +39,7 @@ import { chainPrefix, DualStackRules, KernelRules } from "../../kubelet/kernel-r
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import { NodeSettings } from "../../kubelet/node-settings.ts";
-import { PodManager } from "../../kubelet/pod-manager.ts";
+import { PodManager } from "../../kubelet/pod-records.ts";
 import { PodDirectories } from "../../kubelet/volumes/pod-directories.ts";
 import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest, readManifestValue } from "../../manifest/read-manifest.ts";

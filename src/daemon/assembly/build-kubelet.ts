@@ -5,7 +5,7 @@ import type { PodRules } from "../../kubelet/blocked-pods.ts";
 import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import { Kubelet } from "../../kubelet/kubelet.ts";
 import { PodCache } from "../../kubelet/pod-cache.ts";
-import type { PodManager } from "../../kubelet/pod-manager.ts";
+import type { PodManager } from "../../kubelet/pod-records.ts";
 import { PodRecords } from "../../kubelet/pod-records.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
 import { HostProber } from "../../kubelet/prober/host-prober.ts";

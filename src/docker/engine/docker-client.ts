@@ -19,12 +19,12 @@ import {
   PING,
   parseAs,
   rawOutput,
+  runExec,
   segment,
   segments,
 } from "./docker-connection.ts";
 import { DockerError, DockerUnreachableError, isNotFound } from "./docker-error.ts";
 import { endpointText } from "./endpoint.ts";
-import { runExec } from "./exec.ts";
 import {
   type ContainerInspect,
   ContainerInspectSchema,

@@ -3,9 +3,8 @@ import type { Clock } from "../../base/model/clock.ts";
 import type { ContainerAccess } from "../../base/model/container-access.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type Prober, type ProbeTarget } from "../../base/model/prober.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import { DeadlineError, DialError, dial, resolvePort } from "./dial.ts";
 import { probeGrpc } from "./grpc-probe.ts";
-import { probeHttp } from "./http-get.ts";
+import { DeadlineError, DialError, dial, probeHttp, resolvePort } from "./http-get.ts";
 
 interface HostProberOptions {
   exec: Pick<ContainerAccess, "run">;

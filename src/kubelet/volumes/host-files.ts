@@ -40,8 +40,7 @@ import {
   writeFileVolume,
   writeState,
 } from "./own-volumes.ts";
-import { applyFsGroup } from "./ownership.ts";
-import { makeDirectory, PodDirectories, type VolumePaths } from "./pod-directories.ts";
+import { applyFsGroup, makeDirectory, PodDirectories, type VolumePaths } from "./pod-directories.ts";
 
 const mounter = new Mounter();
 

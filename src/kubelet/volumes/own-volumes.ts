@@ -19,8 +19,7 @@ import { computePodMemoryLimit } from "../../plan/pod-cgroup.ts";
 import { type Payload, type ProjectedFile, writeAtomically } from "./atomic-writer.ts";
 import { computeMountPointNames } from "./mount-points.ts";
 import type { Mounter } from "./mounter.ts";
-import { applyFsGroup, READ_ONLY } from "./ownership.ts";
-import { makeDirectory, type VolumePaths } from "./pod-directories.ts";
+import { applyFsGroup, makeDirectory, READ_ONLY, type VolumePaths } from "./pod-directories.ts";
 
 /** The state of an emptyDir that is set up: group, and mode and owner of the annotation. */
 export const emptyDirState = (pod: Pod, options: EmptyDirOptions | undefined): string =>

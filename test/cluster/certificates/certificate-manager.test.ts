@@ -13,7 +13,7 @@ import {
   readSigningState,
   writeKubeconfig,
 } from "../../../src/cluster/certificates/certificate-manager.ts";
-import { readKubeconfig } from "../../../src/cluster/client/kubeconfig.ts";
+import { readKubeconfig } from "../../../src/cluster/client/credentials.ts";
 import { toKubeconfig } from "../../support/cluster/empty-cluster.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
 import type { Condition } from "../../../src/base/api/meta.ts";
 import { ApiStatusError } from "../../../src/cluster/client/api-error.ts";
+import type { ApiNode } from "../../../src/cluster/node/node-agent.ts";
 import { NodeAgent } from "../../../src/cluster/node/node-agent.ts";
-import type { ApiNode } from "../../../src/cluster/node/node-plan.ts";
 import { FakeApi } from "../../support/cluster/fake-api.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";

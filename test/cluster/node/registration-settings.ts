@@ -1,4 +1,4 @@
-import type { RegistrationSettings } from "../../../src/cluster/node/node-plan.ts";
+import type { RegistrationSettings } from "../../../src/cluster/node/node-agent.ts";
 
 /** The settings of a node without any flag, but that no controller attaches volumes. */
 export const registrationSettings = (changes: Partial<RegistrationSettings> = {}): RegistrationSettings => ({

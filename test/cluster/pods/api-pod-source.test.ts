@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ApiPod } from "../../../src/cluster/pods/api-pod.ts";
+import type { ApiPod } from "../../../src/cluster/pods/api-pod-source.ts";
 import { ApiPodSource } from "../../../src/cluster/pods/api-pod-source.ts";
 import type { ObjectReference } from "../../../src/plan/object-references.ts";
 import type { Checkpoint } from "../../../src/sources/checkpoint-store.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import type { ApiPod } from "../../../src/cluster/pods/api-pod.ts";
+import type { ApiPod } from "../../../src/cluster/pods/api-pod-source.ts";
 import { StatusReporter } from "../../../src/cluster/pods/status-reporter.ts";
 import { aPod } from "../../support/builders.ts";
 import { FakeApi } from "../../support/cluster/fake-api.ts";

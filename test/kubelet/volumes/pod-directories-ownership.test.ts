@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { chmodSync, lstatSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { applyFsGroup } from "../../../src/kubelet/volumes/ownership.ts";
+import { applyFsGroup } from "../../../src/kubelet/volumes/pod-directories.ts";
 import { makeDeepTree } from "../../support/deep-tree.ts";
 import { isRoot, tempDirs } from "../../support/temp-dir.ts";
 

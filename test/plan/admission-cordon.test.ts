@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import { isHeldByCordon } from "../../src/plan/cordon.ts";
+import { isHeldByCordon } from "../../src/plan/admission.ts";
 import { aPod } from "../support/builders.ts";
 
 const owned = (kind: string) =>

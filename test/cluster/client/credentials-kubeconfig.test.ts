@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { parseKubeconfig } from "../../../src/cluster/client/kubeconfig.ts";
+import { parseKubeconfig } from "../../../src/cluster/client/credentials.ts";
 
 const PATH = "/etc/kubernetes/kubelet.conf";
 const config = (changes: object = {}) => ({

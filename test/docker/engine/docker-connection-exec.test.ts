@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { runExec } from "../../../src/docker/engine/exec.ts";
+import { runExec } from "../../../src/docker/engine/docker-connection.ts";
 import type { ExecInspect } from "../../../src/docker/engine/schemas.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import { computeDnsRecords, type ServiceTarget } from "../../src/plan/dns-records.ts";
+import { computeDnsRecords, type ServiceTarget } from "../../src/plan/pod-dns.ts";
 import { aPod } from "../support/builders.ts";
 
 const HTTP = { name: "http", protocol: "TCP", port: 80, targetPort: "web" };

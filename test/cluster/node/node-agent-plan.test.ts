@@ -10,7 +10,7 @@ import {
   type RegistrationSettings,
   toNewNode,
   withExtendedResources,
-} from "../../../src/cluster/node/node-plan.ts";
+} from "../../../src/cluster/node/node-agent.ts";
 import { registrationSettings as settings } from "./registration-settings.ts";
 
 const ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { ClusterServices, type RuntimeClassEntry, RuntimeClasses } from "../../../src/cluster/objects/stored-lists.ts";
+import { ClusterServices, type RuntimeClassEntry, RuntimeClasses } from "../../../src/cluster/objects/object-cache.ts";
 import { aPod } from "../../support/builders.ts";
 import { FakeApi } from "../../support/cluster/fake-api.ts";
 import { FakeClock } from "../../support/fake-clock.ts";

@@ -6,7 +6,7 @@ import {
   parseCniResult,
   parseNetworkConfig,
   toPodIps,
-} from "../../../src/kubelet/cni/cni-protocol.ts";
+} from "../../../src/kubelet/cni/cni-networks.ts";
 
 describe("results of plugins", () => {
   test.each([

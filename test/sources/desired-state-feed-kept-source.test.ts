@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { withoutRunnables } from "../../src/sources/kept-source.ts";
+import { withoutRunnables } from "../../src/sources/desired-state-feed.ts";
 import type { Objects } from "../../src/sources/source-set.ts";
 
 const text = (names: { pods?: string[]; secrets?: string[]; deployments?: string[]; claims?: string[] }) => {
