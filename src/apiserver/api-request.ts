@@ -10,7 +10,7 @@ import { ProtobufError } from "../base/text/protobuf.ts";
 import { readDocument } from "../manifest/yaml/parse-stream.ts";
 import type { SourceNode } from "../manifest/yaml/source-node.ts";
 import { ANONYMOUS, MONITORING_GROUP, measurementsOf, type ShownCertificate } from "../server/client-identity.ts";
-import type { HttpResponse, ListenerResponse, ServerRequest } from "../server/http-response.ts";
+import type { HttpResponse, ListenerResponse, ServerRequest } from "../server/request-handler.ts";
 import { ApiError, badRequest, forbidden, tooManyValues, unauthorized, unsupportedMediaType } from "./api-error.ts";
 import { checkSize, MAX_VALUES } from "./object-store.ts";
 import type { Verb } from "./resource-definition.ts";

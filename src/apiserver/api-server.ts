@@ -5,7 +5,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
 import { parseMediaTypes } from "../base/text/media-types.ts";
-import type { HttpResponse } from "../server/http-response.ts";
+import type { HttpResponse } from "../server/request-handler.ts";
 import { FairShare } from "../server/request-handler.ts";
 import {
   ApiError,

@@ -1,5 +1,5 @@
 import type { HealthCheck } from "../base/model/health-check.ts";
-import { textResponse } from "../server/http-response.ts";
+import { textResponse } from "../server/request-handler.ts";
 import { type ApiRequest, type ApiResponse, json } from "./api-request.ts";
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
 

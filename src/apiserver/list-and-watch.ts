@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { parseFieldSelector, parseLabelSelector, type SelectableFields } from "../base/api/meta.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { HttpResponse, StreamedResponse } from "../server/http-response.ts";
+import type { HttpResponse, StreamedResponse } from "../server/request-handler.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";
 import type { ApiObject, ObjectStore, ResourceId, StoreEvent } from "./object-store.ts";
 import type { Presentation } from "./presentation.ts";

@@ -5,7 +5,7 @@ import type { ApiRequest } from "./api-request.ts";
 import { text } from "./kinds/define-kind.ts";
 import { LAST_APPLIED } from "./managed-fields.ts";
 import { type ApiObject, jsonOf } from "./object-store.ts";
-import { formatSince } from "./printers/age.ts";
+import { formatSince } from "./printers/rows.ts";
 import { apiVersionOf, type Column, type ResourceDefinition, servedVersions } from "./resource-definition.ts";
 
 /** Form of a response. */

@@ -4,9 +4,7 @@ import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import { nearestFlag, parseCommandLine, readWords, flagTakesValue as takesValue } from "../config/flags.ts";
 import { emptyWord, flagsOf, isNamed, writtenName } from "./arguments.ts";
-import { CHANGE_COMMANDS, INSIDE_COMMANDS } from "./declarations/change.ts";
-import { SETUP_COMMANDS } from "./declarations/setup.ts";
-import { SHOW_COMMANDS } from "./declarations/show.ts";
+import { CHANGE_COMMANDS, INSIDE_COMMANDS, SETUP_COMMANDS, SHOW_COMMANDS } from "./declarations.ts";
 import type { SubCommand } from "./sub-command.ts";
 
 /** Every sub-command, in the order of `--help`. What a command does is loaded when it runs. */

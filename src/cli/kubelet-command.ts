@@ -16,7 +16,7 @@ import { type AppLogger, createLogger, wantsColor } from "../daemon/logging.ts";
 import { replaceProcess } from "../daemon/private-arguments.ts";
 import { logUnexpectedErrors } from "../daemon/unexpected-errors.ts";
 import { buildFacts, versionLine } from "../daemon/version.ts";
-import { isLoopback } from "../server/host-header.ts";
+import { isLoopback } from "../server/request-handler.ts";
 import { describeFinding } from "../sources/source-set.ts";
 import { removeProxies } from "./client/find-kubelet.ts";
 import { type CommandManual, renderHelp } from "./help.ts";

@@ -4,7 +4,7 @@ import { readDefaultAddress, readNodeName } from "../base/host/node-info.ts";
 import { COMMAND_SOCKET, type InstanceInfo } from "../base/host/root-directory.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { dockerEndpoint } from "../docker/docker-host.ts";
-import { isLoopback, toLocalHost } from "../server/host-header.ts";
+import { isLoopback, toLocalHost } from "../server/request-handler.ts";
 import type { Servers } from "../server/servers.ts";
 import { buildInfo } from "./version.ts";
 

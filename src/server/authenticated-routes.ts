@@ -3,6 +3,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { type AccessRules, authenticate, authorize } from "./client-identity.ts";
 import { CONTAINER_ROOTS, type ContainerRoutesContext, routeContainers } from "./container-routes.ts";
+import { isKnownPath, type ReadOnlyContext, rootOf, routeReadOnly } from "./read-only-routes.ts";
 import {
   cleanPath,
   debugDisabled,
@@ -17,8 +18,7 @@ import {
   resourceNotFound,
   type ServerRequest,
   textResponse,
-} from "./http-response.ts";
-import { isKnownPath, type ReadOnlyContext, rootOf, routeReadOnly } from "./read-only-routes.ts";
+} from "./request-handler.ts";
 
 export interface AuthenticatedContext extends ContainerRoutesContext {
   clock: Clock;

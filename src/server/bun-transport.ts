@@ -6,13 +6,16 @@ import type { Logger } from "../base/model/logger.ts";
 import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { countKeptFiles, ownOpenFilesLimit } from "../stats/cgroups/kernel-files.ts";
-import { type HttpResponse, type ListenerResponse, type StreamedResponse, textResponse } from "./http-response.ts";
 import {
+  type HttpResponse,
   IDLE_MS,
   type ListenAddress,
+  type ListenerResponse,
   onPrivateSocket,
   type RequestHandler,
+  type StreamedResponse,
   type Transport,
+  textResponse,
 } from "./request-handler.ts";
 import { BunWebSocket, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES } from "./websocket.ts";
 

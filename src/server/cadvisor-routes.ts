@@ -1,12 +1,13 @@
 import { isIP } from "node:net";
 import { isRecord, jsonIfValid } from "../base/text/json.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
-import { isLoopback } from "./host-header.ts";
+import { cadvisorMetrics, parseQuery, questionOf, type ReadOnlyContext, SHARED_MS } from "./read-only-routes.ts";
 import {
   cleanPath,
   escapeHtml,
   type HttpResponse,
   htmlResponse,
+  isLoopback,
   isReading,
   jsonResponse,
   methodNotAllowed,
@@ -14,8 +15,7 @@ import {
   notFound,
   type RouteRequest,
   textResponse,
-} from "./http-response.ts";
-import { cadvisorMetrics, parseQuery, questionOf, type ReadOnlyContext, SHARED_MS } from "./read-only-routes.ts";
+} from "./request-handler.ts";
 import type { KubeletView } from "./view.ts";
 
 /** The cAdvisor port, 4194: an index page, cAdvisor's JSON API 1.x, its metrics. */

@@ -3,6 +3,7 @@ import type { User } from "../base/model/cluster-connection.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
 import { findContainer } from "../base/model/pod.ts";
 import { findRunningContainer } from "../plan/status/log-container.ts";
+import { type PodStreams, parseLogQuery, type StreamRefusal } from "./pod-streams.ts";
 import {
   type HttpResponse,
   type ListenerResponse,
@@ -12,8 +13,7 @@ import {
   resourceNotFound,
   type ServerRequest,
   textResponse,
-} from "./http-response.ts";
-import { type PodStreams, parseLogQuery, type StreamRefusal } from "./pod-streams.ts";
+} from "./request-handler.ts";
 import type { KubeletView } from "./view.ts";
 
 export interface ContainerRoutesContext {

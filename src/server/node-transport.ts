@@ -12,17 +12,15 @@ import type { ShownCertificate } from "./client-identity.ts";
 import { type ConnectionLimits, ConnectionTable } from "./connection-table.ts";
 import {
   type HttpResponse,
-  type ListenerResponse,
-  type StreamedResponse,
-  textResponse,
-  tooManyRequests,
-} from "./http-response.ts";
-import {
   IDLE_MS,
   type ListenAddress,
+  type ListenerResponse,
   onPrivateSocket,
   type RequestHandler,
+  type StreamedResponse,
   type Transport,
+  textResponse,
+  tooManyRequests,
 } from "./request-handler.ts";
 import type { TlsMaterial } from "./serving-certificate.ts";
 import { acceptWebSocket } from "./websocket.ts";

@@ -7,7 +7,6 @@ import { findContainer, podFullName } from "../base/model/pod.ts";
 import type { DialPod, PodAddress } from "../base/model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../plan/status/log-container.ts";
 import { chooseProtocol, listOf, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "./channel-protocol.ts";
-import type { ServerRequest, UpgradeResponse, WebSocketResponse } from "./http-response.ts";
 import {
   type ForwardOptions,
   PORT_FORWARD_PROTOCOL,
@@ -16,6 +15,7 @@ import {
   serveSpdyPortForward,
 } from "./port-forward.ts";
 import { type CommandOptions, SPDY_COMMAND_PROTOCOLS, serveRemoteCommand, serveSpdyCommand } from "./remote-command.ts";
+import type { ServerRequest, UpgradeResponse, WebSocketResponse } from "./request-handler.ts";
 import { acceptSpdy, type ByteChannel, chooseStreamProtocol } from "./spdy.ts";
 import type { KubeletView } from "./view.ts";
 import type { WebSocketConnection } from "./websocket.ts";

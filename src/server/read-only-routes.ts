@@ -13,6 +13,7 @@ import {
   type TextFormat,
 } from "../stats/metrics/metric.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
+import { type PodListRenderer, parsePodSelectors, runningPodListText } from "./pod-list.ts";
 import {
   acceptsGzip,
   acceptsJson,
@@ -31,8 +32,7 @@ import {
   type RouteRequest,
   resourceNotFound,
   textResponse,
-} from "./http-response.ts";
-import { type PodListRenderer, parsePodSelectors, runningPodListText } from "./pod-list.ts";
+} from "./request-handler.ts";
 import type { SharedResponses } from "./shared-responses.ts";
 import type { KubeletView } from "./view.ts";
 

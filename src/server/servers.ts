@@ -13,16 +13,6 @@ import { type AuthenticatedContext, routeAuthenticated, routeLogDirectory } from
 import { pageHint, routeCadvisor } from "./cadvisor-routes.ts";
 import { DelegatedAccess } from "./client-identity.ts";
 import { CONTAINER_PATHS } from "./container-routes.ts";
-import { isLocalHost, isLoopback } from "./host-header.ts";
-import {
-  type HttpResponse,
-  isReading,
-  methodNotAllowed,
-  notFound,
-  type RouteRequest,
-  type RouteResponse,
-  type ServerRequest,
-} from "./http-response.ts";
 import { Listener, type ListenerEnvironment, type ListenerOptions } from "./listener.ts";
 import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
 import type { ListenerTls } from "./node-transport.ts";
@@ -30,6 +20,17 @@ import { PodListRenderer } from "./pod-list.ts";
 import type { PodStreams } from "./pod-streams.ts";
 import { healthzResponse, READ_ONLY_PATHS, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 import type { ListenAddress } from "./request-handler.ts";
+import {
+  type HttpResponse,
+  isLocalHost,
+  isLoopback,
+  isReading,
+  methodNotAllowed,
+  notFound,
+  type RouteRequest,
+  type RouteResponse,
+  type ServerRequest,
+} from "./request-handler.ts";
 import { type CertificateStore, readTlsMaterial } from "./serving-certificate.ts";
 import { SharedResponses } from "./shared-responses.ts";
 import type { KubeletView } from "./view.ts";

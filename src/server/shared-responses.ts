@@ -1,7 +1,7 @@
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
 import { nextTurn } from "../base/concurrency/turn-pace.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { type HttpResponse, tooManyRequests } from "./http-response.ts";
+import { type HttpResponse, tooManyRequests } from "./request-handler.ts";
 
 /** How long a slice of work keeps the event loop. */
 const SLICE_MS = 10;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { SETUP_COMMANDS } from "../../src/cli/declarations/setup.ts";
+import { SETUP_COMMANDS } from "../../src/cli/declarations.ts";
 import { ROW_BY_FLAG } from "../../src/config/option-table.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 

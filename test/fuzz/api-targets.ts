@@ -11,7 +11,7 @@ import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-pat
 import { parseKubeconfig } from "../../src/cluster/client/credentials.ts";
 import { readDocument } from "../../src/manifest/yaml/parse-stream.ts";
 import { TextError } from "../../src/manifest/yaml/source-node.ts";
-import { isLocalHost } from "../../src/server/host-header.ts";
+import { isLocalHost } from "../../src/server/request-handler.ts";
 import { decodeBody, UrlFetchError } from "../../src/sources/url-fetch.ts";
 import { type FuzzTarget, mayThrow } from "./fuzz-target.ts";
 

@@ -6,11 +6,11 @@ import { findLog, LogDirectory, readLog } from "../../src/base/host/log-director
 import type { HealthCheck } from "../../src/base/model/health-check.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import type { ShownCertificate } from "../../src/server/client-identity.ts";
-import type { RouteRequest } from "../../src/server/http-response.ts";
 import { type NodeObjectFacts, toNodeObject } from "../../src/server/node-object.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
 import { PodStreams } from "../../src/server/pod-streams.ts";
 import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
+import type { RouteRequest } from "../../src/server/request-handler.ts";
 import type { ServerParts } from "../../src/server/servers.ts";
 import { SharedResponses } from "../../src/server/shared-responses.ts";
 import type { KubeletView } from "../../src/server/view.ts";

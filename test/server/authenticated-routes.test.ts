@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { AuthenticatedContext } from "../../src/server/authenticated-routes.ts";
 import type { AccessRules, ShownCertificate } from "../../src/server/client-identity.ts";
-import type { ListenerResponse } from "../../src/server/http-response.ts";
+import type { ListenerResponse } from "../../src/server/request-handler.ts";
 import recordedContainers from "../fixtures/oracle/http/authenticated-containers.json";
 import recordedRequests from "../fixtures/oracle/http/authenticated-get.json";
 import recordedVariants from "../fixtures/oracle/http/authenticated-variants.json";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { pageAddress, pageHint, routeCadvisor } from "../../src/server/cadvisor-routes.ts";
-import type { HttpResponse, RouteRequest } from "../../src/server/http-response.ts";
+import type { HttpResponse, RouteRequest } from "../../src/server/request-handler.ts";
 import { CONTAINER_ID, CONTAINER_PATHS, layTree, podOf } from "../stats/lay-tree.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest, aServerWorld } from "./a-context.ts";

@@ -3,9 +3,13 @@ import { readdirSync } from "node:fs";
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import { BunTransport } from "../../src/server/bun-transport.ts";
-import { type ListenerRequest, type ListenerResponse, textResponse } from "../../src/server/http-response.ts";
 import { Listener, type ListenerOptions } from "../../src/server/listener.ts";
-import { RequestHandler } from "../../src/server/request-handler.ts";
+import {
+  type ListenerRequest,
+  type ListenerResponse,
+  RequestHandler,
+  textResponse,
+} from "../../src/server/request-handler.ts";
 import type { WebSocketConnection } from "../../src/server/websocket.ts";
 import { cleanUps } from "../support/clean-ups.ts";
 import { FakeClock } from "../support/fake-clock.ts";

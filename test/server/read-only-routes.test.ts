@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
 import type { CoreEventList } from "../../src/base/api/event.ts";
-import type { HttpResponse } from "../../src/server/http-response.ts";
-import { acceptsGzip, cleanPath } from "../../src/server/http-response.ts";
 import { routeReadOnly } from "../../src/server/read-only-routes.ts";
+import type { HttpResponse } from "../../src/server/request-handler.ts";
+import { acceptsGzip, cleanPath } from "../../src/server/request-handler.ts";
 import { routeHealthzPort } from "../../src/server/servers.ts";
 import recordedRequests from "../fixtures/oracle/http/get.json";
 import recordedMethods from "../fixtures/oracle/http/other-methods.json";

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import { textResponse } from "../../src/server/http-response.ts";
-import { FairShare, RequestHandler } from "../../src/server/request-handler.ts";
+import { FairShare, RequestHandler, textResponse } from "../../src/server/request-handler.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 
 const fill = (share: FairShare, address: string, count: number) =>

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { jsonResponse } from "../../src/server/http-response.ts";
+import { jsonResponse } from "../../src/server/request-handler.ts";
 import { LaneFullError, SharedResponses, WorkLane } from "../../src/server/shared-responses.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 

@@ -10,7 +10,7 @@ import { validateAnnotations, validateLabels } from "../../manifest/validate/nam
 import { toSourceNode } from "../../manifest/yaml/source-node.ts";
 import type { StatusCause } from "../api-error.ts";
 import type { ApiMetadata, ApiObject } from "../object-store.ts";
-import type { PrintedColumn } from "../printers/age.ts";
+import type { PrintedColumn } from "../printers/rows.ts";
 import {
   ALL_VERBS,
   type Column,

@@ -8,7 +8,7 @@ import { isFinished } from "../../plan/service-endpoints.ts";
 import { foreignConditions } from "../../plan/status/compute-pod-status.ts";
 import { invalid, type StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../object-store.ts";
-import { POD_COLUMNS } from "../printers/pod-row.ts";
+import { POD_COLUMNS } from "../printers/rows.ts";
 import type { ReadOptions } from "../resource-definition.ts";
 import { bySchema, manifestKind, printed, readObject } from "./define-kind.ts";
 

@@ -1,10 +1,8 @@
 import type { ObjectKind } from "../../base/model/desired-state.ts";
 import { type ResourceDefinition, ResourceRegistry } from "../resource-definition.ts";
 import { CONFIG_MAP, SECRET } from "./config-kinds.ts";
-import { EVENT } from "./event-kind.ts";
 import { INGRESS, INGRESS_CLASS } from "./ingress-kinds.ts";
-import { LEASE } from "./lease-kind.ts";
-import { NAMESPACE, NODE } from "./node-kinds.ts";
+import { EVENT, LEASE, NAMESPACE, NODE } from "./node-kinds.ts";
 import { POD } from "./pod-kind.ts";
 import { ENDPOINT_SLICE, ENDPOINTS, SERVICE } from "./service-kind.ts";
 import { PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS } from "./volume-kinds.ts";

@@ -4,7 +4,7 @@ import { PodTemplateSpecSchema } from "../../base/api/workload.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { ApiObject } from "../object-store.ts";
-import { formatSince } from "../printers/age.ts";
+import { formatSince } from "../printers/rows.ts";
 import { READ_VERBS } from "../resource-definition.ts";
 import {
   apiKind,

@@ -2,7 +2,7 @@ import { parseLabelSelector } from "../../base/api/meta.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
-import type { HttpResponse } from "../../server/http-response.ts";
+import type { HttpResponse } from "../../server/request-handler.ts";
 import type { Servers } from "../../server/servers.ts";
 import { badRequest, notFound } from "../api-error.ts";
 import {
@@ -20,7 +20,7 @@ import {
 import type { ExtraRoute } from "../api-server.ts";
 import { parseDeleteOptions } from "../object-deleter.ts";
 import type { LocalApi } from "./local-api.ts";
-import { parseProxied } from "./proxy-routes.ts";
+import { parseProxied } from "./pod-routes.ts";
 
 interface NodeRoutesDeps {
   api: Pick<LocalApi, "store" | "registry" | "deleter" | "find" | "refresh">;

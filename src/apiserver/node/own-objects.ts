@@ -4,7 +4,7 @@ import { toApiTime } from "../../base/text/api-time.ts";
 import { familyOf } from "../../base/text/ip-range.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { objectUid } from "../../controllers/workload-records.ts";
-import { isLoopback } from "../../server/host-header.ts";
+import { isLoopback } from "../../server/request-handler.ts";
 import { IS_DEFAULT_CLASS } from "../kinds/volume-kinds.ts";
 import type { ApiObject } from "../object-store.ts";
 

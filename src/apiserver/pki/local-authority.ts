@@ -12,7 +12,7 @@ import type {
   KeyPair,
   LeafRequest,
 } from "../../server/certificates/certificate-process.ts";
-import { toLocalHost } from "../../server/host-header.ts";
+import { toLocalHost } from "../../server/request-handler.ts";
 import {
   BACKDATED_MS,
   DAY_MS,

@@ -1,4 +1,4 @@
-import type { NodeObject } from "../../apiserver/printers/node-row.ts";
+import type { NodeObject } from "../../apiserver/printers/rows.ts";
 import type { CoreEvent, CoreEventList } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";

@@ -1,5 +1,5 @@
-import { formatLongTime } from "../../apiserver/printers/age.ts";
-import type { NodeObject } from "../../apiserver/printers/node-row.ts";
+import type { NodeObject } from "../../apiserver/printers/rows.ts";
+import { formatLongTime } from "../../apiserver/printers/rows.ts";
 import type { EndpointSlice, Endpoints } from "../../base/api/endpoints.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
@@ -12,9 +12,8 @@ import { type KeptObjects, locationOfObject, locationOfPod, readKeptObjects } fr
 import { KubeletApi, openReader } from "../client/kubelet-api.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
 import { readWrittenEndpoints } from "../client/written-endpoints.ts";
-import { describeNode } from "../print/describe-node.ts";
 import { describeObject } from "../print/describe-object.ts";
-import { type DescribeTimes, describePod } from "../print/describe-pod.ts";
+import { type DescribeTimes, describeNode, describePod } from "../print/describe-pod.ts";
 import {
   CommandError,
   type CommandIo,

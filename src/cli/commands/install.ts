@@ -8,7 +8,6 @@ import { runProgram } from "../../base/host/run-program.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { runChecks } from "../../daemon/doctor/checks.ts";
 import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
-import { serviceEnvironment } from "../../daemon/install/find-service.ts";
 import { installPaths, OTHER_SERVICE_MANAGER, type ServiceManager } from "../../daemon/install/install-files.ts";
 import {
   type InstallPlan,
@@ -25,6 +24,7 @@ import {
   readInstallState,
   removeScratch,
   runStep,
+  serviceEnvironment,
 } from "../../daemon/install/run-install.ts";
 import { buildFacts } from "../../daemon/version.ts";
 import type { DockerHost } from "../../docker/docker-host.ts";

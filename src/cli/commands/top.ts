@@ -1,4 +1,4 @@
-import type { NodeObject } from "../../apiserver/printers/node-row.ts";
+import type { NodeObject } from "../../apiserver/printers/rows.ts";
 import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
 import type { CpuSummary, MemorySummary, PodSummary, Summary } from "../../base/api/stats-summary.ts";
 import { choosePods } from "../client/choose-pod.ts";

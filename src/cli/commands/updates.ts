@@ -1,4 +1,4 @@
-import { formatSince } from "../../apiserver/printers/age.ts";
+import { formatSince } from "../../apiserver/printers/rows.ts";
 import type { ResourceDefinition } from "../../apiserver/resource-definition.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";

@@ -1,4 +1,4 @@
-import { formatAge } from "../../apiserver/printers/age.ts";
+import { formatAge } from "../../apiserver/printers/rows.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Ingress, IngressBackend } from "../../base/api/ingress.ts";
 import type { CronJob, Job } from "../../base/api/job.ts";

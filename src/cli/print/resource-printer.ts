@@ -1,7 +1,5 @@
-import type { PrintedColumn } from "../../apiserver/printers/age.ts";
-import { EVENT_COLUMNS, eventAge } from "../../apiserver/printers/event-row.ts";
-import { NODE_COLUMNS } from "../../apiserver/printers/node-row.ts";
-import { POD_COLUMNS } from "../../apiserver/printers/pod-row.ts";
+import type { PrintedColumn } from "../../apiserver/printers/rows.ts";
+import { EVENT_COLUMNS, eventAge, NODE_COLUMNS, POD_COLUMNS } from "../../apiserver/printers/rows.ts";
 import { TextTable } from "./text-table.ts";
 
 /** An object as a line of a table. */

@@ -47,7 +47,7 @@ import { type Admission, computeMaxPods, NodeAdmission, type Rejection } from ".
 import { domainOf } from "../../plan/pod-dns.ts";
 import { parseRanges } from "../../plan/service-addresses.ts";
 import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
-import { ProbeLog } from "../../server/page/probe-log.ts";
+import { ProbeLog } from "../../server/page/pod-detail.ts";
 import { buildFeed, type ManifestReader } from "../../sources/build-sources.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import { checkForChange } from "../../sources/manifest-files.ts";

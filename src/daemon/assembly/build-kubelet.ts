@@ -12,7 +12,7 @@ import { HostProber } from "../../kubelet/prober/host-prober.ts";
 import { ProbeManager } from "../../kubelet/prober/probe-manager.ts";
 import { RevisionSelector } from "../../kubelet/rollout-manager.ts";
 import { RuntimeWatcher } from "../../kubelet/runtime-watcher.ts";
-import type { ProbeLog } from "../../server/page/probe-log.ts";
+import type { ProbeLog } from "../../server/page/pod-detail.ts";
 import { probeVersion } from "../version.ts";
 import { liveOptions, type NodeContext } from "./node-context.ts";
 import { openStateFile } from "./state-files.ts";

@@ -1,5 +1,5 @@
 import { loadavg, uptime } from "node:os";
-import { creationTime, summarizePod } from "../../apiserver/printers/pod-row.ts";
+import { creationTime, summarizePod } from "../../apiserver/printers/rows.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
@@ -40,7 +40,7 @@ import {
   toManifestView,
   toPodDetail,
 } from "../../server/page/pod-detail.ts";
-import { redactPod } from "../../server/redact-pod.ts";
+import { redactPod } from "../../server/pod-list.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { SourceStatus } from "../../sources/source-set.ts";
 import { BAD_TEXT } from "../../sources/url-source.ts";

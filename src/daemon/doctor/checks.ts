@@ -4,8 +4,7 @@ import { fixOfStep } from "../../plan/waiting-reasons.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import { findMissingControllers } from "../../stats/cgroups/cgroup-layout.ts";
 import { OTHER_SERVICE_MANAGER } from "../install/install-files.ts";
-import type { MachineFacts } from "./gather-facts.ts";
-import type { ImageFacts } from "./gather-images.ts";
+import type { ImageFacts, MachineFacts } from "./gather-facts.ts";
 
 type CheckStatus = "ok" | "warn" | "fail";
 

@@ -1,6 +1,9 @@
 import { X509Certificate } from "node:crypto";
 import { accessSync, constants, existsSync, readdirSync, readlinkSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import type { Secret } from "../../base/api/config-objects.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { withRequests } from "../../base/api/pod-requests.ts";
 import { readTextIfReadable } from "../../base/files/whole-file.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
 import { readKeptNamesIfReadable } from "../../base/host/node-name.ts";
@@ -8,18 +11,166 @@ import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import { meminfoBytes, parseRoutes } from "../../base/host/proc.ts";
 import { listInstances, readInstance } from "../../base/host/root-directory.ts";
 import { runProgram } from "../../base/host/run-program.ts";
+import { podTemplateOf } from "../../base/model/desired-state.ts";
 import { EngineError } from "../../base/model/engine-error.ts";
+import type { Finding } from "../../base/model/finding.ts";
+import { containersOf } from "../../base/model/pod.ts";
+import type { RegistryAuth } from "../../base/model/registry-auth.ts";
+import { encryptionOf } from "../../base/text/age-text.ts";
 import { isTimeZone } from "../../base/text/cron-schedule.ts";
-import { unlessFailed } from "../../base/text/error-message.ts";
+import { messageOf, unlessFailed } from "../../base/text/error-message.ts";
+import { type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { DockerHost, type HostFacts } from "../../docker/docker-host.ts";
+import type { ManifestResult, ReadManifestOptions } from "../../manifest/object-reading.ts";
+import { readManifest, refuseManifest } from "../../manifest/read-manifest.ts";
+import { resolvePullSecrets } from "../../plan/object-references.ts";
 import { parseSavedRules } from "../../plan/service-rules.ts";
+import { looksLikeManifest, readManifests } from "../../sources/manifest-files.ts";
 import { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
 import { readCapacityNow } from "../../stats/disk-usage.ts";
-import { examineService, findService } from "../install/find-service.ts";
-import { detectManager } from "../install/run-install.ts";
-import { type CredentialLookUp, gatherImages } from "./gather-images.ts";
-import { type ReadEncrypted, readManifestFiles } from "./read-manifest-files.ts";
+import { detectManager, examineService, findService } from "../install/run-install.ts";
+
+/** Response of the registry about an image. */
+type RemoteImage =
+  /** Why it cannot be pulled. */
+  | { problem: string }
+  /** As Docker names them: amd64, arm64; empty where the registry does not report it. */
+  | { architectures: readonly string[] };
+
+export interface ImageFacts {
+  name: string;
+  present: boolean;
+  /** As Docker names it; "" when the image is not present. */
+  architecture: string;
+  pullPolicy: string;
+  /** Absent when no registry was asked. */
+  remote?: RemoteImage;
+}
+
+const MAX_IMAGES = 200;
+/** A registry that does not answer by then is reported. */
+const REGISTRY_TIMEOUT_MS = 15_000;
+
+/** Credentials for an image, best first, as for a pull. */
+export type CredentialLookUp = (
+  reference: ImageReference,
+  pullSecrets: readonly Secret[],
+  signal: AbortSignal,
+) => Promise<RegistryAuth[]>;
+
+/**
+ * Facts about the images of pods.
+ * @param secrets by full name, for the pods' pull secrets
+ * @param credentials asked for images that the registry has to have; absent: no registry is asked
+ */
+export async function gatherImages(
+  host: Pick<DockerHost, "architectureOf" | "registryArchitectures">,
+  pods: readonly Pick<Pod, "metadata" | "spec">[],
+  secrets: ReadonlyMap<string, Secret>,
+  credentials: CredentialLookUp | undefined,
+): Promise<ImageFacts[]> {
+  const wanted = new Map<string, { pullPolicy: string; pullSecrets: readonly Secret[] }>();
+  for (const pod of pods) {
+    const pullSecrets = resolvePullSecrets(pod, { secrets });
+    for (const { image = "", imagePullPolicy: pullPolicy = "" } of containersOf(pod.spec)) {
+      // One container that always pulls is enough to need the registry.
+      if (wanted.get(image)?.pullPolicy !== "Always") wanted.set(image, { pullPolicy, pullSecrets });
+    }
+  }
+  return Promise.all(
+    [...wanted].slice(0, MAX_IMAGES).map(async ([name, { pullPolicy, pullSecrets }]): Promise<ImageFacts> => {
+      const architecture = await host.architectureOf(name);
+      const needsRegistry = pullPolicy === "Always" || (architecture === undefined && pullPolicy !== "Never");
+      let remote: RemoteImage | undefined;
+      if (credentials && needsRegistry) {
+        const signal = AbortSignal.timeout(REGISTRY_TIMEOUT_MS);
+        try {
+          const auths = await credentials(parseImageReference(name), pullSecrets, signal);
+          remote = { architectures: await host.registryArchitectures(name, auths, signal) };
+        } catch (error) {
+          const problem = signal.aborted ? `no answer within ${REGISTRY_TIMEOUT_MS / 1000} s` : messageOf(error);
+          remote = { problem };
+        }
+      }
+      return {
+        name,
+        present: architecture !== undefined,
+        architecture: architecture ?? "",
+        pullPolicy,
+        ...(remote && { remote }),
+      };
+    }),
+  );
+}
+
+/** Manifests that are configured. */
+interface ManifestFiles {
+  paths: string[];
+  findings: Finding[];
+  /** Paths that cannot be read, with the reason. */
+  unreadable: { path: string; message: string }[];
+  pods: number;
+  /** Those of pods, and the templates of workloads. */
+  specs: Pick<Pod, "metadata" | "spec">[];
+  /** Secrets by full name. */
+  secrets: Map<string, Secret>;
+}
+
+/** Reads an encrypted manifest. */
+export type ReadEncrypted = (bytes: Uint8Array, how: ReadManifestOptions) => Promise<ManifestResult>;
+
+/**
+ * Reads the manifests of `--pod-manifest-path`, as the kubelet does; those of URLs are only named.
+ * @param decrypt absent: an encrypted one is a finding
+ */
+async function readManifestFiles(options: KubeletOptions, decrypt?: ReadEncrypted): Promise<ManifestFiles> {
+  const result: ManifestFiles = {
+    paths: [...options.podManifestPaths, ...options.manifestUrls],
+    findings: [],
+    unreadable: [],
+    pods: 0,
+    specs: [],
+    secrets: new Map(),
+  };
+  const nodeName = readNodeName(options.hostnameOverride);
+  for (const path of options.podManifestPaths) {
+    const { listing, contents } = readManifests(path, new Map());
+    const howOf = (file: string): ReadManifestOptions => ({
+      file,
+      nodeName,
+      source: "file",
+      strictness: options.validate,
+      allowPrivileged: options.allowPrivileged,
+    });
+    const refuse = (file: string, message: string) => addManifest(result, refuseManifest(howOf(file), message));
+    if ("message" in listing) result.unreadable.push({ path, message: listing.message });
+    for (const [file, content] of contents) {
+      if (content.kind === "unreadable") refuse(file, content.message);
+      if (content.kind === "dangling") refuse(file, "its symbolic link leads nowhere");
+      if (content.kind !== "content") continue;
+      const { bytes } = content;
+      if (listing.kind === "directory" && !looksLikeManifest(basename(file), bytes)) continue;
+      const read = encryptionOf(bytes) && decrypt ? decrypt : readManifest;
+      addManifest(result, await read(bytes, howOf(file)));
+    }
+  }
+  return result;
+}
+
+function addManifest(result: ManifestFiles, { pods, findings, secrets, objects }: ManifestResult): void {
+  result.findings.push(...findings);
+  result.pods += pods.length;
+  result.specs.push(...pods.map(({ pod }) => pod));
+  for (const desired of objects) {
+    const template = podTemplateOf(desired);
+    const { namespace = "default" } = desired.object.metadata;
+    if (template) result.specs.push({ ...withRequests(template), metadata: { ...template.metadata, namespace } });
+  }
+  for (const secret of secrets) {
+    result.secrets.set(`${secret.metadata.namespace ?? "default"}/${secret.metadata.name}`, secret);
+  }
+}
 
 /** Everything that is checked. */
 export type MachineFacts = Awaited<ReturnType<typeof gatherFacts>>;

@@ -18,6 +18,8 @@ import {
 } from "../../page/wire.ts";
 import { findLogContainer, findRunningContainer } from "../../plan/status/log-container.ts";
 import { chooseProtocol } from "../channel-protocol.ts";
+import { dataOf } from "../pod-streams.ts";
+import { repeat, serveRemoteCommand } from "../remote-command.ts";
 import {
   acceptsGzip,
   matchesEtag,
@@ -26,9 +28,7 @@ import {
   type ServerRequest,
   textResponse,
   tooManyRequests,
-} from "../http-response.ts";
-import { dataOf } from "../pod-streams.ts";
-import { repeat, serveRemoteCommand } from "../remote-command.ts";
+} from "../request-handler.ts";
 import type { WebSocketConnection } from "../websocket.ts";
 import { type Asset, Assets, INLINE_SCRIPT } from "./assets.ts";
 import { type PageFeed, PageStream } from "./page-feed.ts";

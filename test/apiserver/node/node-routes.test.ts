@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { nodeRoutes } from "../../../src/apiserver/node/node-routes.ts";
-import { textResponse } from "../../../src/server/http-response.ts";
+import { textResponse } from "../../../src/server/request-handler.ts";
 import { anApiServer } from "../support.ts";
 
 test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { summarizePod } from "../../../src/apiserver/printers/pod-row.ts";
+import { summarizePod } from "../../../src/apiserver/printers/rows.ts";
 import type { PodSnapshot } from "../../../src/base/model/pod-snapshot.ts";
 import { toPod, toPodOfLabels } from "../../../src/cli/client/engine-reader.ts";
 import { explainPod } from "../../../src/plan/status/explain-pod.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { formatLongTime } from "../../../src/apiserver/printers/age.ts";
+import { formatLongTime } from "../../../src/apiserver/printers/rows.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { ApiObject } from "../../../src/cli/client/api-client.ts";
 import { describeObject } from "../../../src/cli/print/describe-object.ts";

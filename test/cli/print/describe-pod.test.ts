@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { formatLongTime } from "../../../src/apiserver/printers/age.ts";
+import { formatLongTime } from "../../../src/apiserver/printers/rows.ts";
 import type { CoreEvent } from "../../../src/base/api/event.ts";
 import type { Probe } from "../../../src/base/api/pod.ts";
 import { describePod, probeText } from "../../../src/cli/print/describe-pod.ts";

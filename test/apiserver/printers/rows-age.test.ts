@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { formatAge, formatLongTime, formatSince, parseTime } from "../../../src/apiserver/printers/age.ts";
+import { formatAge, formatLongTime, formatSince, parseTime } from "../../../src/apiserver/printers/rows.ts";
 
 const S = 1000;
 const M = 60 * S;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { POD_COLUMNS, summarizePod } from "../../../src/apiserver/printers/pod-row.ts";
+import { POD_COLUMNS, summarizePod } from "../../../src/apiserver/printers/rows.ts";
 import { ago, ended, has, NOW, running, type ShownPod, shown, waiting } from "../../cli/print/pods.ts";
 
 const INIT_WAITS = waiting("PodInitializing");

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { PodUID } from "../../../src/base/model/pod.ts";
-import { ProbeLog } from "../../../src/server/page/probe-log.ts";
+import { ProbeLog } from "../../../src/server/page/pod-detail.ts";
 
 const uid = (index: number) => `pod-${index}` as PodUID;
 const outcome = (result: "success" | "failure", output = "") => ({ result, output });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { explainState, serviceEnvironment } from "../../../src/daemon/install/find-service.ts";
+import { explainState, serviceEnvironment } from "../../../src/daemon/install/run-install.ts";
 
 const ACTIVE = { ActiveState: "active", UnitFileState: "enabled", ExecMainStatus: "0" };
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Secret } from "../../../src/base/api/config-objects.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import { gatherImages } from "../../../src/daemon/doctor/gather-images.ts";
+import { gatherImages } from "../../../src/daemon/doctor/gather-facts.ts";
 import { DockerHost } from "../../../src/docker/docker-host.ts";
 import { FakeDaemon, type FakeRoute } from "../../support/fake-daemon.ts";
 

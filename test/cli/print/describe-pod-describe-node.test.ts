@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { formatLongTime } from "../../../src/apiserver/printers/age.ts";
-import type { NodeObject } from "../../../src/apiserver/printers/node-row.ts";
-import { describeNode } from "../../../src/cli/print/describe-node.ts";
+import type { NodeObject } from "../../../src/apiserver/printers/rows.ts";
+import { formatLongTime } from "../../../src/apiserver/printers/rows.ts";
+import { describeNode } from "../../../src/cli/print/describe-pod.ts";
 import { aContainer } from "../../support/builders.ts";
 import { ago, ended, has, NOW, shown } from "./pods.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { proxyRoutes } from "../../../src/apiserver/node/proxy-routes.ts";
+import { proxyRoutes } from "../../../src/apiserver/node/pod-routes.ts";
 import { anApiServer } from "../support.ts";
 
 const PAGE = `<p><a href="/a">\u00e4</a><img src=/b.png><a href="c">c</a><a href="//d/e">d</a><form action='/f'></form></p>`;
