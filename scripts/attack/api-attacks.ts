@@ -2,7 +2,8 @@ import { readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import tls from "node:tls";
 import { askApi } from "../../test/support/local-api.ts";
-import { freePorts, type TestNode } from "../../test/support/test-node.ts";
+import type { TestNode } from "../../test/support/test-node.ts";
+import { freePorts } from "../../test/support/test-servers.ts";
 import type { Attack, AttackTarget, Figure } from "./attack.ts";
 import { residentMegabytes } from "./server-attacks.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
 import { makeDeepTree } from "../../test/support/deep-tree.ts";
 import { canHang, hangingDisk } from "../../test/support/hanging-disk.ts";
-import { freePorts } from "../../test/support/test-node.ts";
+import { freePorts } from "../../test/support/test-servers.ts";
 import type { Attack, AttackTarget, Figure } from "./attack.ts";
 import { residentMegabytes } from "./server-attacks.ts";
 

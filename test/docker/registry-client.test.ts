@@ -3,7 +3,7 @@ import { LOCAL_TEXT_FILES } from "../../src/base/files/whole-file.ts";
 import type { RegistryAuth } from "../../src/base/model/registry-auth.ts";
 import { parseImageReference } from "../../src/base/text/image-reference.ts";
 import { isInsecureRegistry, parseChallenge, RegistryClient, RegistryError } from "../../src/docker/registry-client.ts";
-import { closedPort, httpServers } from "../support/test-servers.ts";
+import { freePorts, httpServers } from "../support/test-servers.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
 const httpServer = httpServers();
@@ -125,7 +125,7 @@ describe("digests", () => {
   });
 
   test("nothing listens there", async () => {
-    const address = `127.0.0.1:${await closedPort()}`;
+    const address = `127.0.0.1:${freePorts(1)[0]}`;
     expect(await digestOf(address).catch((error: Error) => error.message)).toContain(`${address} cannot be reached`);
   });
 });

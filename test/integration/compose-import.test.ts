@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, hasNetworkNames, testNode } from "../support/engine.ts";
-import { freePorts } from "../support/test-node.ts";
+import { freePorts } from "../support/test-servers.ts";
 
 const SERVER = "hostname > /tmp/index.html; exec httpd -f -p 80 -h /tmp";
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describeWithEngine, hasNetworkNames, testNode } from "../support/engine.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { TestCertificates } from "../support/test-certificates.ts";
-import { freePorts, type TestNode } from "../support/test-node.ts";
+import type { TestNode } from "../support/test-node.ts";
+import { freePorts } from "../support/test-servers.ts";
 
 const tempDir = tempDirs();
 

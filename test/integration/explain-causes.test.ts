@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
 import { object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
-import { freePorts, isReady, RUN_ID, type TestNode } from "../support/test-node.ts";
+import { isReady, RUN_ID, type TestNode } from "../support/test-node.ts";
+import { freePorts } from "../support/test-servers.ts";
 
 /** Fields of a pod that differ from those of `sleeper`. */
 interface Fields {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { EngineTimeline, recordedManifest } from "../support/engine-timeline.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
-import { freePorts } from "../support/test-node.ts";
+import { freePorts } from "../support/test-servers.ts";
 
 interface Deletion {
   of: string;

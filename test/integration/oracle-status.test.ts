@@ -6,7 +6,8 @@ import { isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 import { hasRegistry, TestRegistry } from "../support/registry.ts";
-import { callEngine, freePorts, type PodItem, type TestNode } from "../support/test-node.ts";
+import { callEngine, type PodItem, type TestNode } from "../support/test-node.ts";
+import { freePorts } from "../support/test-servers.ts";
 
 const STATUS = join(import.meta.dir, "..", "fixtures", "oracle", "status");
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { podSpec, sleeper } from "../support/manifests.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { freePorts, type TestNode } from "../support/test-node.ts";
+import type { TestNode } from "../support/test-node.ts";
+import { freePorts } from "../support/test-servers.ts";
 
 const ENDPOINTS = ["/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes"];
 

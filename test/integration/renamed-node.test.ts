@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { serveEmptyCluster, toKubeconfig } from "../support/cluster/empty-cluster.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper, workload } from "../support/manifests.ts";
-import { freePorts } from "../support/test-node.ts";
+import { freePorts } from "../support/test-servers.ts";
 
 describeWithEngine("a node that is renamed", () => {
   test("replaces pods of manifests, keeps those of workloads, and runs none twice", async () => {

@@ -5,7 +5,7 @@ import { type HookTarget, PodHookRunner, runLifecycleHook } from "../../src/kube
 import { aContainer, aPod, aRunning } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingRecorder } from "../support/recording-logger.ts";
-import { closedPort, rawServers } from "../support/test-servers.ts";
+import { freePorts, rawServers } from "../support/test-servers.ts";
 
 const rawServer = rawServers();
 const TARGET: HookTarget = {
@@ -92,7 +92,7 @@ describe("httpGet", () => {
   });
 
   test("a closed port", async () => {
-    const port = await closedPort();
+    const [port = 0] = freePorts(1);
     const error = await failureOf({ httpGet: { path: "/", port, scheme: "HTTP" } });
     const detail = `Get "http://127.0.0.1:${port}/": dial tcp 127.0.0.1:${port}: connect: connection refused`;
     expect(error.message).toBe(

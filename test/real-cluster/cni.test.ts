@@ -3,7 +3,8 @@ import { IMAGE } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { CniNetwork } from "../support/cluster/cni-network.ts";
 import { sleeper } from "../support/manifests.ts";
-import { freePorts, TestNode } from "../support/test-node.ts";
+import { TestNode } from "../support/test-node.ts";
+import { freePorts } from "../support/test-servers.ts";
 
 /** A node whose pods get their network from Debian's plugins. */
 class CniNode extends TestNode {

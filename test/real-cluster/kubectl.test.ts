@@ -6,7 +6,7 @@ import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
 import type { AnyObject } from "../support/kubectl.ts";
 import { shell } from "../support/manifests.ts";
-import { freePorts } from "../support/test-node.ts";
+import { freePorts } from "../support/test-servers.ts";
 
 describeCluster("kubectl through a real API server", () => {
   const { plane, kubectl, node } = useCluster(async ({ node, kubectl }) => {

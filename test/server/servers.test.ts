@@ -9,6 +9,7 @@ import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
 import { cleanUps } from "../support/clean-ups.ts";
 import { tempDirs } from "../support/temp-dir.ts";
+import { freePorts } from "../support/test-servers.ts";
 import { until } from "../support/until.ts";
 import { aClient } from "./a-client.ts";
 import { aServerWorld } from "./a-context.ts";
@@ -19,22 +20,13 @@ const HOST = "127.0.0.1";
 
 const cleanUp = cleanUps();
 
-/** A port without a listener at this moment. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** @param serving ports to wait for */
 async function start(
   options: Partial<KubeletOptions> = {},
   serving: ("healthz" | "readOnly" | "cadvisor")[] = ["healthz", "readOnly", "cadvisor"],
 ) {
   const world = aServerWorld(tree);
-  const [healthzPort, readOnlyPort, cadvisorPort] = [await freePort(), await freePort(), await freePort()];
+  const [healthzPort, readOnlyPort, cadvisorPort] = freePorts(3);
   const addresses = { healthzBindAddress: HOST, readOnlyAddress: HOST, cadvisorBindAddress: HOST };
   const all = { ...addresses, healthzPort, readOnlyPort, cadvisorPort, ...options } as KubeletOptions;
   const servers = new Servers(world.view, { ...world.parts, options: all });

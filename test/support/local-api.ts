@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { KubeletProcess } from "./kubelet-process.ts";
-import { freePorts, type TestNode } from "./test-node.ts";
+import type { TestNode } from "./test-node.ts";
+import { freePorts } from "./test-servers.ts";
 import { until } from "./until.ts";
 
 /** Starts a kubelet whose local API listens. @param port default: a free one */

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TarEntry, tarArchive } from "../../src/base/files/tar.ts";
 import { pauseExecutable } from "../../src/docker/pause-image.ts";
-import { freePorts, RUN_ID, readEngine } from "./test-node.ts";
+import { RUN_ID, readEngine } from "./test-node.ts";
+import { freePorts } from "./test-servers.ts";
 import { until } from "./until.ts";
 
 const INSTALLED = "/usr/bin/docker-registry";

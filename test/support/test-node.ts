@@ -21,6 +21,7 @@ import { chainPrefix, KernelRules } from "../../src/kubelet/kernel-rules.ts";
 import { type KubeletExit, KubeletProcess } from "./kubelet-process.ts";
 import { RecordingLogger } from "./recording-logger.ts";
 import { TestDocker } from "./test-docker.ts";
+import { freePorts } from "./test-servers.ts";
 import { PATIENCE_MS, until } from "./until.ts";
 
 /** Part of every node name of this run, so that what a killed run left behind can be distinguished from another run's. */
@@ -418,30 +419,6 @@ export function engineSocketPath(): string {
   const endpoint = parseEndpoint(undefined, process.env);
   if (endpoint.kind !== "unix") throw new Error("The integration tests need an engine on a Unix socket.");
   return endpoint.path;
-}
-
-/**
- * Below the ports that the kernel gives to clients, so that no connection takes one between the choice and its use; above
- * those of recorded manifests (18053 to 18599), which run at the same time.
- */
-const [FIRST_PORT, LAST_PORT] = [19_000, 32_000];
-
-/** Where the next search begins; processes that test at the same time begin far from each other. */
-let nextPort = FIRST_PORT + ((process.pid * 509) % (LAST_PORT - FIRST_PORT));
-
-/** Ports that are free on all addresses, and that this process returns only once. */
-export function freePorts(count: number): number[] {
-  const ports: number[] = [];
-  while (ports.length < count) {
-    nextPort = nextPort < LAST_PORT ? nextPort + 1 : FIRST_PORT;
-    try {
-      Bun.listen({ hostname: "0.0.0.0", port: nextPort, socket: { data() {} } }).stop(true);
-      ports.push(nextPort);
-    } catch {
-      // In use: the next one may be free.
-    }
-  }
-  return ports;
 }
 
 /** Mounts must go before their directories can: memory-backed volumes, those of an engine. */

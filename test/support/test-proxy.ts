@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket, type TcpNetConnectOpts } from "node:net";
-import { freePorts } from "./test-node.ts";
+import { freePorts } from "./test-servers.ts";
 
 /** Path of a Unix socket, or a port of the loopback. */
 type Address = string | number;

@@ -51,11 +51,26 @@ export function rawServers() {
   };
 }
 
-/** A port without a listener. */
-export async function closedPort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
+/**
+ * Below the ports that the kernel gives to clients, so that no connection takes one between the choice and its use; above
+ * those of recorded manifests (18053 to 18599), which run at the same time.
+ */
+const [FIRST_PORT, LAST_PORT] = [19_000, 32_000];
+
+/** Where the next search begins; processes that test at the same time begin far from each other. */
+let nextPort = FIRST_PORT + ((process.pid * 509) % (LAST_PORT - FIRST_PORT));
+
+/** Ports that are free on all addresses, and that this process returns only once. */
+export function freePorts(count: number): number[] {
+  const ports: number[] = [];
+  while (ports.length < count) {
+    nextPort = nextPort < LAST_PORT ? nextPort + 1 : FIRST_PORT;
+    try {
+      Bun.listen({ hostname: "0.0.0.0", port: nextPort, socket: { data() {} } }).stop(true);
+      ports.push(nextPort);
+    } catch {
+      // In use: the next one may be free.
+    }
+  }
+  return ports;
 }

@@ -7,7 +7,7 @@ import { HostProber } from "../../../src/kubelet/prober/host-prober.ts";
 import { aProbe } from "../../support/builders.ts";
 import { cleanUps } from "../../support/clean-ups.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { closedPort, rawServers } from "../../support/test-servers.ts";
+import { freePorts, rawServers } from "../../support/test-servers.ts";
 
 const atTestEnd = cleanUps();
 const rawServer = rawServers();
@@ -139,7 +139,7 @@ test("asks for the service by the health protocol", async () => {
 });
 
 test("a closed port", async () => {
-  const port = await closedPort();
+  const [port = 0] = freePorts(1);
   expect(await probe(port)).toEqual({
     result: "failure",
     output:

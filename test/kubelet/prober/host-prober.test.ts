@@ -5,7 +5,7 @@ import { HostProber, probeTcp } from "../../../src/kubelet/prober/host-prober.ts
 import { DeadlineError, PortError, resolvePort } from "../../../src/kubelet/prober/http-get.ts";
 import { aProbe } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { closedPort, rawServers } from "../../support/test-servers.ts";
+import { freePorts, rawServers } from "../../support/test-servers.ts";
 
 const rawServer = rawServers();
 type Exec = ContainerAccess["run"];
@@ -92,7 +92,7 @@ test("a named port and a host of its own", async () => {
 });
 
 test("a closed port is a failure in the words of the kubelet", async () => {
-  const port = await closedPort();
+  const [port = 0] = freePorts(1);
   expect(await probeTcp({ port }, TARGET, never)).toEqual({
     result: "failure",
     output: `dial tcp 127.0.0.1:${port}: connect: connection refused`,

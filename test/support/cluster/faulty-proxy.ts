@@ -1,5 +1,5 @@
 import type { Server } from "bun";
-import { freePorts } from "../test-node.ts";
+import { freePorts } from "../test-servers.ts";
 import type { ControlPlane } from "./control-plane.ts";
 
 interface ProxiedRequest {
