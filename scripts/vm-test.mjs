@@ -57,7 +57,7 @@ const TESTS = [
   "volumes",
   "security",
   "serial/stats",
-  "oracle-lifecycle",
+  "oracle-deletion",
   "examples",
   "install",
   "trials",

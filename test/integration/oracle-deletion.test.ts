@@ -52,7 +52,7 @@ const DELETIONS: Deletion[] = [
 const TICK_MS = 100;
 const LIMIT_MS = 90_000;
 
-describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64, 84, 87, 89)", () => {
+describeWithEngine("pods end as recorded (oracle 63, 64, 66, 84, 87, 89)", () => {
   const node = testNode();
   const hostPort = String(freePorts(1)[0]);
   let timeline: EngineTimeline;
@@ -213,6 +213,40 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
         "start a#1",
       ]);
     });
+  });
+
+  // How long a container that was killed again waits has rows in kubelet-restarts.test.ts.
+  test("66-docker-kill-container: what was killed starts again by its policy, and nothing else does", async () => {
+    const names = ["kalways", "knever", "konfail"];
+    for (const pod of names) node.writeManifest(`${pod}.yaml`, read(`66-docker-kill-container/manifest-${pod}-1.yaml`));
+    const statusOf = async (pod: string, name = "a") =>
+      (await node.statusOf(pod))?.containerStatuses?.find((one) => one.name === name);
+    const untilStatus = (pod: string, state: object) =>
+      node.until(`${pod} to be as recorded`, async () => {
+        const seen = await statusOf(pod);
+        return Bun.deepMatch(state, seen) && seen;
+      });
+    const isUp = async (pod: string) => (await node.statusOf(pod))?.containerStatuses?.every(({ ready }) => ready);
+    for (const pod of names) await node.until(`${pod} to run`, () => isUp(pod));
+    const other = await statusOf("kalways", "b");
+    for (const [pod, signal] of [
+      ["kalways", "SIGKILL"],
+      ["knever", "SIGKILL"],
+      ["konfail", "SIGTERM"],
+    ] as const) {
+      await node.docker.killContainer((await statusOf(pod))!.containerID!.replace("docker://", ""), signal);
+    }
+    const terminated = { exitCode: 137, reason: "Error" };
+    await untilStatus("kalways", { restartCount: 1, ready: true, lastState: { terminated } });
+    expect(await statusOf("kalways", "b")).toEqual(other!);
+    await untilStatus("knever", { restartCount: 0, state: { terminated } });
+    expect([(await node.statusOf("knever"))?.phase, (await statusOf("knever", "b"))?.ready]).toEqual(["Running", true]);
+    await untilStatus("konfail", { restartCount: 0, state: { terminated: { exitCode: 0, reason: "Completed" } } });
+    await node.untilPhase("konfail", "Succeeded");
+    await node.until("its sandbox to be stopped", () => timeline.has("konfail", "kill 15 POD#0"));
+    const killed = ["start POD#0", "start a#0", "start b#0", "die 137 a#0"];
+    expect(timeline.of("kalways", ["start", "die"])).toEqual([...killed, "start a#1"]);
+    expect(timeline.of("knever", ["start", "die"])).toEqual(killed);
   });
 });
 
