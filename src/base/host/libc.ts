@@ -22,6 +22,7 @@ const load = async () => {
     getsockname: addressOf,
     getpeername: addressOf,
     shutdown: { args: [i32, i32], returns: i32 },
+    madvise: { args: [u64, u64, i32], returns: i32 },
     close: { args: [i32], returns: i32 },
   }).symbols;
 };

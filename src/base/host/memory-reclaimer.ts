@@ -1,16 +1,7 @@
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
+import { readlinkSync } from "node:fs";
+import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
 import type { Clock } from "../model/clock.ts";
-
-/** The facts at one check of memory use. Bytes are the process' anonymous ones: the kernel reclaims the others. */
-interface MemoryUse {
-  /** Since the process began. */
-  minute: number;
-  anonymousBytes: number;
-  /** Anonymous bytes a minute after the last reclaim; undefined before the first. */
-  floorBytes: number | undefined;
-  /** Time since the last reclaim. */
-  elapsedMs: number;
-}
+import { loadLibc } from "./libc.ts";
 
 const CHECK_PERIOD_MS = 60_000;
 /** Minutes after which the start is finished: usually, and with a hundred pods on a slow machine. */
@@ -20,19 +11,17 @@ const REST_MS = 600_000;
 /** Smaller amounts are not reclaimed. */
 const GROWTH_BYTES = 8 * 2 ** 20;
 
-/** Whether memory should be reclaimed now: after the start, and later when enough has accumulated. */
-export function shouldReclaim({ minute, anonymousBytes, floorBytes, elapsedMs }: MemoryUse): boolean {
-  if (STARTED_MINUTES.includes(minute)) return true;
-  return floorBytes !== undefined && elapsedMs >= REST_MS && anonymousBytes - floorBytes >= GROWTH_BYTES;
-}
+/** As in madvise(2): a page is read again from its file, mostly from memory, when it is used. */
+const MADV_DONTNEED = 4;
 
-const OWN = { anonymousBytes: readOwnAnonymousBytes, shrink: () => Bun.shrink() };
+const OWN = { residentBytes: () => process.memoryUsage.rss(), shrink };
 
 /**
  * Returns memory of a burst of work to the machine: the JavaScript runtime would keep a third of it. Checks once a minute
  * until `signal` aborts.
  */
 export async function reclaimMemory(clock: Clock, signal: AbortSignal, memory = OWN): Promise<void> {
+  /** Resident bytes a minute after the last reclaim; undefined before the first. */
   let floorBytes: number | undefined;
   let isSettling = false;
   let reclaimedMs = clock.monotonicMs();
@@ -42,25 +31,34 @@ export async function reclaimMemory(clock: Clock, signal: AbortSignal, memory = 
     } catch {
       return;
     }
-    const anonymousBytes = memory.anonymousBytes();
-    if (anonymousBytes === undefined) return; // /proc is not available.
-    if (isSettling) floorBytes = anonymousBytes;
+    const residentBytes = memory.residentBytes();
+    if (isSettling) floorBytes = residentBytes;
     const nowMs = clock.monotonicMs();
-    isSettling = shouldReclaim({ minute, anonymousBytes, floorBytes, elapsedMs: nowMs - reclaimedMs });
+    const hasGrown = floorBytes !== undefined && residentBytes - floorBytes >= GROWTH_BYTES;
+    isSettling = STARTED_MINUTES.includes(minute) || (hasGrown && nowMs - reclaimedMs >= REST_MS);
     if (!isSettling) continue;
-    memory.shrink();
+    await memory.shrink();
     reclaimedMs = nowMs;
   }
 }
 
-/** `RssAnon` of our process; undefined on kernels before 4.5. */
-function readOwnAnonymousBytes(): number | undefined {
-  const kilobytes = parseAnonymousKilobytes(readBoundedText("/proc/self/status", SYSTEM_FILE_BYTES));
-  return kilobytes === undefined ? undefined : kilobytes * 1024;
+/**
+ * Returns free memory, and the pages of the program that are not in use: the kernel maps 16 around each one that is, and
+ * keeps what only the start needed.
+ */
+async function shrink(): Promise<void> {
+  Bun.shrink();
+  const { madvise } = await loadLibc().catch(() => ({ madvise: undefined }));
+  const smaps = readTextIfReadable("/proc/self/smaps", SYSTEM_FILE_BYTES) ?? "";
+  const program = readlinkSync("/proc/self/exe");
+  for (const { start, end } of findUnwritten(smaps, program)) madvise?.(start, end - start, MADV_DONTNEED);
 }
 
-/** Reads RssAnon from the text of `/proc/<pid>/status`. */
-export function parseAnonymousKilobytes(status: string): number | undefined {
-  const kilobytes = /^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1];
-  return kilobytes === undefined ? undefined : Number(kilobytes);
+const UNWRITTEN = /^([0-9a-f]+)-([0-9a-f]+) r-.p (?:\S+ +){3}(.*)\n(?:\w+: .*\n)*?Anonymous: +0 kB$/gm;
+
+/** The address ranges of `/proc/<pid>/smaps` that show the file as it is on the disk: nothing was written to them. */
+export function findUnwritten(smaps: string, path: string): { start: number; end: number }[] {
+  return [...smaps.matchAll(UNWRITTEN)]
+    .filter(([, , , file]) => file === path)
+    .map(([, start = "", end = ""]) => ({ start: Number.parseInt(start, 16), end: Number.parseInt(end, 16) }));
 }

@@ -1,20 +1,9 @@
 import { expect, test } from "bun:test";
-import { parseAnonymousKilobytes, reclaimMemory, shouldReclaim } from "../../../src/base/host/memory-reclaimer.ts";
+import { findUnwritten, reclaimMemory } from "../../../src/base/host/memory-reclaimer.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 const MB = 2 ** 20;
 const MINUTE = 60_000;
-
-test.each<[when: string, minute: number, used: number, floor: number | undefined, elapsed: number, want: boolean]>([
-  ["after the start", 1, 1, undefined, 1, true],
-  ["after a long start", 5, 1, 1, 4, true],
-  ["little more", 60, 37, 30, 55, false],
-  ["much more", 60, 38, 30, 10, true],
-  ["much more, but just done", 60, 90, 30, 9, false],
-])("%s", (_when, minute, used, floor, elapsed, want) => {
-  const floorBytes = floor === undefined ? undefined : floor * MB;
-  expect(shouldReclaim({ minute, anonymousBytes: used * MB, floorBytes, elapsedMs: elapsed * MINUTE })).toBe(want);
-});
 
 /** @returns the minutes at which a process that has `peaks`, in MB, minute after minute reclaims memory */
 async function minutes(peaks: readonly number[]): Promise<number[]> {
@@ -23,7 +12,7 @@ async function minutes(peaks: readonly number[]): Promise<number[]> {
   const reclaims: number[] = [];
   let minute = 0;
   let megabytes = 0;
-  const memory = { anonymousBytes: () => megabytes * MB, shrink: () => reclaims.push(minute) };
+  const memory = { residentBytes: () => megabytes * MB, shrink: async () => void reclaims.push(minute) };
   const run = reclaimMemory(clock, stop.signal, memory);
   for (const peak of peaks) {
     minute++;
@@ -47,16 +36,20 @@ test("again after a burst, at most each ten minutes", async () => {
   expect(await minutes([...calm, ...burst, 50, 57, 58])).toEqual([1, 5, 15, 29]);
 });
 
-test("without figures of the kernel it ends", async () => {
-  const clock = new FakeClock();
-  const memory = { anonymousBytes: () => undefined, shrink: () => expect.unreachable() };
-  const run = reclaimMemory(clock, new AbortController().signal, memory);
-  await clock.advance(MINUTE);
-  await run;
-  expect(clock.pendingTimers).toBe(0);
-});
+const mapping = (range: string, rights: string, path: string, anonymousKb: number) =>
+  `${range} ${rights} 01838000 fe:00 2171016                            ${path}\nSize:              79912 kB\nAnonymous:         ${anonymousKb} kB\nVmFlags: rd ex\n`;
 
-test("the line of the kernel's file", () => {
-  expect(parseAnonymousKilobytes("VmRSS:\t   90000 kB\nRssAnon:\t   34592 kB\nRssFile:\t   52472 kB\n")).toBe(34_592);
-  expect(parseAnonymousKilobytes("VmRSS:\t   90000 kB\n")).toBeUndefined();
+test("pages of the program are given back where nothing was written", () => {
+  const smaps = [
+    mapping("00200000-01a39000", "r--p", "/usr/bin/kubelet ts", 0),
+    mapping("01a40000-0684a000", "r-xp", "/usr/bin/kubelet ts", 0),
+    mapping("0684a000-0684b000", "r--p", "/usr/bin/kubelet ts", 12),
+    mapping("0684b000-07c36000", "rw-p", "/usr/bin/kubelet ts", 0),
+    mapping("7f0000000000-7f0000001000", "r-xp", "/lib/libc.so.6", 0),
+    mapping("7f0000001000-7f0000002000", "r--p", "", 0),
+  ].join("");
+  expect(findUnwritten(smaps, "/usr/bin/kubelet ts")).toEqual([
+    { start: 0x200000, end: 0x1a39000 },
+    { start: 0x1a40000, end: 0x684a000 },
+  ]);
 });
