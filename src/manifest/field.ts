@@ -235,7 +235,7 @@ const PLACEHOLDERS: readonly [RegExp, string][] = [
   [/\{\{.*\}\}|\{%.*%\}/, "placeholders of templates are not replaced here, render the template first"],
   [/\$\{?[A-Za-z_]/, "variables are not replaced here, run `envsubst < FILE` first"],
   [/^<[^<>]+>$|%\{\w+\}%/, "replace the placeholder"],
-  [/^https?:\/\//, "write it without http:// and path"],
+  [/^https?:\/\//, "write it without http://, a host without a path too"],
   [/^[\u2018-\u201f\u00ab]/, "these are no quotes of YAML: write ' or \""],
 ];
 

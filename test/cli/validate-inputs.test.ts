@@ -134,7 +134,7 @@ test.each([
 describe("an image name that no engine can read", () => {
   test.each([
     ["nginx :1.22", "invalid reference format"],
-    ["http://example.com/nginx", "invalid reference format"],
+    ["http://example.com/nginx", "write it without http://, a host without a path too"],
     ["Nginx", "invalid reference format: repository name must be lowercase"],
   ])("%s", (image, why) => {
     const message = `is no image name (found "${image}"): ${why}; its container would wait with InvalidImageName`;
