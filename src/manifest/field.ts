@@ -45,13 +45,21 @@ export class FieldPath {
   }
 }
 
-/** Words of Docker's restart policies. */
-const DOCKER_WORDS: Readonly<Record<string, string>> = { no: "Never", "unless-stopped": "Always" };
+/** Words of Docker's restart policies, and kubectl's for access modes. */
+const OTHER_WORDS: Readonly<Record<string, string>> = {
+  no: "Never",
+  "unless-stopped": "Always",
+  rox: "ReadOnlyMany",
+  rwo: "ReadWriteOnce",
+  rwop: "ReadWriteOncePod",
+  rwx: "ReadWriteMany",
+};
 
 /** The value that was meant: `on-failure:3` is OnFailure. */
 function nearestValue(found: string, supported: readonly string[]): string | undefined {
   const [word = ""] = found.split(":", 1);
-  const meant = Object.hasOwn(DOCKER_WORDS, word) ? DOCKER_WORDS[word]! : word;
+  const known = word.toLowerCase();
+  const meant = Object.hasOwn(OTHER_WORDS, known) ? OTHER_WORDS[known]! : word;
   const toBare = (text: string) => text.toLowerCase().replace(/[-_ ]/g, "");
   return supported.find((name) => toBare(name) === toBare(meant)) ?? nearestName(meant, supported);
 }
@@ -236,6 +244,7 @@ const PLACEHOLDERS: readonly [RegExp, string][] = [
   [/\$\{?[A-Za-z_]/, "variables are not replaced here, run `envsubst < FILE` first"],
   [/^<[^<>]+>$|%\{\w+\}%/, "replace the placeholder"],
   [/^https?:\/\//, "write it without http://, a host without a path too"],
+  [/^(?:\*\.)?[\w-]+(?:\.[\w-]+)+:\d+$/, "write it without the port"],
   [/^[\u2018-\u201f\u00ab]/, "these are no quotes of YAML: write ' or \""],
 ];
 

@@ -194,6 +194,21 @@ test.each([
   ["capabilities as a list", container("    securityContext: {capabilities: ⟦[NET_ADMIN]}\n"), "write {add: [NAME]}"],
   ["mb of a CPU", container("    resources: {limits: {cpu: ⟦500mb}}\n"), "write 500m"],
   ["a reference without a name", container("    envFrom: [{⟦configMapRef: {}}]\n"), "is required"],
+  [
+    "kubectl's word for an access mode",
+    "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {accessModes: [⟦RWO], resources: {requests: {storage: 1Gi}}}\n",
+    "write ReadWriteOnce",
+  ],
+  [
+    "a host with a port",
+    container("    startupProbe: {httpGet: {port: 80}}\n  hostAliases: [{ip: ⟦'10.0.0.1:80'}]\n"),
+    "without the port",
+  ],
+  [
+    "a misspelt volume",
+    container("    volumeMounts: [{name: ⟦data, mountPath: /d}]\n  volumes: [{name: dta}]\n"),
+    "such as dta",
+  ],
   ["a decimal mode", pod(`${APP}  volumes: [{name: v, secret: {secretName: s, defaultMode: ⟦400}}]\n`), "write 0400"],
 ])("one mistake has one message: %s", (_, text, says) => {
   const options = { file: "web.yaml", nodeName: "node1", source: "file", strictness: "standard" } as const;

@@ -245,11 +245,12 @@ function validateVolumeMounts(container: Field<Container>, volumes: KnownVolumes
   const deviceNames = new Set(devices.map((device) => device.name));
   const devicePaths = lastByName(devices, "devicePath");
   const mounts = container.field("volumeMounts");
+  const listed = volumes.size > 0 ? `such as ${[...volumes.keys()].slice(0, 5).join(", ")}` : "below spec.volumes";
   for (const mount of mounts.items()) {
     const name = mount.field("name");
     const path = mount.field("mountPath");
     if (name.value === "") name.required();
-    if (!volumes.has(name.value)) name.notFound("must be the name of a valid volume of the pod, below spec.volumes");
+    if (!volumes.has(name.value)) name.notFound(`must be the name of a valid volume of the pod, ${listed}`);
     if (path.value === "") path.required();
     if (taken.has(path.value)) path.invalid("must be unique in the container");
     taken.add(path.value);
