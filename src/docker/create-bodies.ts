@@ -443,7 +443,8 @@ const clampOomScoreAdj = (score: number, engine: EngineInfo) => (engine.negative
 
 /**
  * `nvidia.com/gpu: 2` becomes what `docker run --gpus 2` sends; any other `vendor/class: n` takes the first n CDI
- * devices of that kind. Unknown names have no effect, as upstream.
+ * devices of that kind. `nvidia.com/gpu=all` is one CDI device, as podman takes it; engines without CDI give that GPU or all of
+ * them. Unknown names have no effect, as upstream.
  */
 export function computeDeviceRequests(container: Container, engine: EngineInfo): DeviceRequest[] {
   const requests: DeviceRequest[] = [];
@@ -451,7 +452,7 @@ export function computeDeviceRequests(container: Container, engine: EngineInfo):
     const count = quantityToWhole(quantity);
     if (!name.includes("/") || count === 0) continue;
     const devices = (engine.cdiDevices ?? []).filter(
-      (device) => device.startsWith(`${name}=`) && !device.endsWith("=all"),
+      (device) => device === name || (device.startsWith(`${name}=`) && !device.endsWith("=all")),
     );
     if (devices.length > 0) {
       if (devices.length < count) {
@@ -459,8 +460,10 @@ export function computeDeviceRequests(container: Container, engine: EngineInfo):
         throw unsupported(`resources.limits["${name}"]`, message);
       }
       requests.push({ Driver: "cdi", DeviceIDs: devices.slice(0, count) });
-    } else if (name === "nvidia.com/gpu") {
-      requests.push({ Driver: "", Count: count, Capabilities: [["gpu"]] });
+    } else if (/^nvidia\.com\/gpu(?:=|$)/.test(name)) {
+      const [, id = ""] = name.split("=");
+      const which = id === "" ? { Count: count } : id === "all" ? { Count: -1 } : { DeviceIDs: [id] };
+      requests.push({ Driver: "", ...which, Capabilities: [["gpu"]] });
     }
   }
   return requests;

@@ -63,6 +63,18 @@ describe("devices", () => {
       [{ Driver: "cdi", DeviceIDs: ["nvidia.com/gpu=0", "nvidia.com/gpu=1"] }],
     ],
     ["any CDI device", { "acme.com/fpga": "1" }, found, [{ Driver: "cdi", DeviceIDs: ["acme.com/fpga=a"] }]],
+    [
+      "a CDI device by its name",
+      { "nvidia.com/gpu=all": "1" },
+      found,
+      [{ Driver: "cdi", DeviceIDs: ["nvidia.com/gpu=all"] }],
+    ],
+    [
+      "all GPUs without CDI",
+      { "nvidia.com/gpu=all": "1" },
+      undefined,
+      [{ Driver: "", Count: -1, Capabilities: [["gpu"]] }],
+    ],
     ["none", { "nvidia.com/gpu": "0", cpu: "1" }, found, []],
     ["an unknown resource has no effect, as upstream", { "example.com/dongle": "1" }, found, []],
   ])("%s", (_, limits, cdi, want) => {

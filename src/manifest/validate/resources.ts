@@ -86,7 +86,11 @@ function isMultipleOfPage(name: string, quantity: Quantity): boolean {
   return unit(quantity) % unit(page) === 0n;
 }
 
+/** A CDI device as podman takes it: `nvidia.com/gpu=all`. */
+const CDI_DEVICE = /^[a-z][\w.-]*\/[a-z][\w-]*=[a-z0-9][\w.:-]*$/i;
+
 function validateContainerResourceName(field: Field<string>): void {
+  if (CDI_DEVICE.test(field.value)) return;
   const known = "must be cpu, memory, ephemeral-storage, hugepages-<size> or have a domain, e.g. example.com/gpu";
   const name = field.value;
   const messages = checkQualifiedName(name);
