@@ -179,7 +179,9 @@ export function durationFlag({ value }: CommandRequest, flag: string): number | 
   const text = value(flag);
   if (text === undefined) return undefined;
   const ms = parseDuration(text);
-  if (ms === undefined) throw new UsageError(`--${flag} must be a duration as in 30s, 5m, 2h (found "${text}")`);
+  const advice = /^\d+$/.test(text) ? `: write ${text}s` : "";
+  if (ms === undefined)
+    throw new UsageError(`--${flag} must be a duration as in 30s, 5m, 2h (found "${text}")${advice}`);
   return ms;
 }
 

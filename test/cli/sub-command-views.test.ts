@@ -252,6 +252,7 @@ describe("exit codes", () => {
     ["logs web --tail=few", 2, "--tail"],
     ["logs web --tail=1 --stream=Stderr", 2, "--stream"],
     ["logs web --since=soon", 2, "--since"],
+    ["logs web --since=5", 2, "write 5s"],
     ["logs web --since-time=noon", 2, "--since-time"],
     ["logs web app -c app", 2, "twice"],
     ["logs web app --all-containers", 2, "--all-containers"],

@@ -1,12 +1,11 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { LogSelection } from "../../base/model/container-access.ts";
 import { EngineError } from "../../base/model/engine-error.ts";
-import { parseDuration } from "../../base/text/duration.ts";
 import type { DockerHost } from "../../docker/docker-host.ts";
 import { chooseContainers, choosePod, choosePods, findLogTarget, type LogTarget } from "../client/choose-pod.ts";
 import { engineOf } from "../client/engine-reader.ts";
 import { readKnownPods } from "../client/kubelet-api.ts";
-import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
 
 /** Lines of each pod that a selector finds, as with kubectl. */
 const SELECTED_TAIL = "10";
@@ -44,7 +43,8 @@ interface WantedLogs {
 }
 
 /** @throws UsageError */
-function parseWanted({ positionals, value, isOn }: CommandRequest, now: Date): WantedLogs {
+function parseWanted(request: CommandRequest, now: Date): WantedLogs {
+  const { positionals, value, isOn } = request;
   const [pod, word, ...others] = positionals;
   const isSelected = value("selector") !== undefined;
   if (pod === undefined && !isSelected) throw new UsageError("name a pod, or give --selector");
@@ -63,7 +63,7 @@ function parseWanted({ positionals, value, isOn }: CommandRequest, now: Date): W
     throw new UsageError("--all-containers and the name of one exclude each other");
   }
   const limitBytes = wholeNumber("limit-bytes", value("limit-bytes"));
-  const since = sinceOf(value("since"), value("since-time"), now);
+  const since = sinceOf(request, value("since-time"), now);
   return {
     pod,
     container,
@@ -87,17 +87,14 @@ function wholeNumber(flag: string, text: string | undefined): number | undefined
   return Number(text);
 }
 
-function sinceOf(since: string | undefined, sinceTime: string | undefined, now: Date): Date | undefined {
-  if (since !== undefined && sinceTime !== undefined) throw new UsageError("give --since or --since-time, not both");
-  if (since === undefined && sinceTime === undefined) return undefined;
-  const ms = since === undefined ? Date.parse(sinceTime!) : now.getTime() - (parseDuration(since) ?? Number.NaN);
-  if (Number.isNaN(ms) || (since !== undefined && ms > now.getTime())) {
-    throw new UsageError(
-      since === undefined
-        ? `--since-time must be a time as in 2026-11-21T08:26:23Z (found "${sinceTime}")`
-        : `--since must be a duration as in 30s, 5m, 2h (found "${since}")`,
-    );
-  }
+function sinceOf(request: CommandRequest, sinceTime: string | undefined, now: Date): Date | undefined {
+  const agoMs = durationFlag(request, "since");
+  if (agoMs !== undefined && sinceTime !== undefined) throw new UsageError("give --since or --since-time, not both");
+  if (agoMs === undefined && sinceTime === undefined) return undefined;
+  const ms = agoMs === undefined ? Date.parse(sinceTime!) : now.getTime() - agoMs;
+  if (Number.isNaN(ms))
+    throw new UsageError(`--since-time must be a time as in 2026-11-21T08:26:23Z (found "${sinceTime}")`);
+  if (ms > now.getTime() && agoMs !== undefined) throw new UsageError("--since must not be negative");
   return new Date(ms);
 }
 

@@ -81,7 +81,10 @@ async function ownersOf(names: readonly string[], items: readonly ImageUpdateRep
       exact.length > 0 ? exact : known.filter((owner) => matchesOwner(name, `${owner}-${nodeOf(name, owner)}`, kinds));
     if (found.length === 1) return found[0]!;
     if (found.length > 1) throw new CommandError(`"${name}" is ambiguous: ${found.join(", ")}`);
-    const hint = didYouMean(name, known) || (known.length > 0 ? `; there are ${known.join(", ")}` : "");
+    const isVerb = /^(?:undo|rollback|revert)$/.test(name);
+    const hint = isVerb
+      ? "; to go back to the image before: kubelet-ts updates --undo NAME"
+      : didYouMean(name, known) || (known.length > 0 ? `; there are ${known.join(", ")}` : "");
     throw new CommandError(`no image of "${name}" is kept up to date${hint}`);
   });
 }
