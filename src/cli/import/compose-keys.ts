@@ -1,6 +1,7 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { rowsOf } from "../../base/text/word-rows.ts";
+import { entriesOf } from "./compose-text.ts";
 import { adviceOf } from "./docker-settings.ts";
 import type { ImportNotes } from "./pod-parts.ts";
 
@@ -162,6 +163,10 @@ const FORMS: readonly (readonly [keys: RegExp, form: RegExp, example: string])[]
   [/^(?:stop_grace_period|interval|timeout|start_period)$/, /^(?:0|(?:[\d.]+(?:[uµm]?s|m|h))+)$/, "30s"],
 ];
 
+/** Keys whose values may be maps. */
+const MAY_BE_MAP =
+  /^(?:annotations|aux_addresses|driver_opts|environment|extends|external|extra_hosts|include|labels|options|sysctls|ulimits)$/;
+
 /** Adds a note for each key and value that is lost, and for each key that the specification does not have. */
 export function noteKeys(value: Json | undefined, notes: ImportNotes, rows: KeyRows = COMPOSE_KEYS, at = ""): void {
   for (const [key, item] of isRecord(value) ? Object.entries(value) : []) {
@@ -172,6 +177,8 @@ export function noteKeys(value: Json | undefined, notes: ImportNotes, rows: KeyR
     if (form) notes.add(path, `is not understood and is not carried over: write it as ${key}: ${form[2]}`);
     const map =
       row === CARRIED && !/^(?:include|label_file)$/.test(key) && Array.isArray(item) ? item.findIndex(isRecord) : -1;
+    if (row === CARRIED && isRecord(item) && !MAY_BE_MAP.test(key))
+      notes.add(path, "is a map and is not carried over: its value is a text");
     if (map >= 0)
       notes.add(
         `${path}[${map}]`,
@@ -182,12 +189,8 @@ export function noteKeys(value: Json | undefined, notes: ImportNotes, rows: KeyR
     else if (typeof row === "string") {
       if (!isUnset(item)) notes.add(path, row);
     } else if (row.of === "map") noteKeys(item, notes, row.rows, `${path}.`);
-    else {
-      const items = Array.isArray(item) ? item.map((one, index) => [`[${index}]`, one] as const) : namedItemsOf(item);
-      for (const [name, one] of items) noteKeys(one, notes, row.rows, `${path}${name}.`);
-    }
+    else
+      for (const [name, one] of entriesOf(item))
+        noteKeys(one, notes, row.rows, `${path}${Array.isArray(item) ? `[${name}]` : `.${name}`}.`);
   }
 }
-
-const namedItemsOf = (value: Json | undefined) =>
-  isRecord(value) ? Object.entries(value).map(([name, item]) => [`.${name}`, item] as const) : [];

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import {
   IMAGE_HEALTHCHECK_ANNOTATION,
   NETWORK_ALIASES_ANNOTATION,
@@ -271,6 +272,11 @@ function toContainerOfService(
   const notes = context.notesOf(name);
   const volumes = new ComposeVolumes(name, service, replicas !== undefined, podVolumes, context);
   const all = service.network_mode === "host" ? [] : portsOf(service, replicas !== undefined, notes);
+  const hasBuild = [service.build, service.provider].some((it) => it !== undefined && it !== null);
+  if (!hasBuild && textOf(service.image) === undefined) {
+    const { at } = originOf(service, "image") ?? originOf(service, Object.keys(service)[0] ?? "") ?? {};
+    throw new ComposeError(`service "${name}" has no image and no build: write image: NAME`, `${at ?? ""}:`);
+  }
   const { ports, published } = replicas === undefined ? { ports: all, published: [] } : publishByService(all, notes);
   const fields = {
     image: textOf(service.image) ?? `${context.project}-${name}`,
@@ -552,7 +558,8 @@ function toPorts(port: Json, isScaled: boolean, path: string, notes: ImportNotes
   const range = toRange(textOf(target) ?? "");
   const targets =
     isScaled && range.length === 1 ? (hostPorts.length > 0 ? hostPorts : range).map(() => range[0]!) : range;
-  if (targets.length === 0 || !/^(tcp|udp|sctp)$/i.test(textOf(protocol) ?? "tcp")) {
+  const hasAddress = isIP(textOf(host_ip) ?? "0.0.0.0") > 0;
+  if (targets.length === 0 || !hasAddress || !/^(tcp|udp|sctp)$/i.test(textOf(protocol) ?? "tcp")) {
     notes.add(path, "is not a port and is not carried over");
     return [];
   }

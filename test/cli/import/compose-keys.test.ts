@@ -206,6 +206,7 @@ test.each(Object.entries(EXAMPLES))("%s is carried over", (path, example) => {
     expect(() => convert(without as Json)).toThrow("is not there");
     return;
   }
+  if (path === "services.image") return expect(() => convert(without as Json)).toThrow("write image: NAME");
   const [given, bare] = [convert(file), convert((without as Json) ?? webOnly)];
   const isNoted = !isOfService || NOTES_ONLY.some((key) => path.endsWith(key));
   expect(isNoted ? given : given.manifests).not.toEqual((isNoted ? bare : bare.manifests) as never);
@@ -236,7 +237,11 @@ function* rowsOf(rows: KeyRows, wrap: (value: Json) => Json, path = ""): Generat
 /** The file, with a service. */
 const complete = (file: Json): Json => {
   const { services = { n: {} }, ...rest } = file as { readonly [key: string]: Json };
-  return { services, ...rest } as Json;
+  const named = Object.entries(services as object).map(([name, service]) => [
+    name,
+    { image: "a", ...(service as object) },
+  ]);
+  return { services: Object.fromEntries(named), ...rest } as Json;
 };
 const ALL = [...rowsOf(COMPOSE_KEYS, (value) => value)];
 

@@ -205,6 +205,8 @@ describe("keys", () => {
     [{ imag: "a" }, "services.web.imag: is not a key of a Compose file here; did you mean image?"],
     [{ restart: "on_failure" }, "services.web.restart: is not understood and is not carried over: write it as"],
     [{ dns: [{ A: "b" }] }, "services.web.dns[0]: is a map and is not carried over: items of dns are words"],
+    [{ restart: { policy: "always" } }, "services.web.restart: is a map and is not carried over"],
+    [{ ports: ["8080:80:90:1"] }, "services.web.ports[0]: is not a port"],
     [{ mem_limit: "1gig" }, "services.web.mem_limit: is not understood"],
     [{ stop_grace_period: "1minute" }, "services.web.stop_grace_period: is not understood"],
     [{ deploy: { replicas: "two" } }, "services.web.deploy.replicas: is not understood"],
@@ -571,6 +573,7 @@ describe("interpolation", () => {
   test("a required variable without a value is an error", () => {
     expect(() => convert(service({ image: "a:${TAG:?set it}" }))).toThrow("TAG: set it");
     expect(() => convert(service({ environment: [{ A: "b" }] }))).toThrow("write NAME=value");
+    expect(() => convert(service({ image: { name: "a" } }))).toThrow("write image: NAME");
     expect(() => convert(service({ depends_on: "db" }))).toThrow("depends_on is a text: write a list or a map");
   });
 
