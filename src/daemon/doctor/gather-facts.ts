@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { accessSync, constants, existsSync, readdirSync, readlinkSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import type { Secret } from "../../base/api/config-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { withRequests } from "../../base/api/pod-requests.ts";
@@ -108,7 +108,7 @@ export async function gatherImages(
 interface ManifestFiles {
   paths: string[];
   findings: Finding[];
-  /** Paths that cannot be read, with the reason. */
+  /** Paths that cannot be read, or where their links lead, with the reason. */
   unreadable: { path: string; message: string }[];
   pods: number;
   /** Those of pods, and the templates of workloads. */
@@ -144,7 +144,8 @@ async function readManifestFiles(options: KubeletOptions, decrypt?: ReadEncrypte
       allowPrivileged: options.allowPrivileged,
     });
     const refuse = (file: string, message: string) => addManifest(result, refuseManifest(howOf(file), message));
-    if ("message" in listing) result.unreadable.push({ path, message: listing.message });
+    const target = unlessFailed(() => resolve(dirname(path), readlinkSync(path))) ?? path;
+    if ("message" in listing) result.unreadable.push({ path: target, message: listing.message });
     for (const [file, content] of contents) {
       if (content.kind === "unreadable") refuse(file, content.message);
       if (content.kind === "dangling") refuse(file, "its symbolic link leads nowhere");
