@@ -95,8 +95,9 @@ function buildReport(options: KubeletOptions): RunOnceReport {
 }
 
 /** @returns whether a source or a manifest could not be read */
-function logBadInput({ failures, findings }: ReadOnceResult, logger: Logger): boolean {
+function logBadInput({ failures, findings, duplicates }: ReadOnceResult, logger: Logger): boolean {
   for (const failure of failures) logger.error(failure);
+  for (const duplicate of duplicates) logger.warn(duplicate);
   // Sources of files and URLs log their own findings.
   for (const finding of findings.filter(({ file }) => file === "-")) {
     logger[finding.severity === "error" ? "error" : "warn"](describeFinding(finding));

@@ -213,7 +213,7 @@ export class PodEventRecorder implements EventRecorder {
   #log(ring: PodRing, kept: KeptEvent): void {
     const { ref } = ring;
     const now = this.#deps.clock.monotonicMs();
-    if (now - kept.lastLoggedMs < REPEAT_LOG_MS) return;
+    if (kept.event.isLogged || now - kept.lastLoggedMs < REPEAT_LOG_MS) return;
     kept.lastLoggedMs = now;
     const { type, reason, message, fieldPath } = kept.event;
     const container = /\{(.*)\}$/.exec(fieldPath ?? "")?.[1];

@@ -25,12 +25,15 @@ export function manifestFacts(
   const node = nodeTarget(nodeName);
   const files = new Map<string, string>();
   for (const { file, message } of refused) if (!files.has(file)) files.set(file, message);
-  const facts = [...files.values()].map((message) => ({ target: node, event: invalidManifest(message) }));
+  const facts = [...files.values()].map((message) => ({
+    target: node,
+    event: warning("InvalidManifest", message, true),
+  }));
   for (const { pod, asksForClusterDns } of state.pods) {
     const target = podRefOf(pod);
     for (const { reason, message } of state.notices?.get(target.uid) ?? []) {
-      if (reason === "InvalidManifest") facts.push({ target, event: invalidManifest(message) });
-      if (reason === "DuplicateManifest") facts.push({ target, event: { type: "Warning", reason, message } });
+      if (reason === "InvalidManifest") facts.push({ target, event: warning(reason, message) });
+      if (reason === "DuplicateManifest") facts.push({ target, event: warning(reason, message, true) });
     }
     if (asksForClusterDns && clusterDns.length === 0 && !pod.spec.hostNetwork) {
       facts.push({ target, event: missingClusterDns(pod.metadata) });
@@ -39,7 +42,9 @@ export function manifestFacts(
   return facts;
 }
 
-const invalidManifest = (message: string): PodEvent => ({ type: "Warning", reason: "InvalidManifest", message });
+function warning(reason: string, message: string, isLogged = false): PodEvent {
+  return { type: "Warning", reason, message, isLogged };
+}
 
 interface ManifestEventsDeps {
   recorder: EventRecorder;

@@ -24,7 +24,7 @@ const NODE = { kind: "Node", uid: "node1", name: "node1", namespace: "default" }
 describe("facts about manifests", () => {
   test("a manifest that never had a pod is one of the node: its first error only", () => {
     expect(manifestFacts(aState([]), [BAD, { ...BAD, message: "second" }], "node1", [])).toEqual([
-      { target: NODE, event: { type: "Warning", reason: "InvalidManifest", message: BAD.message } },
+      { target: NODE, event: { type: "Warning", reason: "InvalidManifest", message: BAD.message, isLogged: true } },
     ] as never);
   });
 

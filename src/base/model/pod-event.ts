@@ -5,6 +5,8 @@ export interface PodEvent {
   message: string;
   /** e.g. `spec.containers{app}`; absent when the whole pod is meant. */
   fieldPath?: string;
+  /** The log has a line about it from elsewhere. */
+  isLogged?: boolean;
 }
 
 /** The object of an event: a pod, a workload, or the node, whose UID is its name. */
