@@ -20,6 +20,8 @@ export interface Explained {
   /** Facts behind it, one line each. */
   facts?: string[];
   fix: string;
+  /** An object is not there: a manifest that was refused may have it. */
+  lacksObject?: true;
 }
 
 interface WaitingReasonEntry {
@@ -76,7 +78,7 @@ const WAITING_REASONS = {
   WaitingForDependency: { explain: explainDependency },
   DependencyTimeout: { explain: explainDependency },
   DependencyNotFound: {
-    explain: (message) => ({ problem: message, fix: "add that pod, or correct its name in the annotation" }),
+    explain: (problem) => ({ problem, fix: "add that pod, or correct its name in the annotation", lacksObject: true }),
   },
   DependencyCycle: {
     explain: (message) => ({ problem: message, fix: "take one of these pods out of the annotation of another" }),
@@ -152,7 +154,7 @@ function explainPull(waitingMessage: string, { spec, events, images }: WaitingCo
 }
 
 /** Messages of engines and of this kubelet about a start that failed, and what they mean. $1 to $3: groups of the expression. */
-const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
+const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string, lack?: "lacks object"])[] = [
   [
     /runs already, from the root directory (\S+)/,
     "it runs already, by a kubelet-ts of the root directory $1, or since before that one was moved",
@@ -172,26 +174,31 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     /couldn't find key (\S+) in (ConfigMap|Secret) ([^\s",]+)/i,
     'the key "$1" is missing in $2 "$3"',
     "add the key, or correct its name in the reference",
+    "lacks object",
   ],
   [
     /references non-existent (config|secret) key: (\S+)/,
     'the $1 of a volume has no key "$2"',
     "add the key, or correct items of the volume",
+    "lacks object",
   ],
   [
     /configmap "?([^"\s]+)"? not found/i,
     'the ConfigMap "$1" is missing',
     'add the ConfigMap "$1" to the manifest, or mark the reference optional',
+    "lacks object",
   ],
   [
     /secret "?([^"\s]+)"? not found/i,
     'the Secret "$1" is missing',
     'add the Secret "$1" to the manifest, or mark the reference optional',
+    "lacks object",
   ],
   [
     /persistentvolumeclaim "?([^"\s]+)"? not found/i,
     'the PersistentVolumeClaim "$1" is missing',
     'add the PersistentVolumeClaim "$1" to the manifest, or correct claimName',
+    "lacks object",
   ],
   [
     /could not select device driver .*gpu/,
@@ -295,6 +302,7 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
     /claim "([^"]*)": volume "([^"]*)" not found/,
     'the claim "$1" names the volume "$2", which is not there, or which another claim has',
     'add a PersistentVolume "$2", or delete the claim and apply it without volumeName',
+    "lacks object",
   ],
   [
     /no space left on device/,
@@ -305,14 +313,14 @@ const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
 
 /** A message whose cause is known; undefined for others. */
 export function explainMessage(message: string): Explained | undefined {
-  for (const [pattern, problem, fix] of MESSAGES) {
+  for (const [pattern, problem, fix, lack] of MESSAGES) {
     const found = pattern.exec(message);
     if (!found) continue;
     // The kernel names a sysctl by its path.
     const value = (group: number) =>
       found[0].includes("/proc/sys/") ? found[group]?.replaceAll("/", ".") : found[group];
     const fill = (text: string) => text.replace(/\$(\d)/g, (_, group: string) => value(Number(group)) ?? "");
-    return { problem: fill(problem), facts: [message], fix: fill(fix) };
+    return { problem: fill(problem), facts: [message], fix: fill(fix), ...(lack && { lacksObject: true }) };
   }
   return undefined;
 }
@@ -357,8 +365,9 @@ function fixOfStart({ command = [], args = [], volumeMounts = [] }: Program, mes
   if (mount && !message.includes("permission denied")) {
     return `volume ${mount.name} hides what the image has in ${mount.mountPath}: mount it elsewhere, or one file of it with subPath`;
   }
-  if (/(?:^|\/)bash$/.test(program) && !message.includes("permission denied"))
+  if (/(?:^|\/)bash$/.test(program) && !message.includes("permission denied")) {
     return "most small images have no bash: write sh in its place";
+  }
   return `check that ${JSON.stringify(program || "the image's entrypoint")} exists in the image and is executable`;
 }
 

@@ -90,8 +90,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
   if (engine !== undefined && chosen.length > 0) io.stderr(`pods may not be as shown: ${engine}\n`);
   // A pod may wait for the Secret that is refused.
-  const problems = all.flatMap(({ causes }) => causes.map(({ problem }) => problem)).join("\n");
-  const lacks = /missing|there is no|not there|matches no/.test(problems);
+  const lacks = all.some(({ causes }) => causes.some(({ lacksObject }) => lacksObject));
   if (names.length === 0 || lacks) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
   return all.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0) ? 0 : 1;
 }

@@ -11,15 +11,10 @@ import {
 } from "../waiting-reasons.ts";
 
 /** One reason why a pod is not ready. */
-export interface Cause {
+export interface Cause extends Explained {
   /** `container app` or `pod`. */
   subject: string;
-  /** The problem in one sentence. */
-  problem: string;
-  /** Facts behind it, one line each. */
   facts: string[];
-  /** The suggested fix. */
-  fix: string;
 }
 
 interface ExplainContainerInput extends WaitingContainer {
@@ -40,21 +35,17 @@ const LOG_LINE_CHARS = 500;
 export function explainContainer(input: ExplainContainerInput): Cause {
   const { spec, isInit, log } = input;
   const subject = `${isInit ? "init container" : "container"} ${spec.name}`;
-  const {
-    problem,
-    facts = [],
-    fix,
-  } = explainReason(input) ?? explainEnd(input) ?? explainProbe(input) ?? explainProgress(input);
+  const { facts = [], ...explained } =
+    explainReason(input) ?? explainEnd(input) ?? explainProbe(input) ?? explainProgress(input);
   const tail = log.slice(-LOG_LINES);
   return {
     subject,
-    problem,
+    ...explained,
     facts: [
       ...facts,
-      ...(fix ? describeEdit(input) : []),
+      ...(explained.fix ? describeEdit(input) : []),
       ...(tail.length > 0 ? ["end of its log:", ...tail.map((line) => `  ${shorten(line)}`)] : []),
     ],
-    fix,
   };
 }
 
@@ -197,16 +188,20 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
       ? "mount an emptyDir where it writes, or set readOnlyRootFilesystem: false"
       : `volume ${mount.name} at ${mount.mountPath} is read-only: remove readOnly there; ConfigMaps, Secrets and projected volumes always are: write to an emptyDir`;
   }
-  if (/argument list too long|E2BIG/i.test(text))
+  if (/argument list too long|E2BIG/i.test(text)) {
     return "command, args and env are longer than the kernel takes (128 KiB each): mount the text as a file of a ConfigMap";
-  if (/can't fork|fork: |cannot create (?:native )?thread|pthread_create/i.test(text))
+  }
+  if (/can't fork|fork: |cannot create (?:native )?thread|pthread_create/i.test(text)) {
     return "it has as many processes and threads as it may: raise --pod-max-pids, or nproc in the annotation kubelet-ts.io/ulimits";
-  if (/too many open files|EMFILE/i.test(text))
+  }
+  if (/too many open files|EMFILE/i.test(text)) {
     return "raise nofile in the annotation kubelet-ts.io/ulimits; for inotify, sysctl fs.inotify.max_user_instances of this machine";
+  }
   if (/operation not permitted|EPERM\b|are you root|must be root/i.test(text)) return FIX_OF_PRIVILEGES;
   if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
-  if (/^exec \S+: no such file or directory$/m.test(text))
+  if (/^exec \S+: no such file or directory$/m.test(text)) {
     return "the program of its first line (#!) is not in the image; a script with Windows line ends asks for one that ends with a carriage return";
+  }
   // A shell reads a program for another processor as a script.
   if (/exec format error|\x7fELF/i.test(text)) return FIX_OF_FORMAT;
   if (/is a directory|EISDIR/i.test(text)) {
@@ -217,31 +212,32 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
   }
   if (/no space left on device|ENOSPC/i.test(text)) return fixOfSpace(pod, spec, text);
   const reference = /\$\([A-Za-z_][\w.-]*\)/.exec(text)?.[0];
-  if (reference !== undefined)
+  if (reference !== undefined) {
     return `${reference} stayed as it is: it is no variable of the container, or one that env has further below`;
-  if (UNKNOWN_NAME.test(text)) return fixOfName(pod);
-  if (/connection refused|ECONNREFUSED|could not connect/i.test(text))
-    return "nothing listens where it connects: check that the other program is ready, its address and its port, and that a Service in between has a Ready pod (kubelet-ts explain service NAME)";
-  switch (code) {
-    case 126:
-      return "its command is not an executable file: check its mode and the #! line";
-    case 127:
-      return "its command is not in the image: check command, args and PATH";
-    case 137:
-      return `it was killed (SIGKILL): by ${spec.livenessProbe ? "its liveness probe (see kubelet-ts events), " : ""}docker kill, the kernel, or because it ignored SIGTERM`;
-    case 139:
-      return "it crashed (SIGSEGV): is the image made for this processor?";
-    case 143:
-      return "it was ended from outside (SIGTERM)";
-    default:
-      return `its log ${log.length > 0 ? "above " : ""}says why; kubelet-ts logs ${pod.metadata.name} --container=${spec.name}${status.state.terminated ? "" : " --previous"} shows all of it`;
   }
+  if (UNKNOWN_NAME.test(text)) return fixOfName(pod);
+  if (/connection refused|ECONNREFUSED|could not connect/i.test(text)) {
+    return "nothing listens where it connects: check that the other program is ready, its address and its port, and that a Service in between has a Ready pod (kubelet-ts explain service NAME)";
+  }
+  if (code === 137) {
+    return `it was killed (SIGKILL): by ${spec.livenessProbe ? "its liveness probe (see kubelet-ts events), " : ""}docker kill, the kernel, or because it ignored SIGTERM`;
+  }
+  const all = `kubelet-ts logs ${pod.metadata.name} --container=${spec.name}${status.state.terminated ? "" : " --previous"} shows all of it`;
+  return FIXES_BY_CODE[code] ?? `its log ${log.length > 0 ? "above " : ""}says why; ${all}`;
 }
+
+const FIXES_BY_CODE: Readonly<Record<number, string>> = {
+  126: "its command is not an executable file: check its mode and the #! line",
+  127: "its command is not in the image: check command, args and PATH",
+  139: "it crashed (SIGSEGV): is the image made for this processor?",
+  143: "it was ended from outside (SIGTERM)",
+};
 
 /** Volumes with a size of their own are full first. */
 function fixOfSpace({ spec: { volumes = [] } }: Pod, { volumeMounts = [] }: Container, text: string): string {
-  if (/\/dev\/shm|shared memory/.test(text) && !volumeMounts.some(({ mountPath }) => mountPath === "/dev/shm"))
+  if (/\/dev\/shm|shared memory/.test(text) && !volumeMounts.some(({ mountPath }) => mountPath === "/dev/shm")) {
     return "/dev/shm has 64 MB: mount an emptyDir of medium: Memory, with a sizeLimit, there";
+  }
   const sized = volumeMounts.flatMap(({ name, mountPath }) => {
     const size = volumes.find((volume) => volume.name === name)?.emptyDir?.sizeLimit;
     return size === undefined ? [] : [`${name} at ${mountPath} (${size})`];
@@ -262,8 +258,9 @@ function fixOfName({ spec: { dnsPolicy = "ClusterFirst", hostNetwork = false } }
   if (dnsPolicy === "ClusterFirstWithHostNet" || (dnsPolicy === "ClusterFirst" && !hostNetwork)) {
     return "a name does not resolve: a pod is found by the name of a Service, while a pod of it is Ready; other hosts by DNS or hostAliases";
   }
-  if (dnsPolicy === "None")
+  if (dnsPolicy === "None") {
     return "a name does not resolve: correct spec.dnsConfig.nameservers, or set dnsPolicy: ClusterFirst";
+  }
   const policy = hostNetwork ? "ClusterFirstWithHostNet" : "ClusterFirst";
   return `a name does not resolve: with dnsPolicy ${dnsPolicy} a pod does not resolve the names of Services: set dnsPolicy: ${policy}, or use DNS or hostAliases`;
 }
@@ -297,26 +294,34 @@ export function explainIdleProbe(
 }
 
 function fixOfProbe(failure: string, probe: Probe | undefined): string {
-  if (/connection refused/i.test(failure))
+  if (/connection refused/i.test(failure)) {
     return "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1";
-  if (failure.includes("server gave HTTP response to HTTPS client"))
+  }
+  if (failure.includes("server gave HTTP response to HTTPS client")) {
     return "the program speaks HTTP, not HTTPS: set the probe's scheme: HTTP";
+  }
   const port = /port "([^"]*)" not found/.exec(failure)?.[1];
-  if (port !== undefined)
+  if (port !== undefined) {
     return `no port of the container has the name "${port}": set the probe's port to its number, or give a port of the container that name`;
-  if (probe?.grpc && /rpc/.test(failure))
+  }
+  if (probe?.grpc && /rpc/.test(failure)) {
     return "the program must serve grpc.health.v1.Health on the probe's port: correct the port, or use httpGet or tcpSocket";
+  }
   const status = /statuscode: (\d+)/.exec(failure)?.[1];
-  if (status === "400" && probe?.httpGet?.scheme !== "HTTPS")
+  if (status === "400" && probe?.httpGet?.scheme !== "HTTPS") {
     return "the program responds with 400: if it speaks HTTPS, set the probe's scheme: HTTPS; or check the probe's path";
-  if (status !== undefined)
+  }
+  if (status !== undefined) {
     return `the program responds with ${status}: check the probe's path, or what the program waits for`;
+  }
   const missing = /exec: "([^"]*)": (?:executable file not found|stat .*no such file)/.exec(failure)?.[1];
   if (missing !== undefined) return `the probe's command "${missing}" is not in the image: name one that is there`;
-  if (/timed out|has elapsed|deadline exceeded|Client\.Timeout/i.test(failure))
+  if (/timed out|has elapsed|deadline exceeded|Client\.Timeout/i.test(failure)) {
     return `it takes longer than timeoutSeconds (${probe?.timeoutSeconds ?? 1}): raise it, or let the probe do less`;
-  if (probe?.exec && failure !== "")
+  }
+  if (probe?.exec && failure !== "") {
     return "its command ends with an error: correct the command, or what it checks; kubelet-ts exec POD -- COMMAND shows it";
+  }
   const fields = probe?.exec ? "command" : probe?.httpGet ? "path and port" : "port";
   return `check the probe's ${fields} and timeoutSeconds`;
 }
@@ -380,8 +385,9 @@ export function findBlockingInit({ spec, status }: Pod, name: string): string | 
 /** The step of its start that a container waits for. */
 function describeStart({ image = "" }: Container, events: readonly CoreEvent[]): { problem: string; facts: string[] } {
   const last = events.findLast(({ reason }) => ["Pulling", "Pulled", "Created"].includes(reason));
-  if (last?.reason === "Pulling")
+  if (last?.reason === "Pulling") {
     return { problem: `its image "${image}" is being pulled`, facts: [`since ${last.lastTimestamp}`] };
+  }
   return { problem: `it is being ${last?.reason === "Created" ? "started" : "created"}`, facts: [] };
 }
 

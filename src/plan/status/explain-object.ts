@@ -110,6 +110,9 @@ const cause = (problem: string, fix: string, facts: string[] = []): Cause => ({
   fix,
 });
 
+/** A manifest that was refused may have what is not there. */
+const causeOfLack = (...of: Parameters<typeof cause>): Cause => ({ ...cause(...of), lacksObject: true });
+
 const causeIf = (is: boolean, ...of: Parameters<typeof cause>): Cause[] => (is ? [cause(...of)] : []);
 
 /** Pods of one template cannot have one port of the machine. */
@@ -203,7 +206,7 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
     if (Object.keys(selector ?? {}).length === 0) return explainWritten(ports, backends);
     const ready = pods.filter((pod) => hasCondition(pod.status, "Ready")).length;
     const compare = "compare spec.selector with the labels of the pods: kubelet-ts describe pods";
-    const causes = pods.length > 0 ? missingPorts(ports, pods) : [cause("its selector matches no pod", compare)];
+    const causes = pods.length > 0 ? missingPorts(ports, pods) : [causeOfLack("its selector matches no pod", compare)];
     const isWell = causes.length === 0;
     causes.push(...undeclaredPorts(ports, pods));
     causes.push(...causeIf(pods.length > 0 && ready === 0, "none of its pods is Ready: it leads nowhere", FIX_OF_PODS));
@@ -231,7 +234,9 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
         : "it is not served",
       causes: problems.map(({ reason, message, service = "" }) => {
         const [namespace, name] = service.split("/");
-        return cause(message, INGRESS_FIXES[reason].replace("SERVICE", `service/${name} -n ${namespace}`));
+        const fix = INGRESS_FIXES[reason].replace("SERVICE", `service/${name} -n ${namespace}`);
+        const isLack = /^(?:BackendNotFound|CertificateNotUsable|AuthSecretNotUsable)$/.test(reason);
+        return (isLack ? causeOfLack : cause)(message, fix);
       }),
     };
   },
@@ -281,7 +286,8 @@ function explainWritten(ports: Spec["ports"] = [], backends: readonly ServiceBac
   const state = `it has no selector: ${backends.length} written addresses are behind it`;
   if (backends.length === 0) {
     const fix = "write Endpoints of its name, or an EndpointSlice with the label kubernetes.io/service-name";
-    return { isReady: false, state, causes: [cause("it has no selector and no Endpoints: it leads nowhere", fix)] };
+    const lack = causeOfLack("it has no selector and no Endpoints: it leads nowhere", fix);
+    return { isReady: false, state, causes: [lack] };
   }
   const causes = ports
     .filter((port) => backends.every((backend) => targetPortOf(port, backend) === undefined))

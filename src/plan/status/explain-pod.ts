@@ -167,8 +167,8 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   const stuck = statusesOf(pod.status).find(waitsForVolume);
   const mountMessage = isPending || stuck ? (mount?.message ?? stuck?.state.waiting?.message) : undefined;
   if (mountMessage !== undefined) {
-    const { problem, fix } = explainMount(mountMessage);
-    yield { subject: "pod", problem, facts: [mountMessage, ...(mount ? [seen(mount)] : [])], fix };
+    const facts = [mountMessage, ...(mount ? [seen(mount)] : [])];
+    yield { subject: "pod", ...explainMount(mountMessage), facts };
   }
   const sandbox = last("FailedCreatePodSandBox");
   if (sandbox && isPending) {

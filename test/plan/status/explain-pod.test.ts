@@ -297,7 +297,12 @@ const portHolders = new Map([[18_082, "nginx (pid 812)"]]);
 const [says, saysAll] = [expect.stringContaining, expect.arrayContaining];
 
 test.each<[string, Pod, Partial<Parameters<typeof explainPod>[0]>, object]>([
-  ["a missing volume", pending(), { events: [mountFailed('secret "tls" not found')] }, { fix: says('Secret "tls"') }],
+  [
+    "a missing volume",
+    pending(),
+    { events: [mountFailed('secret "tls" not found')] },
+    { fix: says('Secret "tls"'), lacksObject: true },
+  ],
   ["a refused host port", held, {}, { facts: ["host port 80 is held"], fix: says("hostPort") }],
   [
     "a host port of another program, which is named",
