@@ -158,7 +158,9 @@ export class ApiServer {
     if (!READ_VERBS.includes(verb)) await objects.prepareWrite();
     const target: Target = { definition, namespace: info.namespace, name: info.name, subresource };
     const call: Call = { request, target, presentation, warn: (message) => void warnings.push(message), repeated: [] };
-    return this.#serve(verb, call);
+    const response = await this.#serve(verb, call);
+    if (!READ_VERBS.includes(verb)) await objects.storing.settled();
+    return response;
   }
 
   async #serve(verb: Verb, call: Call): Promise<ApiResponse> {
@@ -267,14 +269,13 @@ export class ApiServer {
     return this.#object(call, result.before === undefined ? 201 : 200, result.object);
   }
 
-  async #delete(call: Call, body: unknown): Promise<HttpResponse> {
+  #delete(call: Call, body: unknown): HttpResponse {
     const { target, request } = call;
     const { definition, namespace, name } = target;
     const options = parseDeleteOptions(body, request.query, this.#write(call), call.presentation.kind);
     const { store, deleter } = this.#deps.objects;
     const live = store.get(resourceId(definition), namespace, name);
     const result = deleter.delete(target, options);
-    await deleter.stored();
     const warning = live && !options.dryRun ? definition.deletionWarning?.(live) : undefined;
     if (warning !== undefined) call.warn(warning);
     return isStatus(result) ? json(200, result) : this.#object(call, 200, result);
@@ -299,7 +300,7 @@ export class ApiServer {
         refused.push(error);
       }
     }
-    await deleter.stored();
+    await this.#deps.objects.storing.settled();
     // Those that may be deleted are; the others are named together.
     const [first] = refused;
     if (first) throw new ApiError(first.code, first.reason, refused.map(({ message }) => message).join("; "));

@@ -3,7 +3,7 @@ import type { PlainObject } from "../manifest/plain-objects.ts";
 import { badRequest, notFound } from "./api-error.ts";
 import { BACKGROUND, type ObjectDeleter } from "./object-deleter.ts";
 import { type ApiObject, type ObjectStore, writtenPart } from "./object-store.ts";
-import type { ObjectWriter } from "./object-writer.ts";
+import type { ObjectWriter, PendingStores } from "./object-writer.ts";
 import { apiVersionOf, type ResourceDefinition, type ResourceRegistry } from "./resource-definition.ts";
 
 /** The objects of the API, to be read and written. */
@@ -12,6 +12,7 @@ export interface ObjectAccess {
   readonly store: ObjectStore;
   readonly writer: ObjectWriter;
   readonly deleter: ObjectDeleter;
+  readonly storing: PendingStores;
   /** Brings the objects of a kind up to date, such as the node, which is made when it is asked for. */
   refresh(definition: ResourceDefinition): Promise<void>;
   /** Loads what writing needs, and makes sure that the disk can be written to. @throws ApiError 500 */
@@ -75,12 +76,12 @@ export class ObjectCommands {
    * @param uid absent: any object of that name
    */
   async delete(plural: string, namespace: string | undefined, name: string, uid?: string): Promise<void> {
-    const { registry, deleter } = this.#objects;
+    const { registry, deleter, storing } = this.#objects;
     const definition = registry.get(plural);
     if (!definition) throw notFound({ group: "", plural }, name);
     await this.#prepare(definition);
     deleter.delete({ definition, namespace, name }, { ...BACKGROUND, preconditions: { uid } });
-    await deleter.stored();
+    await storing.settled();
   }
 
   async #prepare(definition: ResourceDefinition): Promise<void> {

@@ -1,9 +1,15 @@
 import type { Clock } from "../base/model/clock.ts";
 import { toApiTime } from "../base/text/api-time.ts";
 import { isRecord } from "../base/text/json.ts";
-import { badRequest, conflict, forbidden, insufficientStorage, notFound, type Status } from "./api-error.ts";
+import { badRequest, conflict, forbidden, notFound, type Status } from "./api-error.ts";
 import type { ApiObject, ObjectStore } from "./object-store.ts";
-import { keep, type ObjectWriter, type ObjectWriterDeps, type WriteRequest } from "./object-writer.ts";
+import {
+  keep,
+  type ObjectWriter,
+  type ObjectWriterDeps,
+  type PendingStores,
+  type WriteRequest,
+} from "./object-writer.ts";
 import {
   isKept,
   objectsOf,
@@ -39,6 +45,7 @@ export const BACKGROUND: DeleteOptions = {
 interface ObjectDeleterDeps extends Pick<ObjectWriterDeps, "store" | "storage" | "clock" | "rules"> {
   registry: ResourceRegistry;
   writer: ObjectWriter;
+  storing: PendingStores;
 }
 
 const FOREGROUND = "foregroundDeletion";
@@ -58,8 +65,6 @@ export class ObjectDeleter {
   /** Uids of owners and namespaces whose deletion began here: all that they wait for is in the store. */
   readonly #begun = new Set<string>();
   #hasSettled = false;
-  /** Whether controllers have stored every deletion. */
-  #areStored = Promise.resolve(true);
 
   constructor(deps: ObjectDeleterDeps) {
     this.#deps = deps;
@@ -97,7 +102,7 @@ export class ObjectDeleter {
       if (options.dryRun) return live;
       // Pods that another owner keeps outlive the Job of a CronJob.
       if (definition.kind === "Job") this.#deleteDependents(live, "Background");
-      this.#noteRemoval(remove());
+      this.#deps.storing.note(remove());
       return live;
     }
     const isMade = rules.isMadeByController(definition, live);
@@ -136,23 +141,9 @@ export class ObjectDeleter {
     return store.get(resourceId(definition), namespace, name) ?? deleted(definition, live);
   }
 
-  #noteRemoval(removal: unknown): void {
-    this.#areStored = Promise.all([this.#areStored, removal]).then((all) => !all.includes(false));
-  }
-
-  /** To be awaited after deletions, before they are answered. @throws ApiError 507 */
-  async stored(): Promise<void> {
-    if (await this.#areStored) return;
-    this.#areStored = Promise.resolve(true);
-    throw insufficientStorage(
-      "the disk of the root directory takes no writes: nothing was changed, and pods keep running; to free a full disk " +
-        "delete the workload, which needs no space",
-    );
-  }
-
   #deleteMade(live: ApiObject, options: DeleteOptions): ApiObject {
     const deletionGracePeriodSeconds = graceSecondsOf(live, options);
-    this.#noteRemoval(this.#deps.rules.deleteMade(live, deletionGracePeriodSeconds));
+    this.#deps.storing.note(this.#deps.rules.deleteMade(live, deletionGracePeriodSeconds));
     const endsAtMs = this.#deps.clock.now().getTime() + deletionGracePeriodSeconds * 1000;
     const deletionTimestamp = toApiTime(new Date(endsAtMs));
     return { ...live, metadata: { ...live.metadata, deletionTimestamp, deletionGracePeriodSeconds } };

@@ -93,6 +93,26 @@ export interface ObjectRules {
 /** @returns a promise resolves when it is stored; with `false`: it could not be, and was not done */
 export type Removal = () => unknown;
 
+/** Changes that controllers and the node store because of a write, which is answered when that is done. */
+export class PendingStores {
+  #areStored = Promise.resolve(true);
+
+  /** @param stored resolves with `false` when it could not be stored, and was not done */
+  note(stored: unknown): void {
+    this.#areStored = Promise.all([this.#areStored, stored]).then((all) => !all.includes(false));
+  }
+
+  /** @throws ApiError 507 */
+  async settled(): Promise<void> {
+    if (await this.#areStored) return;
+    this.#areStored = Promise.resolve(true);
+    throw insufficientStorage(
+      "the disk of the root directory takes no writes: nothing was changed, and pods keep running; to free a full disk " +
+        "delete the workload, which needs no space",
+    );
+  }
+}
+
 export interface ObjectWriterDeps {
   store: ObjectStore;
   storage: ObjectStorage;

@@ -37,6 +37,7 @@ interface NodeSettingsDeps {
 export class NodeSettings {
   readonly #deps: NodeSettingsDeps;
   #stored: StoredSettings;
+  #writing: unknown;
 
   constructor(deps: NodeSettingsDeps) {
     this.#deps = deps;
@@ -54,6 +55,11 @@ export class NodeSettings {
   get since(): Date | undefined {
     const { cordon } = this.#stored;
     return cordon && new Date(cordon.since);
+  }
+
+  /** Resolves when the last change is stored, or could not be and is tried again. */
+  async stored(): Promise<void> {
+    await this.#writing;
   }
 
   /** All of them: those of flags come before those of clients. */
@@ -84,7 +90,7 @@ export class NodeSettings {
       ...(Object.keys(annotations).length > 0 && { annotations }),
     };
     if (Bun.deepEquals(next, before)) return false;
-    file.write(next);
+    this.#writing = file.write(next);
     this.#stored = next;
     if (unschedulable === (before.cordon !== undefined)) return true;
     const reason = unschedulable ? "NodeNotSchedulable" : "NodeSchedulable";

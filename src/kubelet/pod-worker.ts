@@ -247,14 +247,27 @@ export class PodWorker {
   }
 
   /**
-   * Takes the conditions that clients have set in place of those before. Only for a pod that has a status.
-   * @param end the pod ends so, unless it has ended
+   * Ends the pod as a client has written, unless it has ended.
+   * @returns whether that is stored, so that the next process knows it; else it was not done
    */
-  setWritten(foreign: readonly PodCondition[], end?: PodEnd): void {
-    if (end && !this.#currentEnd && !this.isRemoving) {
-      const { phase, reason, message } = end;
-      this.#terminate({ phase, ...(reason && { reason }), ...(message && { message }) });
-    }
+  async setEnd({ phase, reason, message }: PodEnd): Promise<boolean> {
+    const { revision, status, ref } = this;
+    const hasEnded = () => this.#currentEnd !== undefined || this.isRemoving || this.revision !== revision;
+    if (!revision || !status || hasEnded()) return true;
+    const end = { phase, ...(reason && { reason }), ...(message && { message }) };
+    const { completions } = this.#deps.records;
+    completions.set(ref.uid, { runRevision: revision.runRevision, end, status: { ...status, ...end } });
+    const isStored = await completions.saved();
+    if (hasEnded()) return true;
+    if (isStored) this.#terminate(end);
+    else completions.delete(ref.uid);
+    this.#owner.onStatus(this);
+    this.wake();
+    return isStored;
+  }
+
+  /** Takes the conditions that clients have set in place of those before. Only for a pod that has a status. */
+  setForeign(foreign: readonly PodCondition[]): void {
     const completion = this.#status.setForeign(foreign);
     if (completion) this.#deps.records.completions.set(this.ref.uid, completion);
     this.#owner.onStatus(this);

@@ -4,11 +4,11 @@ import { writtenPart } from "../../src/apiserver/object-store.ts";
 import { aConfigMap, anApiServer, aPod } from "./support.ts";
 
 test("apply creates, changes and leaves alone; delete begins a deletion", async () => {
-  const { store, registry, writer, deleter } = anApiServer();
+  const { store, registry, writer, deleter, storing } = anApiServer();
   const prepared: string[] = [];
   const refresh = async ({ plural }: { plural: string }) => void prepared.push(plural);
   const prepareWrite = async () => {};
-  const commands = new ObjectCommands({ store, registry, writer, deleter, refresh, prepareWrite });
+  const commands = new ObjectCommands({ store, registry, writer, deleter, storing, refresh, prepareWrite });
 
   expect(await commands.apply(aConfigMap("a"), { dryRun: true })).toMatchObject({ outcome: "created" });
   expect(store.get("configmaps", "default", "a")).toBeUndefined();

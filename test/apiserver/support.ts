@@ -10,7 +10,12 @@ import {
   ObjectStore,
   RevisionClock,
 } from "../../src/apiserver/object-store.ts";
-import { type ObjectRules, type ObjectStorage, ObjectWriter } from "../../src/apiserver/object-writer.ts";
+import {
+  type ObjectRules,
+  type ObjectStorage,
+  ObjectWriter,
+  PendingStores,
+} from "../../src/apiserver/object-writer.ts";
 import { ALL_VERBS, type ResourceDefinition, ResourceRegistry } from "../../src/apiserver/resource-definition.ts";
 import type { HealthCheck } from "../../src/base/model/health-check.ts";
 import type { Persisted } from "../../src/base/model/persisted.ts";
@@ -112,13 +117,14 @@ export function anApiServer(
   const removals = new Map<string, () => void>();
   const newUid = () => `uid-${++uids}`;
   const writer = new ObjectWriter({ store, storage, readOptions: READ_OPTIONS, clock, newUid, random: () => 0, rules });
-  const deleter = new ObjectDeleter({ store, registry, writer, storage, rules, clock });
+  const storing = new PendingStores();
+  const deleter = new ObjectDeleter({ store, registry, writer, storage, rules, clock, storing });
   writer.onUnfinalized = (definition, object) => {
     if (!definition.gracefulDeletion) deleter.finish(definition, object);
   };
   const version = { major: "1", minor: "34", gitVersion: "v1.34.0" };
   const server = new ApiServer({
-    objects: { registry, store, writer, deleter, refresh: async () => {}, prepareWrite: async () => {} },
+    objects: { registry, store, writer, deleter, storing, refresh: async () => {}, prepareWrite: async () => {} },
     podDoubt: (gone) => (gone === undefined || gone.name === "left" ? node.doubt : undefined),
     clock,
     logger: new RecordingLogger(),
@@ -199,6 +205,7 @@ export function anApiServer(
     registry,
     writer,
     deleter,
+    storing,
     files,
     fault,
     foreign,

@@ -385,7 +385,7 @@ test("conditions of clients make a pod with readiness gates Ready, outlive our r
     (world.statusOf("web")?.conditions ?? [])
       .filter(({ type }) => type === "Ready" || type === "x/up")
       .map(({ type, status }) => `${type} ${status}`);
-  const set = (...conditions: PodCondition[]) => world.kubelet.worker("uid-web")!.setWritten(conditions);
+  const set = (...conditions: PodCondition[]) => world.kubelet.worker("uid-web")!.setForeign(conditions);
   await world.started(pod);
   set({ ...gate, status: "False" });
   expect(shown()).toEqual(["Ready False", "x/up False"]);
@@ -418,16 +418,30 @@ test.each(["Never", "Always"] as const)(
     const pod = named("web", { restartPolicy });
     const end = { phase: "Failed", reason: "Drained", message: "moved" } as const;
     await world.started(pod);
-    world.kubelet.worker("uid-web")!.setWritten([], end);
+    await world.kubelet.worker("uid-web")!.setEnd(end);
     await world.clock.advance(60_000);
     expect(world.statusOf("web")).toMatchObject({ ...end, containerStatuses: [{ state: { terminated: {} } }] });
-    world.kubelet.worker("uid-web")!.setWritten([], { phase: "Succeeded" });
+    await world.kubelet.worker("uid-web")!.setEnd({ phase: "Succeeded" });
     world.renew();
     await world.started(pod);
     await world.clock.advance(60_000);
     expect(world.statusOf("web")).toMatchObject({ ...end, containerStatuses: [{ state: { terminated: {} } }] });
   },
 );
+
+test("a pod that a client ends has ended for a process that begins before its containers have stopped", async () => {
+  const pod = named("web");
+  await world.started(pod);
+  world.engine.stopTakesMs = 5_000;
+  const writing = world.kubelet.worker("uid-web")!.setEnd({ phase: "Failed", reason: "Drained" });
+  await world.clock.advance(1_000);
+  expect(await writing).toBe(true);
+  world.renew();
+  await world.started(pod);
+  await world.clock.advance(60_000);
+  expect(world.statusOf("web")).toMatchObject({ phase: "Failed", reason: "Drained" });
+  expect(world.statusOf("web")?.containerStatuses).toMatchObject([{ restartCount: 0, state: { terminated: {} } }]);
+});
 
 test("a running pod is supervised though an optional ConfigMap is missing once every source was read", async () => {
   const container = aContainer({ envFrom: [{ configMapRef: { name: "words", optional: true } }] });

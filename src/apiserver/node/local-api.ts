@@ -31,7 +31,7 @@ import { buildRegistry } from "../kinds/served-kinds.ts";
 import { type ObjectAccess, ObjectCommands } from "../object-commands.ts";
 import { BACKGROUND, GarbageCollector, ObjectDeleter, StorageProtection } from "../object-deleter.ts";
 import { type ApiObject, ObjectStore, RevisionClock } from "../object-store.ts";
-import { ObjectWriter } from "../object-writer.ts";
+import { ObjectWriter, PendingStores } from "../object-writer.ts";
 import { CertificateRenewer, type LocalCertificates, prepareAdminConfig } from "../pki/local-authority.ts";
 import {
   type ReadOptions,
@@ -81,6 +81,7 @@ export class LocalApi implements ObjectAccess {
   readonly store: ObjectStore;
   readonly writer: ObjectWriter;
   readonly deleter: ObjectDeleter;
+  readonly storing = new PendingStores();
   /** For callers inside this process. */
   readonly commands: ObjectCommands;
   /** Feeds the kubelet with what was submitted. */
@@ -115,7 +116,7 @@ export class LocalApi implements ObjectAccess {
     this.registry = buildRegistry();
     this.store = new ObjectStore(new RevisionClock(deps.mark));
     this.readOptions = { nodeName: node.name, allowPrivileged: options.allowPrivileged };
-    const { store, registry, readOptions } = this;
+    const { store, registry, readOptions, storing } = this;
     const shared = { store, registry, clock, logger };
     this.#directory = new ManifestDirectory({ rootDir, registry, readOptions, logger });
     const place = { directory: this.#directory, slot: background.slot, nodeName: node.name };
@@ -123,12 +124,12 @@ export class LocalApi implements ObjectAccess {
     this.submitted = submitted;
     const onGone = (definition: ResourceDefinition, object: ApiObject) => void this.#finish(definition, object);
     const own = toApiService(options, node, toApiTime(clock.now()));
-    const nodeObjects = new NodeObjects({ ...shared, submitted, onGone, own });
+    const nodeObjects = new NodeObjects({ ...shared, storing, submitted, onGone, own });
     this.#nodeObjects = nodeObjects;
     const ruled = { ...shared, storage: submitted, rules: nodeObjects, disk: this.#disk };
     const writer = new ObjectWriter({ ...ruled, readOptions, newUid: randomUUID, random: Math.random });
     this.writer = writer;
-    this.deleter = new ObjectDeleter({ ...ruled, writer });
+    this.deleter = new ObjectDeleter({ ...ruled, writer, storing });
     this.commands = new ObjectCommands(this);
     this.#protection = new StorageProtection({
       ...ruled,

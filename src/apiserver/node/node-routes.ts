@@ -23,7 +23,7 @@ import type { LocalApi } from "./local-api.ts";
 import { parseProxied } from "./pod-routes.ts";
 
 interface NodeRoutesDeps {
-  api: Pick<LocalApi, "store" | "registry" | "deleter" | "find" | "refresh">;
+  api: Pick<LocalApi, "store" | "registry" | "deleter" | "storing" | "find" | "refresh">;
   nodeName: string;
   /** The kubelet's authenticated port. */
   port: number;
@@ -85,7 +85,7 @@ async function evict(request: ApiRequest, { namespace, name }: RequestInfo, { ap
   const dryRun = request.query.getAll("dryRun").includes("All");
   const options = parseDeleteOptions(isRecord(body) ? body.deleteOptions : {}, new URLSearchParams(), { dryRun }, {});
   api.deleter.delete({ definition: api.registry.get("pods")!, namespace, name }, options);
-  await api.deleter.stored();
+  await api.storing.settled();
   return json(201, SUCCESS);
 }
 

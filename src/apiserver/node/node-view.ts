@@ -26,7 +26,7 @@ import { forbidden } from "../kinds/define-kind.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
 import type { ApiObject, ObjectStore, ResourceId } from "../object-store.ts";
-import { type ObjectRules, type Removal, refuseInvalid } from "../object-writer.ts";
+import { type ObjectRules, type PendingStores, type Removal, refuseInvalid } from "../object-writer.ts";
 import {
   apiVersionOf,
   isKept,
@@ -138,9 +138,10 @@ export class NodeView {
   }
 
   /** Whether further pods stay Pending, labels and annotations; see `NodeSettings`. */
-  write(written: WrittenNode): void {
+  write(written: WrittenNode): unknown {
     const assigned = this.kubelet.pods().map(({ metadata }) => metadata.uid ?? "");
     if (this.settings?.set(written, assigned)) this.workloads.refresh();
+    return this.settings?.stored();
   }
 }
 
@@ -151,6 +152,7 @@ interface NodeObjectsDeps {
   registry: ResourceRegistry;
   clock: Clock;
   submitted: Pick<SubmittedObjects, "isOwn" | "release" | "flush">;
+  storing: PendingStores;
   /** A terminating pod of this API of which nothing is left. */
   onGone: (definition: ResourceDefinition, object: ApiObject) => void;
   /** Objects of this API itself: its Service, Endpoints and EndpointSlice. */
@@ -530,24 +532,27 @@ export class NodeObjects implements ObjectRules {
     const { uid = "", name } = object.metadata;
     const { spec, status } = object as unknown as Pod;
     const { kubelet } = this.node!;
+    const { submitted, storing } = this.#deps;
     const worker = kubelet.worker(uid);
     const isStatus = subresource === "status";
     if (isStatus && !worker?.status) throw conflict(definition, name, "the node has not begun with the pod: try again");
     const written = this.#deps.store.put("pods", object);
     const isMade = this.isMadeByController(definition, object);
     if (isStatus) {
-      const mayEnd = (isMade || this.#deps.submitted.isOwn(definition, object)) && isFinished({ status } as Pod);
-      worker?.setWritten(foreignConditions(status?.conditions), mayEnd ? (status as PodEnd) : undefined);
-      // Jobs count their pods that have ended; every other controller replaces them.
-      const isOfJob = object.metadata.ownerReferences?.some(({ controller, kind }) => controller && kind === "Job");
-      if (mayEnd && isMade && !isOfJob) void this.deleteMade(object, spec.terminationGracePeriodSeconds ?? 30);
+      worker?.setForeign(foreignConditions(status?.conditions));
+      if ((isMade || submitted.isOwn(definition, object)) && isFinished({ status } as Pod)) {
+        storing.note(worker?.setEnd(status as PodEnd));
+        // Jobs count their pods that have ended; every other controller replaces them.
+        const isOfJob = object.metadata.ownerReferences?.some(({ controller, kind }) => controller && kind === "Job");
+        if (isMade && !isOfJob) storing.note(this.deleteMade(object, spec.terminationGracePeriodSeconds ?? 30));
+      }
     } else kubelet.setEphemeralContainers(uid, spec.ephemeralContainers ?? []);
     this.#syncPods(definition);
     return written;
   }
 
   writeNode(object: ApiObject): void {
-    this.node?.write(object as WrittenNode);
+    this.#deps.storing.note(this.node?.write(object as WrittenNode));
   }
 
   /** Pods that are wanted or terminating use claims; bound claims use PersistentVolumes. */

@@ -44,9 +44,9 @@ export class StoredMap<K, V, Stored> extends Map<K, V> {
     return isThere;
   }
 
-  /** Resolves when every change so far is in the file, or could not be written. */
-  async saved(): Promise<void> {
-    await this.#saved;
+  /** Resolves when every change so far is in the file; with `false` when it could not be written. */
+  async saved(): Promise<boolean> {
+    return (await this.#saved) !== false;
   }
 
   #write(): void {

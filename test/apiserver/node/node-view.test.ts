@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { NodeObjects, NodeView } from "../../../src/apiserver/node/node-view.ts";
 import { toApiService } from "../../../src/apiserver/node/own-objects.ts";
 import type { ApiObject } from "../../../src/apiserver/object-store.ts";
+import { PendingStores } from "../../../src/apiserver/object-writer.ts";
 import type { ResourceDefinition } from "../../../src/apiserver/resource-definition.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { DesiredState } from "../../../src/base/model/desired-state.ts";
@@ -40,7 +41,15 @@ function aMirror(
   const registry = { all: () => [definition] } as never;
   const submitted = { isOwn: () => isOwn, release: () => {}, flush: () => {} };
   const onGone = (_: ResourceDefinition, { metadata }: ApiObject) => store.remove("pods", "default", metadata.name);
-  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), own: [], onGone });
+  const objects = new NodeObjects({
+    store,
+    registry,
+    storing: new PendingStores(),
+    submitted,
+    clock: new FakeClock(),
+    own: [],
+    onGone,
+  });
   objects.node = node;
   objects.sync();
   const refusalOf = (name: string) => objects.refusalOf(definition, store.get("pods", "default", name)!);
@@ -60,7 +69,15 @@ test("Endpoints are made once a client asks for them; those of a client are take
     },
     flush: () => {},
   };
-  const objects = new NodeObjects({ store, registry, submitted, clock: new FakeClock(), own: [], onGone: () => {} });
+  const objects = new NodeObjects({
+    store,
+    registry,
+    storing: new PendingStores(),
+    submitted,
+    clock: new FakeClock(),
+    own: [],
+    onGone: () => {},
+  });
   const none = () => undefined;
   const reader = { statusOf: none, annotationsOf: none, specOf: none, inputsOf: () => [{}], derivedObjects: () => [] };
   const derived = ["web", "api"].map((name) => ({
@@ -131,10 +148,10 @@ test("labels that a client gives a terminating pod are shown until it is gone", 
 });
 
 test.each([
-  ["a file", false, "", undefined, 0],
-  ["a client", true, "", "Failed", 0],
-  ["a Deployment", false, "ReplicaSet", "Failed", 1],
-  ["a Job", false, "Job", "Failed", 0],
+  ["a file", false, "", [], 0],
+  ["a client", true, "", ["Failed"], 0],
+  ["a Deployment", false, "ReplicaSet", ["Failed"], 1],
+  ["a Job", false, "Job", ["Failed"], 0],
 ])("a client ends the pod of %s", (_, isOwn, owner, ended, deleted) => {
   const written: unknown[] = [];
   const ownerReferences =
@@ -145,12 +162,13 @@ test.each([
     isOfWorkload: owner !== "",
     worker: {
       status: {},
-      setWritten: (_: unknown, end?: { phase: string }) => void written.push(end?.phase),
+      setForeign: () => {},
+      setEnd: ({ phase }: { phase: string }) => void written.push(phase),
     },
   });
   const live = { apiVersion: "v1", kind: "Pod", ...pod } as unknown as ApiObject;
   objects.writePod(definition, { ...live, status: { phase: "Failed" } }, "status");
-  expect([written, deletions.length, store.list("pods").length]).toEqual([[ended], deleted, 1]);
+  expect([written, deletions.length, store.list("pods").length]).toEqual([ended, deleted, 1]);
 });
 
 test.each([[{}], [{ mine: "1" }]])(
@@ -280,7 +298,15 @@ function anEmptyNode(alsoServed = "leases") {
   const clock = new FakeClock();
   const submitted = { isOwn: () => false, release: () => {}, flush: () => {} };
   const own = apiServiceAt("127.0.0.1");
-  const objects = new NodeObjects({ store, registry, submitted, clock, onGone: () => {}, own });
+  const objects = new NodeObjects({
+    store,
+    registry,
+    storing: new PendingStores(),
+    submitted,
+    clock,
+    onGone: () => {},
+    own,
+  });
   const none = () => undefined;
   const reader = { statusOf: none, annotationsOf: none, specOf: none, inputsOf: () => [{}], derivedObjects: () => [] };
   objects.node = {

@@ -7,10 +7,10 @@ import { anApiServer } from "../../apiserver/support.ts";
 import { KubeletWorld, named } from "../../support/kubelet-world.ts";
 
 function world() {
-  const { store, registry, writer, deleter } = anApiServer();
+  const { store, registry, writer, deleter, storing } = anApiServer();
   const kubelet = new KubeletWorld();
   const ready = { refresh: async () => {}, prepareWrite: async () => {} };
-  const commands = new ObjectCommands({ store, registry, writer, deleter, ...ready });
+  const commands = new ObjectCommands({ store, registry, writer, deleter, storing, ...ready });
   const context = { node: { name: "node1" } } as unknown as NodeContext;
   const api = { commands, registry } as unknown as LocalApi;
   const desired = () => ({ pods: [], configMaps: new Map(), secrets: new Map() });
