@@ -1,6 +1,7 @@
 import { readlinkSync } from "node:fs";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
 import type { Clock } from "../model/clock.ts";
+import { unlessFailed } from "../text/error-message.ts";
 import { loadLibc } from "./libc.ts";
 
 const CHECK_PERIOD_MS = 60_000;
@@ -50,7 +51,7 @@ async function shrink(): Promise<void> {
   Bun.shrink();
   const { madvise } = await loadLibc().catch(() => ({ madvise: undefined }));
   const smaps = readTextIfReadable("/proc/self/smaps", SYSTEM_FILE_BYTES) ?? "";
-  const program = readlinkSync("/proc/self/exe");
+  const program = unlessFailed(() => readlinkSync("/proc/self/exe")) ?? "";
   for (const { start, end } of findUnwritten(smaps, program)) madvise?.(start, end - start, MADV_DONTNEED);
 }
 
