@@ -3,6 +3,7 @@ import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
+import { MachineLock } from "../../base/host/machine-lock.ts";
 import { COMMAND_SOCKET } from "../../base/host/root-directory.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
@@ -133,6 +134,9 @@ async function readTarget(request: CommandRequest) {
       `the service manager of user ${target.user} cannot be reached: log in as that user (ssh, machinectl shell ${target.user}@), or use sudo to install for the whole machine`,
     );
   }
+  // Until the end of this process: another one would keep the new binary as the one before it.
+  const isAlone = await new MachineLock("install").hold();
+  if (!isAlone) throw new CommandError("another kubelet-ts install or uninstall runs: run this one when it has ended");
   return { target, state: await readInstallState(target, manager, await readSettings(manager, target.home)) };
 }
 

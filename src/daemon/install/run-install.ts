@@ -144,9 +144,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
 };
 
 function explain({ code = "", message, path = "", dest = path }: NodeJS.ErrnoException & { dest?: string }): string {
-  // Two installations write the same scratch files.
-  const isTaken = code === "ENOENT" && /\.(?:tmp|new)$/.test(path);
-  const refusal = isTaken ? "is being written by another kubelet-ts install: run it again" : REFUSALS[code];
+  const refusal = REFUSALS[code];
   // The new content is written next to the file.
   return refusal === undefined ? message : `"${dest.replace(/\.tmp$/, "")}" ${refusal}`;
 }

@@ -54,7 +54,5 @@ test("what links below another root lead to outside is neither read nor kept", a
   const { binary, previousBinary } = state.paths;
   const kept = runStep({ kind: "keep", from: binary, to: previousBinary }, root);
   await expect(kept).rejects.toThrow("no such file");
-  const moved = runStep({ kind: "move", from: `${binary}.new`, to: binary }, root);
-  await expect(moved).rejects.toThrow("another kubelet-ts install");
   expect(statSync(program).mode & 0o777).toBe(0o600);
 });
