@@ -1,7 +1,6 @@
 import { readlinkSync } from "node:fs";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/whole-file.ts";
 import type { Clock } from "../model/clock.ts";
-import { unlessFailed } from "../text/error-message.ts";
 import { loadLibc } from "./libc.ts";
 
 const CHECK_PERIOD_MS = 60_000;
@@ -15,7 +14,7 @@ const GROWTH_BYTES = 8 * 2 ** 20;
 /** As in madvise(2): a page is read again from its file, mostly from memory, when it is used. */
 const MADV_DONTNEED = 4;
 
-const OWN = { residentBytes: () => process.memoryUsage.rss(), shrink };
+const OWN = { residentBytes: readResidentBytes, shrink };
 
 /**
  * Returns memory of a burst of work to the machine: the JavaScript runtime would keep a third of it. Checks once a minute
@@ -33,6 +32,7 @@ export async function reclaimMemory(clock: Clock, signal: AbortSignal, memory = 
       return;
     }
     const residentBytes = memory.residentBytes();
+    if (residentBytes === undefined) return;
     if (isSettling) floorBytes = residentBytes;
     const nowMs = clock.monotonicMs();
     const hasGrown = floorBytes !== undefined && residentBytes - floorBytes >= GROWTH_BYTES;
@@ -43,6 +43,13 @@ export async function reclaimMemory(clock: Clock, signal: AbortSignal, memory = 
   }
 }
 
+/** Anonymous bytes and those of files; undefined on kernels before 4.5. */
+function readResidentBytes(): number | undefined {
+  const status = readTextIfReadable("/proc/self/status", SYSTEM_FILE_BYTES) ?? "";
+  const kilobytes = [...status.matchAll(/^Rss(?:Anon|File):\s+(\d+) kB$/gm)].map(([, text]) => Number(text));
+  return kilobytes.length === 2 ? (kilobytes[0]! + kilobytes[1]!) * 1024 : undefined;
+}
+
 /**
  * Returns free memory, and the pages of the program that are not in use: the kernel maps 16 around each one that is, and
  * keeps what only the start needed.
@@ -51,7 +58,7 @@ async function shrink(): Promise<void> {
   Bun.shrink();
   const { madvise } = await loadLibc().catch(() => ({ madvise: undefined }));
   const smaps = readTextIfReadable("/proc/self/smaps", SYSTEM_FILE_BYTES) ?? "";
-  const program = unlessFailed(() => readlinkSync("/proc/self/exe")) ?? "";
+  const program = readlinkSync("/proc/self/exe");
   for (const { start, end } of findUnwritten(smaps, program)) madvise?.(start, end - start, MADV_DONTNEED);
 }
 

@@ -36,6 +36,15 @@ test("again after a burst, at most each ten minutes", async () => {
   expect(await minutes([...calm, ...burst, 50, 57, 58])).toEqual([1, 5, 15, 29]);
 });
 
+test("without figures of the kernel it ends", async () => {
+  const clock = new FakeClock();
+  const memory = { residentBytes: () => undefined, shrink: () => expect.unreachable() };
+  const run = reclaimMemory(clock, new AbortController().signal, memory);
+  await clock.advance(MINUTE);
+  await run;
+  expect(clock.pendingTimers).toBe(0);
+});
+
 const mapping = (range: string, rights: string, path: string, anonymousKb: number) =>
   `${range} ${rights} 01838000 fe:00 2171016                            ${path}\nSize:              79912 kB\nAnonymous:         ${anonymousKb} kB\nVmFlags: rd ex\n`;
 
