@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   cli: "daemon apiserver server kubelet docker plan sources config manifest base citty valibot ws yaml",
   // Files of other programs to manifests: knows the shapes of the engine's containers, and no command.
   "cli/import":
-    "base/api/docker-json.ts plan/security-profiles.ts base/api/annotations.ts base/api/quantity.ts base/text manifest/yaml valibot",
+    "base/api/docker-json.ts plan/environment.ts plan/security-profiles.ts base/api/annotations.ts base/api/quantity.ts base/text manifest/yaml valibot",
   "cli/bundle": "docker/docker-host.ts base/files valibot",
   // The one place that puts everything together.
   daemon:

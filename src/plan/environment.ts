@@ -244,6 +244,10 @@ export function expand(text: string, lookup: (name: string) => string | undefine
   });
 }
 
+/** The text that {@link expand} turns into `text`. */
+export const withoutExpansion = (text: string): string =>
+  text.replace(/\$+\(|\${2,}/g, (found) => found.replaceAll("$", "$$$$"));
+
 /** The kernel gives no longer argument or variable to a program. Source: Linux, `MAX_ARG_STRLEN`. */
 const MAX_EXPANDED_LENGTH = 128 * 1024;
 

@@ -6,6 +6,7 @@ import {
 import type { Container, Pod, Probe } from "../base/api/pod.ts";
 import { mapContainers } from "../base/model/pod.ts";
 import type { ContainerSnapshot, ImageHealthcheck } from "../base/model/pod-snapshot.ts";
+import { withoutExpansion } from "./environment.ts";
 
 /** Docker's defaults. */
 const DEFAULT_SECONDS = 30;
@@ -25,7 +26,7 @@ export function toImageProbe(
   if (command.length === 0) return undefined;
   return {
     // The engine expands no variables.
-    exec: { command: command.map((word) => word.replaceAll("$(", () => "$$(")) },
+    exec: { command: command.map(withoutExpansion) },
     ...(kind === "liveness" && startPeriodMs > 0 && { initialDelaySeconds: toSeconds(startPeriodMs) }),
     timeoutSeconds: toSeconds(timeoutMs),
     periodSeconds: toSeconds(intervalMs),

@@ -9,6 +9,7 @@ import {
   isEnvironmentVariableName,
   parseEnvFile,
   resolveEnvironment,
+  withoutExpansion,
 } from "../../src/plan/environment.ts";
 import type { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer, aPod } from "../support/builders.ts";
@@ -341,6 +342,10 @@ test.each([
   ["$é$(A)", "$éa"],
   ["$x$(A)", "$xa"],
 ])("expand %p gives %p", (text, want) => expect(expand(text, lookup)).toBe(want));
+
+test.each(["$", "$$", "$$$(A)", "$(A)", "a$b", "$a $$ $(", "p$$w$$$d"])("%p survives its expansion", (text) =>
+  expect(expand(withoutExpansion(text), lookup)).toBe(text),
+);
 
 test("references in values are not expanded", () => {
   expect(expand("$(V)", () => "$& $1 $$ $(V)")).toBe("$& $1 $$ $(V)");

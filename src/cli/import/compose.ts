@@ -5,6 +5,7 @@ import {
   requiredFormat,
 } from "../../base/api/annotations.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
+import { withoutExpansion } from "../../plan/environment.ts";
 import { ComposeFiles, mergeCompose, NO_SERVICES, partsOfPort } from "./compose-files.ts";
 import { noteKeys } from "./compose-keys.ts";
 import { ComposeError, isTrue, type JsonMap, originOf, parseEnvFile, toQuantity } from "./compose-text.ts";
@@ -31,7 +32,6 @@ import {
   toPodManifests,
   toPort,
   uniqueName,
-  withoutExpansion,
   wordsOf,
 } from "./pod-parts.ts";
 

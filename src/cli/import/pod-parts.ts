@@ -10,6 +10,7 @@ import {
 } from "../../base/api/annotations.ts";
 import { compareQuantities, parseQuantity } from "../../base/api/quantity.ts";
 import { isRecord, type Json } from "../../base/text/json.ts";
+import { withoutExpansion } from "../../plan/environment.ts";
 import { SAFE_SYSCTLS } from "../../plan/security-profiles.ts";
 import { isTrue, type JsonMap, splitWords, toSeconds } from "./compose-text.ts";
 
@@ -90,9 +91,6 @@ export function uniqueName(base: string, taken: Set<string>): string {
   taken.add(name);
   return name;
 }
-
-/** Literal text for fields in which Kubernetes expands `$(NAME)`. */
-export const withoutExpansion = (text: string): string => text.replaceAll("$(", "$$$$(");
 
 /** The members that are neither undefined nor empty. */
 export const present = <T>(members: { readonly [name: string]: T | undefined }): { [name: string]: T } =>
@@ -424,7 +422,7 @@ function probesOf({ service: { healthcheck: check }, notes }: Member): object {
   const message = "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container";
   notes.add("healthcheck", message);
   const probe = {
-    exec: { command: kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words },
+    exec: { command: (kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words).map(withoutExpansion) },
     periodSeconds: toSeconds(textOf(check.interval) ?? "30s") ?? 30,
     timeoutSeconds: toSeconds(textOf(check.timeout) ?? "30s") ?? 30,
   };

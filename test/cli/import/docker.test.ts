@@ -87,7 +87,7 @@ describe("a container of docker run", () => {
 
   test.each([
     // name, container, image, what is written
-    ["arguments", { Cmd: ["a", "$(b)"] }, {}, { args: ["a", "$$(b)"] }],
+    ["arguments", { Cmd: ["a", "$(b)$$"] }, {}, { args: ["a", "$$(b)$$$$"] }],
     ["an entrypoint", { Entrypoint: ["/x"], Cmd: null }, { Entrypoint: ["/e"] }, { command: ["/x"] }],
     ["an entrypoint with arguments", { Entrypoint: ["/x"], Cmd: ["1"] }, {}, { command: ["/x"], args: ["1"] }],
     ["other arguments", { Entrypoint: ["/e"], Cmd: ["1"] }, { Entrypoint: ["/e"] }, { args: ["1"] }],
