@@ -38,7 +38,7 @@ export class MetricsRecorder {
     this.kubelet.nodeConfigError.set(configuration?.error === undefined ? 0 : 1);
     const states = new Map([["running", 0]]);
     let pods = 0;
-    for (const { snapshot } of this.#watched?.workers() ?? []) {
+    for (const { snapshot } of this.#watched?.workers.values() ?? []) {
       if (snapshot.sandboxes[0]?.state === "ready") pods++;
       for (const { state } of snapshot.containers) states.set(state, (states.get(state) ?? 0) + 1);
     }
@@ -53,7 +53,7 @@ export class MetricsRecorder {
     const { volumeTotal } = this.kubelet;
     volumeTotal.clear();
     for (const { pod } of this.#watched?.desiredPods ?? []) {
-      const isSetUp = this.#watched?.worker(pod.metadata.uid ?? "")?.snapshot.sandboxes[0]?.state === "ready";
+      const isSetUp = this.#watched?.workers.get(pod.metadata.uid ?? "")?.snapshot.sandboxes[0]?.state === "ready";
       for (const volume of pod.spec.volumes ?? []) {
         const plugin = volumePluginOf(volume);
         volumeTotal.add(1, [plugin, "desired_state_of_world"]);

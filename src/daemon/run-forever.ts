@@ -230,7 +230,7 @@ function watchOomKills(parts: AssembledKubelet, view: KubeletView, stats: NodeSt
   const notices = new OomNotices({
     clock,
     recorder,
-    pods: () => [...kubelet.workers()].map(({ snapshot }) => snapshot),
+    pods: () => [...kubelet.workers.values()].map(({ snapshot }) => snapshot),
     readKills: (pid) => {
       const directories = stats.reader.ofProcess(pid);
       return directories && readOomKills(directories);

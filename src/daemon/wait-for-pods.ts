@@ -2,7 +2,7 @@ import { notLive } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { podFullName } from "../base/model/pod.ts";
-import type { ContainerSnapshot, ProcessSample } from "../base/model/pod-snapshot.ts";
+import { type ContainerSnapshot, isRunning, type ProcessSample } from "../base/model/pod-snapshot.ts";
 import type { WorkloadManager } from "../controllers/workload-manager.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import {
@@ -80,7 +80,7 @@ export async function waitForPods(input: RunOnceInput): Promise<RunOnceResult[]>
 const isDecided = (results: readonly RunOnceResult[], { kubelet, workloads }: RunOnceInput) =>
   workloads.isAtRest &&
   results.every(({ verdict }) => verdict.state !== "waiting") &&
-  ![...kubelet.workers()].some(({ isRemoving }) => isRemoving);
+  ![...kubelet.workers.values()].some(({ isRemoving }) => isRemoving);
 
 function judge(kubelet: Kubelet, wait: RunOnceWait): RunOnceResult[] {
   const desired = new Set(kubelet.desiredPods.map(({ pod }) => pod.metadata.uid));
@@ -90,7 +90,7 @@ function judge(kubelet: Kubelet, wait: RunOnceWait): RunOnceResult[] {
 
 function judgePod(kubelet: Kubelet, pod: Pod, wait: RunOnceWait): RunOnceVerdict {
   if (!kubelet.isSynced) return { state: "waiting", message: "inspecting containers" };
-  const worker = kubelet.worker(pod.metadata.uid ?? "");
+  const worker = kubelet.workers.get(pod.metadata.uid ?? "");
   const { reason, message = "" } = notLive(worker?.status) ?? {};
   if (reason === "EditPending" && worker?.rollout !== "pending") return { state: "failed", message };
   const sandboxError = worker?.startErrors.get("")?.message;
@@ -113,7 +113,7 @@ async function settle(input: RunOnceInput): Promise<RunOnceResult[] | undefined>
   const { kubelet, clock, processes, wait, signal } = input;
   const sandboxes = kubelet
     .pods()
-    .flatMap(({ metadata }) => kubelet.worker(metadata.uid ?? "")?.snapshot.sandboxes[0] ?? []);
+    .flatMap(({ metadata }) => kubelet.workers.get(metadata.uid ?? "")?.snapshot.sandboxes[0] ?? []);
   if (!sandboxes.every(({ pid, id }) => pid === 0 || processes.isOfContainer(pid, id))) {
     await clock.sleep(BLIND_SETTLE_MS, signal);
     const results = judge(kubelet, wait);
@@ -136,7 +136,7 @@ const runningContainers =
   (kubelet: Kubelet) =>
   ({ pod, verdict }: RunOnceResult): ContainerSnapshot[] =>
     verdict.state === "up"
-      ? (kubelet.worker(pod.metadata.uid ?? "")?.snapshot.containers ?? []).filter(({ state }) => state === "running")
+      ? (kubelet.workers.get(pod.metadata.uid ?? "")?.snapshot.containers ?? []).filter(isRunning)
       : [];
 
 async function changedOrLate(changed: Promise<void>, clock: Clock, ms: number, signal: AbortSignal): Promise<void> {

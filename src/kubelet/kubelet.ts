@@ -38,6 +38,7 @@ const ENGINE_AWAITED = {
 export class Kubelet {
   /** Pods that were removed completely. */
   readonly podsGone = new Listeners<PodUID>();
+  readonly workers: ReadonlyMap<PodUID, PodWorker>;
   readonly #deps: KubeletDeps;
   readonly #cache: PodCache;
   readonly #workers: PodWorkers;
@@ -56,7 +57,8 @@ export class Kubelet {
     this.#statusStore = new PodStatusStore(worker.clock);
     this.#blocked = new BlockedPods(worker);
     this.#workers = new PodWorkers({ ...deps, statuses: this.#statusStore });
-    this.#edits = new PendingEdits({ ...worker, workers: this.#workers.byUid });
+    this.workers = this.#workers.byUid;
+    this.#edits = new PendingEdits({ ...worker, workers: this.workers });
     revisions.changes.add(() => this.refresh());
     this.#edits.changes.add(() => this.#reconcile());
     this.#cache.changes.add((uid) => this.#onObserved(uid));
@@ -65,7 +67,7 @@ export class Kubelet {
     this.#workers.progress.add((one) => revisions.observe(one));
     this.#workers.progress.add((one) => this.#edits.observe(one));
     watcher.resyncs.add(() => {
-      for (const one of this.#workers.byUid.values()) one.retryNow();
+      for (const one of this.workers.values()) one.retryNow();
       this.#reconcile();
     });
     watcher.periodicLists.add(() => {
@@ -88,9 +90,9 @@ export class Kubelet {
    */
   setDesired(submitted: DesiredState, isComplete: boolean): void {
     this.#submitted = [submitted, isComplete];
-    const state = this.#deps.revisions.select(submitted, isComplete, (uid) => this.#workers.byUid.has(uid));
+    const state = this.#deps.revisions.select(submitted, isComplete, (uid) => this.workers.has(uid));
     this.#deps.podManager.state = state;
-    this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.byUid.has(uid));
+    this.#statusStore.noteSeen(state.pods, (uid) => this.workers.has(uid));
     this.#mayRemoveOrphans = isComplete;
     this.#workers.dependencies.check(isComplete);
     this.#blocked.forgetEdited((uid) => this.#deps.podManager.get(uid)?.revision, isComplete);
@@ -110,7 +112,7 @@ export class Kubelet {
   evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void {
     const desired = this.#deps.podManager.get(uid);
     if (!desired) return;
-    const worker = this.#workers.byUid.get(uid);
+    const worker = this.workers.get(uid);
     void this.#blocked.evict(desired, why, worker?.status?.startTime).then(() => {
       if (this.#blocked.evictions.has(uid)) worker?.limitGrace(maxGraceSeconds);
       this.#reconcile();
@@ -128,13 +130,13 @@ export class Kubelet {
    * @returns a promise that resolves when nothing of it runs any more
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
-    await this.#workers.halts.halt(uid, this.#workers.byUid.get(uid), end, maxGraceSeconds);
+    await this.#workers.halts.halt(uid, this.workers.get(uid), end, maxGraceSeconds);
   }
 
   /** Halted pods run again, and pods refused in the meantime are reconsidered. */
   resume(): void {
     this.#workers.halts.clear();
-    for (const worker of this.#workers.byUid.values()) worker.resume();
+    for (const worker of this.workers.values()) worker.resume();
     this.#reconcile();
   }
 
@@ -143,7 +145,7 @@ export class Kubelet {
    * @returns why it cannot, behind the name of the pod; undefined: it has begun
    */
   restartPod(uid: PodUID): string | undefined {
-    const worker = this.#workers.byUid.get(uid);
+    const worker = this.workers.get(uid);
     return worker ? worker.restart() : "is not started on this node";
   }
 
@@ -184,7 +186,7 @@ export class Kubelet {
   stop(): void {
     this.#isStopped = true;
     this.#deps.watcher.stop();
-    for (const worker of this.#workers.byUid.values()) worker.detach();
+    for (const worker of this.workers.values()) worker.detach();
     this.#edits.stop();
   }
 
@@ -209,22 +211,12 @@ export class Kubelet {
       return { waits: completions.get(uid)?.status ?? { ...ENGINE_AWAITED, ...running } };
     };
     const blockedOf = (uid: PodUID) => (this.isSynced ? this.#blocked.get(uid) : awaited(uid));
-    return this.#statusStore.list(this.desiredPods, blockedOf, this.#workers.byUid);
-  }
-
-  worker(uid: PodUID): PodWorker | undefined {
-    return this.#workers.byUid.get(uid);
-  }
-
-  workers(): Iterable<PodWorker> {
-    return this.#workers.byUid.values();
+    return this.#statusStore.list(this.desiredPods, blockedOf, this.workers);
   }
 
   /** All containers were inspected, and nothing is left of this pod: no container, volume or cgroup. */
   isGone(uid: PodUID): boolean {
-    return (
-      this.isSynced && !this.#workers.byUid.has(uid) && !this.#workers.hasLeftovers(uid) && !this.#cache.refOf(uid)
-    );
+    return this.isSynced && !this.workers.has(uid) && !this.#workers.hasLeftovers(uid) && !this.#cache.refOf(uid);
   }
 
   /** It ran, or was about to, and no list of containers has shown that it is gone. */
@@ -235,7 +227,7 @@ export class Kubelet {
 
   /** The status of this pod tells what the engine has of it: that of a pod which runs since before is not yet Pending. */
   isObserved(uid: PodUID): boolean {
-    return this.#blocked.get(uid) !== undefined || this.#workers.byUid.get(uid)?.status !== undefined;
+    return this.#blocked.get(uid) !== undefined || this.workers.get(uid)?.status !== undefined;
   }
 
   rejection(uid: PodUID): Rejection | undefined {
@@ -266,7 +258,7 @@ export class Kubelet {
   }
 
   #onObserved(uid: PodUID): void {
-    const worker = this.#workers.byUid.get(uid);
+    const worker = this.workers.get(uid);
     if (worker) worker.wake();
     else if (this.isSynced) this.#removeOrphans();
   }
@@ -276,13 +268,13 @@ export class Kubelet {
     if (this.#isStopped) return;
     if (!this.isSynced) return this.#statusStore.changed();
     const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
-    const undesired = [...this.#workers.byUid.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
+    const undesired = [...this.workers.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
     for (const worker of this.#workers.dependencies.removable(undesired)) this.#workers.remove(worker, this.#desired);
     this.#workers.removePredecessors(this.#desired.pods);
     if (this.#mayRemoveOrphans) this.#edits.prune(desiredUids);
     const { held, rejections, resizes, refusedEdits } = decideAdmission({
       desired: this.#desired.pods,
-      workers: this.#workers.byUid,
+      workers: this.workers,
       observed: this.#cache.uids(),
       evictions: this.#blocked.evictions,
       earlierOf: (desired) => this.#earlierOf(desired),
@@ -315,13 +307,13 @@ export class Kubelet {
 
   #earlierOf(desired: DesiredPod): DesiredPod | undefined {
     const ref = podRefOf(desired.pod);
-    return this.#edits.earlierOf(desired, this.#workers.byUid.get(ref.uid), this.#cache.get(ref));
+    return this.#edits.earlierOf(desired, this.workers.get(ref.uid), this.#cache.get(ref));
   }
 
   /** Gives an admitted pod its revision, unless it has to wait for a terminating pod. */
   #syncPod(desired: DesiredPod, pending: PendingResize | undefined, removing: PodWorker[]): void {
     const uid = desired.pod.metadata.uid!;
-    const own = this.#workers.byUid.get(uid);
+    const own = this.workers.get(uid);
     const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod, removing);
     if (holder) return this.#blocked.wait(uid, podFullName(holder.ref));
     const isTentative =
@@ -350,7 +342,7 @@ export class Kubelet {
   #reject(desired: DesiredPod, why: Rejection, removing: PodWorker[]): void {
     const uid = desired.pod.metadata.uid!;
     this.#blocked.reject(desired, why);
-    const worker = this.#workers.byUid.get(uid);
+    const worker = this.workers.get(uid);
     if (!worker || worker.isRemoving) return;
     worker.remove();
     removing.push(worker);
@@ -358,7 +350,7 @@ export class Kubelet {
 
   #onGone(uid: PodUID): void {
     this.#statusStore.forget(uid);
-    this.#statusStore.noteSeen(this.#desired.pods, (other) => this.#workers.byUid.has(other));
+    this.#statusStore.noteSeen(this.#desired.pods, (other) => this.workers.has(other));
     this.podsGone.emit(uid);
     // A successor, or a pod that waited for its host port, may start now.
     this.#reconcile();

@@ -4,21 +4,15 @@ import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod } from "../base/model/desired-state.ts";
 import { isSameList } from "../base/model/memoized.ts";
 import { type PodUID, podFullName } from "../base/model/pod.ts";
-import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { withImageProbes } from "../plan/image-healthcheck.ts";
 import { formatTime, rejectedStatus } from "../plan/status/compute-pod-status.ts";
 import type { BlockedPod } from "./blocked-pods.ts";
-import type { DeletionInfo } from "./pod-worker.ts";
+import type { DeletionInfo, PodWorker } from "./pod-worker.ts";
 
 const SEEN_ANNOTATION = "kubernetes.io/config.seen";
 
 /** A worker as far as statuses depend on it. */
-export interface PublishedWorker {
-  readonly status: PodStatus | undefined;
-  readonly revision: { readonly pod: Pod } | undefined;
-  readonly snapshot: Pick<PodSnapshot, "containers">;
-  readonly deletion: DeletionInfo | undefined;
-}
+export type PublishedWorker = Pick<PodWorker, "status" | "revision" | "snapshot" | "deletion">;
 
 /**
  * Pods as the API shows them: the manifest, when its revision was first seen, the deletion and the status. An unchanged

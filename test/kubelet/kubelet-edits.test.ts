@@ -101,7 +101,7 @@ describe("an edit", () => {
     const two = (image: string) =>
       named("web", { containers: [aContainer({ name: "a", image }), aContainer({ name: "b" })] });
     const wantRevision = (pod: Pod, objectsRevision: string) =>
-      world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision });
+      world.kubelet.workers.get("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision });
     await world.started(two("old"));
     // Left by an earlier try to start it, of another revision.
     expect(world.engine.sweeps.splice(0)).toEqual(["web-node1"]);
@@ -120,14 +120,14 @@ describe("an edit", () => {
   test("volumes of an edit that was rolled back before it took effect go too", async () => {
     const web = named("web");
     const wantRevision = (objectsRevision: string) =>
-      world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod: web }), objectsRevision });
+      world.kubelet.workers.get("uid-web")!.setRevision({ ...toPodRevision({ pod: web }), objectsRevision });
     await world.started(web);
     wantRevision("1");
     await world.clock.advance(10);
     world.engine.sweeps.length = 0;
     // Nothing is at rest while the container of the edit is killed, so its volumes are not checked.
     world.engine.stopTakesMs = 5_000;
-    world.kubelet.worker("uid-web")!.setRevision({
+    world.kubelet.workers.get("uid-web")!.setRevision({
       ...toPodRevision({ pod: named("web", { containers: [aContainer({ image: "other" })] }) }),
       objectsRevision: "2",
     });
@@ -141,7 +141,7 @@ describe("an edit", () => {
     await world.started(named("web"));
     expect(world.engine.calls).not.toContain("refresh web-node1");
     const pod = named("web");
-    world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision: "2" });
+    world.kubelet.workers.get("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision: "2" });
     await world.clock.advance(10);
     expect(world.engine.calls).toContain("refresh web-node1");
   });
@@ -151,7 +151,7 @@ describe("an edit", () => {
     const refreshes = () => world.engine.calls.filter((call) => call === "refresh web-node1").length;
     world.engine.failures.set("refresh", { error: new Error("EROFS"), times: 2 });
     const pod = named("web");
-    world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision: "2" });
+    world.kubelet.workers.get("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision: "2" });
     await world.clock.advance(59_000);
     expect(refreshes()).toBe(1);
     await world.clock.advance(62_000);
@@ -164,7 +164,7 @@ describe("an edit", () => {
 
 test("an edit that changes the QoS class is an event", async () => {
   await world.started(named("web"));
-  const worker = world.kubelet.worker("uid-web")!;
+  const worker = world.kubelet.workers.get("uid-web")!;
   worker.setRevision({ ...worker.revision!, qosClass: "Burstable" });
   expect(world.recorder.events).toContainEqual(
     "web-node1 QOSClassChanged QoS class changes from BestEffort to Burstable: the pod starts again in a new sandbox",
@@ -175,7 +175,7 @@ test("the Secret whose new value restarts a container is an event, without its v
   const env = [{ name: "A", valueFrom: { secretKeyRef: { name: "db", key: "a" } } }];
   const pod = named("web", { containers: [aContainer({ env })] });
   await world.started(pod);
-  const worker = world.kubelet.worker("uid-web")!;
+  const worker = world.kubelet.workers.get("uid-web")!;
   const holds = (a: string, containers: string) => {
     const secrets = new Map([["default/db", { metadata: { name: "db" }, data: { a, b: "x" } } as never]]);
     const revision = toPodRevision({ pod });
@@ -259,7 +259,7 @@ describe("an edit that cannot start costs no running pod", () => {
     await world.clock.advance(10_000);
     runs("1");
     expect(pendingEdit()).toEndWith("its images are being pulled");
-    expect(world.kubelet.worker("uid-web")!.rollout).toBe("pending");
+    expect(world.kubelet.workers.get("uid-web")!.rollout).toBe("pending");
     await world.clock.advance(60_000);
     runs("2");
   });
@@ -390,7 +390,7 @@ describe("pods of one workload take turns", () => {
     for (const name of those) {
       const containerId = world.engine.idOf(`${name}-node1`, "app");
       world.probes.set(`uid-${name}`, new Map([["app", { containerId, started: true, ready: isReady }]]));
-      world.kubelet.worker(`uid-${name}`)?.wake();
+      world.kubelet.workers.get(`uid-${name}`)?.wake();
     }
     await world.clock.advance(1_000);
   };
@@ -506,7 +506,7 @@ describe("pods of one workload take turns", () => {
 
 test("the rollout of an edit is live when the successor runs", async () => {
   await world.started(named("web"));
-  const worker = world.kubelet.worker("uid-web")!;
+  const worker = world.kubelet.workers.get("uid-web")!;
   expect(worker.rollout).toBe("live");
   world.engine.stopTakesMs = 5_000;
   world.want(named("web", { containers: [aContainer({ image: "new" })] }));

@@ -25,7 +25,7 @@ const db = (image = "db:1") =>
 function setReady(isReady: boolean): void {
   const containerId = world.engine.idOf("db-node1", "app");
   world.probes.set("uid-db", new Map([["app", { containerId, started: true, ready: isReady }]]));
-  world.kubelet.worker("uid-db")?.wake();
+  world.kubelet.workers.get("uid-db")?.wake();
 }
 
 const startsOf = (name: string) => world.engine.calls.filter((call) => call.startsWith("start") && call.endsWith(name));

@@ -169,7 +169,7 @@ describe("a container", () => {
       await world.clock.advance(5_000);
       const containerId = world.engine.idOf("web-node1", "app");
       world.probes.set("uid-web", new Map([["app", { containerId, liveness: "failure", started: true, ready: true }]]));
-      world.kubelet.worker("uid-web")!.wake();
+      world.kubelet.workers.get("uid-web")!.wake();
       delays.push(await secondsToNext("app", containerId));
     }
     expect(delays).toEqual([0, 0, 10, 20, 40, 80]);
@@ -385,7 +385,7 @@ test("conditions of clients make a pod with readiness gates Ready, outlive our r
     (world.statusOf("web")?.conditions ?? [])
       .filter(({ type }) => type === "Ready" || type === "x/up")
       .map(({ type, status }) => `${type} ${status}`);
-  const set = (...conditions: PodCondition[]) => world.kubelet.worker("uid-web")!.setForeign(conditions);
+  const set = (...conditions: PodCondition[]) => world.kubelet.workers.get("uid-web")!.setForeign(conditions);
   await world.started(pod);
   set({ ...gate, status: "False" });
   expect(shown()).toEqual(["Ready False", "x/up False"]);
@@ -418,10 +418,10 @@ test.each(["Never", "Always"] as const)(
     const pod = named("web", { restartPolicy });
     const end = { phase: "Failed", reason: "Drained", message: "moved" } as const;
     await world.started(pod);
-    await world.kubelet.worker("uid-web")!.setEnd(end);
+    await world.kubelet.workers.get("uid-web")!.setEnd(end);
     await world.clock.advance(60_000);
     expect(world.statusOf("web")).toMatchObject({ ...end, containerStatuses: [{ state: { terminated: {} } }] });
-    await world.kubelet.worker("uid-web")!.setEnd({ phase: "Succeeded" });
+    await world.kubelet.workers.get("uid-web")!.setEnd({ phase: "Succeeded" });
     world.renew();
     await world.started(pod);
     await world.clock.advance(60_000);
@@ -433,7 +433,7 @@ test("a pod that a client ends has ended for a process that begins before its co
   const pod = named("web");
   await world.started(pod);
   world.engine.stopTakesMs = 5_000;
-  const writing = world.kubelet.worker("uid-web")!.setEnd({ phase: "Failed", reason: "Drained" });
+  const writing = world.kubelet.workers.get("uid-web")!.setEnd({ phase: "Failed", reason: "Drained" });
   await world.clock.advance(1_000);
   expect(await writing).toBe(true);
   world.renew();

@@ -29,7 +29,7 @@ function aStore() {
       revision: { pod: pods.get(name)! },
       snapshot: { containers: [] },
       deletion: name === "b" ? deletion : undefined,
-    });
+    } as never);
   for (const name of ["a", "b", "c"]) setStatus(name, "10.0.0.1");
   store.noteSeen(desired, () => true);
   const list = () => store.list(desired, (uid) => blocked.get(uid), workers);

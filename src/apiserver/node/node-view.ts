@@ -134,7 +134,7 @@ export class NodeView {
   get isEveryOwnerKnown(): boolean {
     // The API hears of a state before the kubelet does. One that is not complete removes no pods.
     const isTakenUp = this.#known.isComplete ? this.kubelet.isComplete : this.arePodsKnown;
-    return isTakenUp && [...this.kubelet.workers()].every(({ revision }) => revision !== undefined);
+    return isTakenUp && [...this.kubelet.workers.values()].every(({ revision }) => revision !== undefined);
   }
 
   /** Whether further pods stay Pending, labels and annotations; see `NodeSettings`. */
@@ -285,7 +285,7 @@ export class NodeObjects implements ObjectRules {
     }
     for (const live of store.list("pods")) {
       const { uid = "", deletionTimestamp } = live.metadata;
-      if (wanted.has(uid) || node.kubelet.worker(uid)) continue;
+      if (wanted.has(uid) || node.kubelet.workers.get(uid)) continue;
       const isOwn = submitted.isOwn(definition, live);
       // A pod that was submitted a moment ago is not known to the kubelet yet.
       if (isOwn && !deletionTimestamp) continue;
@@ -533,7 +533,7 @@ export class NodeObjects implements ObjectRules {
     const { spec, status } = object as unknown as Pod;
     const { kubelet } = this.node!;
     const { submitted, storing } = this.#deps;
-    const worker = kubelet.worker(uid);
+    const worker = kubelet.workers.get(uid);
     const isStatus = subresource === "status";
     if (isStatus && !worker?.status) throw conflict(definition, name, "the node has not begun with the pod: try again");
     const written = this.#deps.store.put("pods", object);
@@ -565,7 +565,7 @@ export class NodeObjects implements ObjectRules {
     }
     return (
       kubelet.desiredPods.some(({ pod, claims }) => usesClaim(pod, claims, metadata)) ||
-      [...kubelet.workers()].some(
+      [...kubelet.workers.values()].some(
         ({ revision }) => revision && usesClaim(revision.pod, revision.desired.claims, metadata),
       )
     );

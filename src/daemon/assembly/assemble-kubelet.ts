@@ -87,7 +87,7 @@ export async function assembleKubelet(input: AssembleInput) {
   const lookUp = async (name: string) => (await lookup(name, { all: true })).map(({ address }) => address);
   const hosts = new ServiceHosts(options.clusterDomain, new ExternalNames({ clock, logger, lookUp }));
   const serviceManager = await buildServiceManager(context, controllers, hosts, () =>
-    [...kubelet.workers()].flatMap(({ snapshot }) => snapshot.sandboxes.slice(0, 1)),
+    [...kubelet.workers.values()].flatMap(({ snapshot }) => snapshot.sandboxes.slice(0, 1)),
   );
   const { onPullProgress } = input;
   const parts = await buildPodServices(context, { podManager, cluster, serviceManager, onPullProgress });

@@ -65,7 +65,7 @@ export function buildKubelet(
     deadContainers: liveOptions(options, { maxInAll: "maximumDeadContainers", minTtlMs: "minimumContainerTtlMs" }),
   });
   kubelet.podsGone.add((uid) => recorder.objectGone(uid));
-  probes.changes.add(({ uid }) => kubelet.worker(uid)?.wake());
+  probes.changes.add(({ uid }) => kubelet.workers.get(uid)?.wake());
   context.metricsRecorder.watch(kubelet);
   return kubelet;
 }

@@ -65,7 +65,7 @@ export function buildView({ context, kubelet, feed, volumes, engine }: Assembled
     nodeName: () => node.name,
     pods: () => kubelet.pods(),
     events: () => ({ revision: recorder.revision, items: recorder.list() }),
-    podFacts: () => [...kubelet.workers()].flatMap((worker) => toPodFacts(worker, usagePaths(worker)) ?? []),
+    podFacts: () => [...kubelet.workers.values()].flatMap((worker) => toPodFacts(worker, usagePaths(worker)) ?? []),
     engineError,
     healthChecks: () => [
       ok("ping"),
@@ -299,7 +299,7 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
   admission.addHandler((pod) => cluster.refusalOf(pod));
   cluster.start({
     pods: () => kubelet.pods(),
-    hasStatus: (uid) => kubelet.worker(uid)?.status !== undefined || kubelet.rejection(uid) !== undefined,
+    hasStatus: (uid) => kubelet.workers.get(uid)?.status !== undefined || kubelet.rejection(uid) !== undefined,
     isGone: (uid) => kubelet.isGone(uid),
     flush: () => feed.flush(),
     staticPods: () => kubelet.pods().filter(isStaticPod),

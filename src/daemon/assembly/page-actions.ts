@@ -84,7 +84,7 @@ export class NodeActions implements PageActions {
       isSubmitted: true,
       findRunning: ({ metadata }) => {
         const fullName = podFullName(metadata);
-        const workers = [...this.#kubelet.workers()];
+        const workers = [...this.#kubelet.workers.values()];
         return workers.find(({ ref, isRemoving }) => !isRemoving && podFullName(ref) === fullName)?.snapshot;
       },
       toRevision: (pod, state) => toPodRevision(pod, state, options, node),

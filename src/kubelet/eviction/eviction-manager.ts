@@ -32,7 +32,7 @@ interface EvictionDeps {
   recorder: EventRecorder;
   kubelet: Pick<Kubelet, "pods" | "evict" | "readmit" | "evicted" | "removeSurplusDead" | "onChange"> & {
     /** undefined for a pod that is gone, all of it. */
-    worker(uid: PodUID): { readonly isRemoving: boolean } | undefined;
+    workers: Pick<ReadonlyMap<PodUID, { readonly isRemoving: boolean }>, "get">;
   };
   usage: EvictionUsage;
   /** Grace period limit of a pod evicted by a soft threshold; -1 = the pod's own. */
@@ -155,7 +155,7 @@ export class EvictionManager {
   #candidates(): Pod[] {
     const { kubelet } = this.#deps;
     return kubelet.pods().filter(({ metadata, status }) => {
-      const worker = kubelet.worker(metadata.uid ?? "");
+      const worker = kubelet.workers.get(metadata.uid ?? "");
       return worker && !worker.isRemoving && status?.phase !== "Succeeded" && status?.phase !== "Failed";
     });
   }
@@ -199,7 +199,7 @@ export class EvictionManager {
       if (removed > 0) return;
     }
     // The resources of the last evicted pod are not free before the pod is gone.
-    if ([...this.#evictedAtMs.keys()].some((uid) => kubelet.worker(uid))) return;
+    if ([...this.#evictedAtMs.keys()].some((uid) => kubelet.workers.get(uid))) return;
     const victim = await this.#choose(due);
     if (!victim) return logger.debug(`No pod to evict for ${resourceOf(due.signal)}`);
     const { maxPodGraceSeconds: max } = this.#deps.settings;

@@ -28,7 +28,12 @@ function aMirror(
   const deletions: string[] = [];
   const node = {
     firstSeen,
-    kubelet: { pods: () => pods, worker: () => worker, isGone, desiredPods: pods.map((pod) => ({ pod, ...found })) },
+    kubelet: {
+      pods: () => pods,
+      workers: { get: () => worker },
+      isGone,
+      desiredPods: pods.map((pod) => ({ pod, ...found })),
+    },
     desired: { configMaps: new Map(), secrets: new Map() },
     workloads: {
       hasPod: () => isOfWorkload,
@@ -275,7 +280,7 @@ test.each([
   const { isSynced = true, isComplete = false, removing = false } = kubelet as Record<string, boolean>;
   const feedOf = { publish: (_: DesiredState, _info: object) => {} };
   const view = new NodeView({
-    kubelet: { isSynced, isComplete, workers: () => (removing ? [{ revision: undefined }] : [{ revision: {} }]) },
+    kubelet: { isSynced, isComplete, workers: new Map([["", { revision: removing ? undefined : {} }]]) },
     feed: { onChange: (listener: typeof feedOf.publish) => Object.assign(feedOf, { publish: listener }) },
     clock: new FakeClock(),
     firstSeen: memoryMark(),

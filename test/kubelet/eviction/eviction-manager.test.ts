@@ -61,7 +61,7 @@ const newManager = () =>
         looks++;
         return pods;
       },
-      worker: (uid) => (running.has(uid) ? { isRemoving: false } : undefined),
+      workers: { get: (uid) => (running.has(uid) ? { isRemoving: false } : undefined) },
       evict: (uid, why, grace) => {
         evicted.set(uid, why);
         graces.push(grace);

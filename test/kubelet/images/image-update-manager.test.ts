@@ -112,7 +112,7 @@ describe("updates of images", () => {
     await world.clock.advance(5000);
     expect(imageOf("web")).toBe("web@sha256:bad");
     isReady(false);
-    world.kubelet.worker("uid-web")?.wake();
+    world.kubelet.workers.get("uid-web")?.wake();
     await world.clock.advance(60_000);
     world.probes.clear();
     expect(imageOf("web")).toBe("web@sha256:b");

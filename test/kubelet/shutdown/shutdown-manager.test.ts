@@ -136,7 +136,7 @@ describe("a shutdown of the machine", () => {
     world.shutdownTerminated = ["gone-since-the-last-shutdown"];
     world.renew();
     await world.started(named("web"));
-    const ids = world.kubelet.worker("uid-web")!.snapshot.containers.map(({ id }) => id);
+    const ids = world.kubelet.workers.get("uid-web")!.snapshot.containers.map(({ id }) => id);
     await attended();
     await goDown(1_000);
     expect(ids).toHaveLength(1);
