@@ -6,7 +6,7 @@ import { memoized } from "../base/model/memoized.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import type { PodRef } from "../base/model/pod.ts";
 import { allContainersOf, containersOf, mapContainers } from "../base/model/pod.ts";
-import { attemptsOf, type PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { attemptsOf, isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import { rowsOf } from "../base/text/word-rows.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -43,6 +43,8 @@ export interface PodRevision {
   objectsRevision: string;
   /** Some ConfigMaps or Secrets of the pod may not be known yet; see {@link toTentativeRevision}. */
   isTentative?: true;
+  /** It is known from its containers only; see {@link toRunningRevision}. */
+  isAssumed?: true;
   /** An edit is being prepared: it is to take the place of this revision. */
   isToBeReplaced?: true;
   extraConditions?: readonly { type: string; status: "True" | "False"; reason?: string; message?: string }[];
@@ -149,7 +151,8 @@ export function toTentativeRevision(revision: PodRevision, snapshot: PodSnapshot
 
 /**
  * The revision that a pod of an earlier process runs, as far as this process knows it: containers of another revision than
- * `next` count as they are, without the probes and limits that they may not have had. Pure.
+ * `next` count as they are, without the probes and limits that they may not have had. One that has to start again is of
+ * `next`: its label must not name values that are not known any more. Pure.
  */
 export function toRunningRevision(next: PodRevision, snapshot: PodSnapshot): PodRevision {
   const { pod, hashes } = next;
@@ -157,7 +160,7 @@ export function toRunningRevision(next: PodRevision, snapshot: PodSnapshot): Pod
   const running = new Map(
     allContainersOf(pod.spec).flatMap(({ name }): [string, string][] => {
       const [newest] = attemptsOf(snapshot, name);
-      return newest ? [[name, newest.hash]] : [];
+      return newest && (isRunning(newest) || pod.spec.restartPolicy !== "Always") ? [[name, newest.hash]] : [];
     }),
   );
   const isAsBefore = (name: string) => running.get(name) === hashes.containers.get(name);
@@ -167,6 +170,7 @@ export function toRunningRevision(next: PodRevision, snapshot: PodSnapshot): Pod
   };
   return {
     ...next,
+    isAssumed: true,
     pod: { ...pod, spec: mapContainers(pod.spec, withoutProbes) },
     hashes: {
       ...hashes,
@@ -198,6 +202,10 @@ export const withPendingEdit = (revision: PodRevision, message: string, isPrepar
 export interface PodTurn extends PodRef {
   /** It is not Ready: an edit can only mend it. */
   isBroken: boolean;
+  /** It was not Ready when its edit came. */
+  wasBroken: boolean;
+  /** No edit of it waits. */
+  hasEdit: boolean;
   /** Ready, and all of it is of the revision that it is to run now. */
   isAvailable: boolean;
   /** Its own edit is about to take effect. */
@@ -206,12 +214,14 @@ export interface PodTurn extends PodRef {
 
 /**
  * The pod of the same workload for which an edit waits: of several edited pods one is stopped at a time, that of the highest
- * ordinal first, as a StatefulSet does. Pure.
+ * ordinal first, as a StatefulSet does. While one has the edit and is not available, another one that worked before keeps what
+ * it ran, also over its restarts, as the old pods of a Deployment do. Pure.
  */
 export function findPodBefore(own: PodTurn, others: readonly PodTurn[]): PodTurn | undefined {
-  if (own.isBroken) return undefined;
+  const stuck = others.find((it) => it.hasEdit && !it.isAvailable);
+  if (own.isBroken && (own.wasBroken || !stuck)) return undefined;
   const isHigher = ({ name }: PodTurn) => name.localeCompare(own.name, "en", { numeric: true }) > 0;
-  return others.find((it) => !it.isAvailable) ?? others.find((it) => it.isNext && isHigher(it));
+  return stuck ?? others.find((it) => !it.isAvailable) ?? others.find((it) => it.isNext && isHigher(it));
 }
 
 export const pendingResizeOf = (revision: PodRevision | undefined) =>

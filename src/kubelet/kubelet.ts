@@ -259,6 +259,7 @@ export class Kubelet {
 
   #onObserved(uid: PodUID): void {
     const worker = this.workers.get(uid);
+    if (this.#edits.isAssumed(uid)) this.#reconcile();
     if (worker) worker.wake();
     else if (this.isSynced) this.#removeOrphans();
   }

@@ -29,6 +29,7 @@ interface PendingEdit {
   kept: PodRevision;
   why?: string;
   isReady: boolean;
+  wasBroken: boolean;
   /** The pod of the same workload before it. */
   waitsFor?: PodUID;
   /** Aborts the preparation. */
@@ -67,7 +68,8 @@ export class PendingEdits {
       this.forget(uid);
       return next;
     }
-    const key = JSON.stringify([next.hashes.sandbox, next.hashes.init, [...next.hashes.containers]]);
+    const assumed = earlier.isAssumed ? [...earlier.hashes.containers] : [];
+    const key = JSON.stringify([next.hashes.sandbox, next.hashes.init, [...next.hashes.containers], assumed]);
     const known = this.#edits.get(uid);
     if (known?.key !== key) {
       const edit = this.#begin(worker, key, earlier);
@@ -128,13 +130,20 @@ export class PendingEdits {
     const isShown = current && isRevisionLive({ ...current, snapshot }) && status?.containerStatuses?.every(isNewest);
     return {
       ...ref,
-      isBroken: ready?.status === "False",
+      isBroken: isBroken(worker),
+      wasBroken: edit?.wasBroken ?? false,
+      hasEdit: edit === undefined,
       isAvailable:
         (isShown && ready?.status === "True" && (isProbed || !(readyMs < MIN_READY_MS))) ||
         worker.isRemoving ||
         isFinished(worker),
       isNext: edit !== undefined && (edit.isReady || edit.why === undefined),
     };
+  }
+
+  /** The pod runs a revision that is known from its containers, and changes with them. */
+  isAssumed(uid: PodUID): boolean {
+    return this.#edits.get(uid)?.earlier.isAssumed ?? false;
   }
 
   /** The manifest of a running pod before this edit; undefined: it was not edited. */
@@ -186,20 +195,22 @@ export class PendingEdits {
   ): PodRevision | undefined {
     const { snapshot, revision } = worker;
     const known = this.#edits.get(worker.ref.uid)?.earlier;
-    if (known || worker.isRemoving) return known;
+    if ((known && !known.isAssumed) || worker.isRemoving) return known;
     const stored = this.#deps.records.earlierManifests.get(worker.ref.uid);
-    if (stored && (!revision || revision.isTentative)) return toRunningRevision(toRevision(stored), snapshot);
-    if (revision) return hasRun(worker, snapshot) ? revision : undefined;
+    if (stored && (known || !revision || revision.isTentative)) return toRunningRevision(toRevision(stored), snapshot);
+    if (!known && revision) return hasRun(worker, snapshot) ? revision : undefined;
     return snapshot.containers.some(isRunning) ? toRunningRevision(next, snapshot) : undefined;
   }
 
-  #begin({ ref: { uid } }: PodWorker, key: string, earlier: PodRevision): PendingEdit {
+  #begin(worker: PodWorker, key: string, earlier: PodRevision): PendingEdit {
+    const { uid } = worker.ref;
     this.#stop(uid);
     const edit = {
       key,
       earlier,
       kept: { ...earlier, isToBeReplaced: true as const },
       isReady: false,
+      wasBroken: isBroken(worker),
       stop: new AbortController(),
     };
     this.#edits.set(uid, edit);
@@ -264,6 +275,9 @@ export class PendingEdits {
 
 /** A cluster's pods and those of Jobs follow upstream: no file edits them. */
 const mayWait = ({ isBound, runsOnce }: DesiredPod): boolean => !isBound && !runsOnce;
+
+const isBroken = ({ status }: PodWorker): boolean =>
+  status?.conditions?.find(({ type }) => type === "Ready")?.status === "False";
 
 /** A pod that has never run, or that has ended, has nothing to lose by an edit. */
 const hasRun = (worker: PodWorker, { containers }: PodSnapshot): boolean =>

@@ -43,6 +43,8 @@ const turn = (name: string, is: Partial<PodTurn> = {}): PodTurn => ({
   name,
   namespace: "default",
   isBroken: false,
+  wasBroken: false,
+  hasEdit: false,
   isAvailable: true,
   isNext: true,
   ...is,
@@ -58,6 +60,18 @@ test.each([
     "not Ready",
     turn("db-2", { isBroken: true, isAvailable: false }),
     [turn("db-9", { isAvailable: false })],
+    undefined,
+  ],
+  [
+    "not Ready since, and another one has the edit and is not available",
+    turn("db-2", { isBroken: true, isAvailable: false }),
+    [turn("db-9"), turn("db-10", { isAvailable: false, hasEdit: true })],
+    "db-10",
+  ],
+  [
+    "not Ready since before the edit",
+    turn("db-2", { isBroken: true, wasBroken: true, isAvailable: false }),
+    [turn("db-10", { isAvailable: false, hasEdit: true })],
     undefined,
   ],
 ] as const)("an edit waits for a pod of its workload: %s", (_, own, others, expected) => {

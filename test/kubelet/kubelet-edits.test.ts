@@ -438,6 +438,33 @@ describe("pods of one workload take turns", () => {
     expect(images()).toEqual(["good", "good", "good"]);
   });
 
+  test.each([
+    { when: "becomes not Ready", isRenewed: false, exitCode: undefined, kept: "1" },
+    { when: "ends without an error", isRenewed: false, exitCode: 0, kept: "1" },
+    { when: "crashes", isRenewed: false, exitCode: 1, kept: "1" },
+    { when: "is not Ready after our restart", isRenewed: true, exitCode: undefined, kept: "1" },
+    // The earlier values are not known any more: it has what its label says.
+    { when: "crashes after our restart", isRenewed: true, exitCode: 1, kept: "bad" },
+  ])("while the first one with a bad edit is not available, one that $when keeps what it ran", async (row) => {
+    await edit("bad");
+    await world.exit("db-10", "app", 1, 60_000);
+    if (row.isRenewed) {
+      world.renew();
+      world.kubelet.start();
+      await edit("bad");
+    }
+    if (row.exitCode === undefined) await setReady(false, "db-9");
+    else await world.exit("db-9", "app", row.exitCode, 2_000);
+    await world.clock.advance(600_000);
+    expect(images()).toEqual(["1", row.kept, "bad"]);
+    await edit("1");
+    await setReady(true, "db-10", "db-9");
+    expect(images()).toEqual(["1", "1", "1"]);
+    await edit("good");
+    for (const name of names.toReversed()) await setReady(true, name);
+    expect(images()).toEqual(["good", "good", "good"]);
+  });
+
   test("an edit during the turn of another pod waits for the end of that, and an edit undone is no edit", async () => {
     world.engine.stopTakesMs = 5_000;
     await edit("2");
@@ -486,7 +513,7 @@ describe("pods of one workload take turns", () => {
     expect(images()).toEqual(["1", "2", "1"]);
     await setReady(true, "db-9");
     expect(images()).toEqual(["1", "2", "2"]);
-    await setReady(false, "db-2");
+    await setReady(true, "db-10");
     expect(images()).toEqual(["2", "2", "2"]);
     await setReady(true, ...names);
     world.refuses = () => ["uid-db-10"];
