@@ -1,10 +1,11 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
+import { LOCK_WAIT_SECONDS, probeRules, restoreRules, runIptables } from "../base/host/iptables.ts";
 import { removeUdpFlows, type UdpFlow } from "../base/host/netfilter.ts";
 import { parseIpv6Routes, parseRoutes, type Route } from "../base/host/proc.ts";
 import { readRuleGeneration } from "../base/host/rule-generation.ts";
-import { type RunProgramOptions, runProgram } from "../base/host/run-program.ts";
+import { runProgram } from "../base/host/run-program.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -44,18 +45,11 @@ const CHECK_MS = 5_000;
 /** Reading all rules takes at most this part of the time, but is not put off for longer than this. */
 const READ_SHARE = 1 / 100;
 const LONGEST_PAUSE_MS = 20_000;
-const LIMITS: RunProgramOptions = { timeoutMs: 30_000, maxBytes: 32 * 1024 * 1024 };
-
-/** Time for which iptables-legacy waits for its lock; the other one needs none and takes the flag. Unit: seconds. */
-const LOCK_WAIT_SECONDS = 5;
 /** Pauses between attempts to find out whether the kernel takes rules. */
 const PREPARE_PAUSES_MS = [100, 400];
 
-/** The programs of iptables, and the setting by which traffic within a bridge passes their rules. */
-const OF_FAMILY = {
-  IPv4: { save: "iptables-save", restore: "iptables-restore", bridged: "nf_call_iptables" },
-  IPv6: { save: "ip6tables-save", restore: "ip6tables-restore", bridged: "nf_call_ip6tables" },
-} as const;
+/** The setting by which traffic within a bridge passes the rules of iptables. */
+const BRIDGED = { IPv4: "nf_call_iptables", IPv6: "nf_call_ip6tables" } as const;
 
 /** Names of chains begin like this: two kubelet-ts on one machine have different ones. @param rootHash of the root directory */
 export const chainPrefix = (rootHash: string): string => `KTS-${rootHash.slice(0, 6)}`;
@@ -116,12 +110,12 @@ export class KernelRules {
    * @returns "locked": another program has the lock of iptables; it is tried again until that is free
    */
   async prepare(): Promise<"ready" | "refused" | "locked" | "missing"> {
-    const { clock, family } = this.#deps;
+    const { clock, family, host } = this.#deps;
     let isLocked = false;
     for (const pauseMs of [...PREPARE_PAUSES_MS, undefined]) {
       const startMs = clock.monotonicMs();
       try {
-        const version = await this.#program([OF_FAMILY[family].restore, "--version"]);
+        const version = await runIptables(family, "restore", ["--version"], host);
         this.#hasGenerations = version.includes("nf_tables");
         await this.#probe();
         await this.#read();
@@ -142,10 +136,9 @@ export class KernelRules {
     return "locked";
   }
 
-  /** @throws Error when the kernel takes no rules now */
   async #probe(): Promise<void> {
-    const chain = `${this.#deps.prefix}-PROBE`;
-    await this.#restore(`*nat\n:${chain} - [0:0]\n-X ${chain}\nCOMMIT\n`);
+    const { family, prefix, host } = this.#deps;
+    await probeRules(family, `${prefix}-PROBE`, host.run);
   }
 
   #reportProblem(): void {
@@ -353,30 +346,21 @@ export class KernelRules {
     this.#onChange();
   }
 
-  /** @throws Error with what iptables-restore said */
   async #restore(text: string): Promise<void> {
-    await this.#program([OF_FAMILY[this.#deps.family].restore, "--noflush", "--wait", `${LOCK_WAIT_SECONDS}`], text);
+    await restoreRules(this.#deps.family, text, this.#deps.host.run);
   }
 
   async #save(): Promise<SavedRules> {
-    const { clock, family } = this.#deps;
+    const { clock, family, host } = this.#deps;
     const startMs = clock.monotonicMs();
     const texts = [];
-    for (const table of TABLES) texts.push(await this.#program([OF_FAMILY[family].save, "-t", table]));
+    for (const table of TABLES) texts.push(await runIptables(family, "save", ["-t", table], host));
     const endMs = clock.monotonicMs();
     this.#nextReadMs = endMs + Math.min((endMs - startMs) / READ_SHARE, LONGEST_PAUSE_MS);
     const text = texts.join("");
     const hash = Bun.hash(text);
     if (this.#parsed?.hash !== hash) this.#parsed = { hash, saved: parseSavedRules(text, this.#deps.prefix) };
     return this.#parsed.saved;
-  }
-
-  async #program(argv: readonly string[], input?: string): Promise<string> {
-    const { exitCode, stdout, stderr } = await this.#deps.host.run(argv, { ...LIMITS, input });
-    if (exitCode === 0) return stdout;
-    // The first line may be the name of the program alone.
-    const said = stderr.split("\n").find((line) => /[^:\s]\s*$/.test(line)) ?? `exit code ${exitCode}`;
-    throw new Error(`${argv[0]}: ${said.replace(/^ip6?tables-\w+:? /, "").trim()}`);
   }
 }
 
@@ -488,7 +472,7 @@ export class Host {
 
   /** Bridges are found by their routes: to list the devices of a machine with many pods takes milliseconds. */
   bridges(family: IpFamily): Bridge[] {
-    const { bridged } = OF_FAMILY[family];
+    const bridged = BRIDGED[family];
     const setting = `bridge-${bridged.replaceAll("_", "-")}`;
     const isFilteredHere = read(`/proc/sys/net/bridge/${setting}`).trim() === "1";
     const routes = readRoutes(family).filter(({ isDirect, subnet }) => isDirect && !subnet.startsWith("fe80:"));

@@ -75,6 +75,10 @@ export const hasClusterIp = ({ spec }: Service): boolean => spec.type !== "Exter
 /** The ranges of `--service-cluster-ip-range`: one, or one of each family, of which the first is the default. Pure. */
 export const parseRanges = (text: string): IpRange[] => text.split(",").flatMap((one) => parseIpRange(one) ?? []);
 
+/** Families of addresses of Services, by the same flag; none: they have no addresses. Pure. */
+export const familiesOfRanges = (text: string): IpFamily[] =>
+  text === "" ? ["IPv4"] : parseRanges(text).map(({ family }) => family);
+
 interface ServiceFamilies {
   /** The first is that of `clusterIP`. */
   families: readonly IpFamily[];

@@ -3,6 +3,7 @@ import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
+import { findRulesProblem } from "../../base/host/iptables.ts";
 import { MachineLock } from "../../base/host/machine-lock.ts";
 import { COMMAND_SOCKET } from "../../base/host/root-directory.ts";
 import { runProgram } from "../../base/host/run-program.ts";
@@ -106,7 +107,7 @@ export async function runUninstall(request: CommandRequest, io: CommandIo): Prom
   if (isAbsent(state) && !(withPods && state.canStart)) {
     throw new CommandError(`kubelet-ts is not installed at ${target.destdir}${state.paths.binary}`);
   }
-  const plan = planUninstall(state, withPods);
+  const plan = planUninstall(state, withPods, await findRulesProblem());
   if ("problem" in plan) throw new CommandError(`${target.destdir}${plan.problem}`);
   await carryOut(plan, target, state.manager, request.isOn("dry-run"), io);
   return 0;

@@ -1,4 +1,5 @@
 import { linesOf, StreamTooLongError } from "../../base/files/bounded-stream.ts";
+import { findRulesProblem } from "../../base/host/iptables.ts";
 import { readNodeName } from "../../base/host/node-info.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
@@ -30,9 +31,9 @@ export async function runValidate(request: CommandRequest, io: CommandIo): Promi
   const inputs = await readInputs(files, io.input);
   for (const input of inputs) if ("skipped" in input) io.stderr(`${input.file}: skipped: ${input.skipped}\n`);
   const results = checkInputs(inputs, options, rules);
-  const problem = results.some(needsServiceRules) && findServiceRulesProblem();
+  const problem = results.some(needsServiceRules) && (await findRulesProblem());
   if (problem) {
-    const text = `Services have no addresses where ${problem}: their names lead to pods, at the ports of containers`;
+    const text = `Services have no addresses on this machine, their names lead to pods, at the ports of containers: ${problem}`;
     io.stderr(`kubelet-ts validate: warning: ${text}\n`);
   }
   if (request.value("output") === "json") io.stdout(`${JSON.stringify({ results: results.map(toJsonResult) })}\n`);
@@ -46,12 +47,6 @@ function needsServiceRules({ ok, desired }: ObjectResult): boolean {
   const { type, ports = [], sessionAffinity } = desired.object.spec;
   const isOther = ports.some(({ port, targetPort }) => Boolean(targetPort) && targetPort !== port);
   return type !== "ClusterIP" || sessionAffinity === "ClientIP" || isOther;
-}
-
-/** Why a kubelet-ts of this user on this machine would write no rules; undefined where it would. */
-function findServiceRulesProblem(): string | undefined {
-  if (process.getuid?.() !== 0) return "kubelet-ts does not run as root";
-  return Bun.which("iptables-restore") === null ? "iptables is not installed" : undefined;
 }
 
 /** Flags that the kubelet has, too. */

@@ -14,7 +14,6 @@ import type { ContainerId, SandboxSnapshot } from "../../base/model/pod-snapshot
 import { encryptionOf } from "../../base/text/age-text.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { messageOf, unlessFailed } from "../../base/text/error-message.ts";
-import type { IpFamily } from "../../base/text/ip-range.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
@@ -45,7 +44,7 @@ import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest, readManifestValue } from "../../manifest/read-manifest.ts";
 import { type Admission, computeMaxPods, NodeAdmission, type Rejection } from "../../plan/admission.ts";
 import { domainOf } from "../../plan/pod-dns.ts";
-import { parseRanges } from "../../plan/service-addresses.ts";
+import { familiesOfRanges, parseRanges } from "../../plan/service-addresses.ts";
 import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
 import { ProbeLog } from "../../server/page/pod-detail.ts";
 import { buildFeed, type ManifestReader } from "../../sources/build-sources.ts";
@@ -247,9 +246,8 @@ async function buildServiceProxy(
   const { nodePortAddresses, rootDir, serviceClusterIpRange } = options;
   const prefix = chainPrefix(owner.rootHash);
   const deps = { clock, logger, prefix, rootDir, nodePortAddresses, sandboxes };
-  const familiesIn = (range: string) => parseRanges(range).map(({ family }) => family);
-  const families: IpFamily[] = serviceClusterIpRange === "" ? ["IPv4"] : familiesIn(serviceClusterIpRange);
-  for (const family of familiesIn(storedRange).filter((it) => !families.includes(it))) {
+  const families = familiesOfRanges(serviceClusterIpRange);
+  for (const { family } of parseRanges(storedRange).filter((it) => !families.includes(it.family))) {
     await new KernelRules({ ...deps, family }).remove().catch((error: unknown) => {
       logger.warn(`The rules of Services for ${family} are not removed: ${messageOf(error)}`);
     });

@@ -99,7 +99,11 @@ function checkKernel(facts: MachineFacts): CheckResult[] {
       : []),
     facts.serviceProblem === undefined
       ? ok("services", "have addresses, by rules of iptables")
-      : warn("services", `have no addresses, their names lead to pods: ${facts.serviceProblem}`, SERVICE_RULES),
+      : warn(
+          "services",
+          `have no addresses, their names lead to pods: ${facts.serviceProblem}`,
+          fixOfRules(facts.serviceProblem),
+        ),
     ...facts.staleRules.map((rootDir) =>
       warn(
         "services",
@@ -113,7 +117,12 @@ function checkKernel(facts: MachineFacts): CheckResult[] {
   ];
 }
 
-const SERVICE_RULES = "install iptables, and run kubelet-ts as root (a container: --cap-add=NET_ADMIN --network=host)";
+const fixOfRules = (problem: string): string => {
+  if (problem.startsWith("--")) return "remove that flag to give them addresses";
+  if (/\btable\b/i.test(problem))
+    return "load the kernel's tables: modprobe nft_chain_nat, or iptable_nat for iptables-legacy";
+  return "install iptables, and run kubelet-ts as root (a container: --cap-add=NET_ADMIN --network=host)";
+};
 const BRIDGE_NETFILTER = "sysctl -w net.bridge.bridge-nf-call-iptables=1";
 
 function checkCpu({ binaryTarget, cpuFlags }: MachineFacts): CheckResult {

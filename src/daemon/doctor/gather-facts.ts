@@ -5,6 +5,7 @@ import type { Secret } from "../../base/api/config-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { withRequests } from "../../base/api/pod-requests.ts";
 import { readTextIfReadable } from "../../base/files/whole-file.ts";
+import { findRulesProblem, runIptables } from "../../base/host/iptables.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
 import { readKeptNamesIfReadable } from "../../base/host/node-name.ts";
 import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
@@ -25,6 +26,7 @@ import { DockerHost, type HostFacts } from "../../docker/docker-host.ts";
 import type { ManifestResult, ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest, refuseManifest } from "../../manifest/read-manifest.ts";
 import { resolvePullSecrets } from "../../plan/object-references.ts";
+import { familiesOfRanges } from "../../plan/service-addresses.ts";
 import { parseSavedRules } from "../../plan/service-rules.ts";
 import { looksLikeManifest, readManifests } from "../../sources/manifest-files.ts";
 import { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
@@ -215,7 +217,6 @@ export async function gatherFacts(input: GatherInput) {
     options.podManifestPaths.length + options.manifestUrls.length > 0 ? undefined : runningManifestPaths(options);
   const manifests = await readManifestFiles({ ...options, ...(paths && { podManifestPaths: paths }) }, input.decrypt);
   const service = findService();
-  const rules = await readServiceRules();
   return {
     configuration: input.configuration,
     isRoot: process.getuid?.() === 0,
@@ -234,9 +235,9 @@ export async function gatherFacts(input: GatherInput) {
       ? numberIn("/proc/sys/net/bridge/bridge-nf-call-iptables") === 1
       : undefined,
     /** Why Services cannot have addresses; undefined where they can. */
-    serviceProblem: rules.problem,
+    serviceProblem: await findRulesProblem(familiesOfRanges(options.serviceClusterIpRange)),
     /** Root directories that are gone and whose rules for Services are still there. */
-    staleRules: [...rules.rootDirs].filter((path) => !existsSync(path)),
+    staleRules: (await readRuledRootDirs()).filter((path) => !existsSync(path)),
     mayLowerOomScores: readMayLowerOomScores(),
     /** Flags of the first CPU; empty where they cannot be read. */
     cpuFlags: /^flags\s*:\s*(.*)$/m.exec(read("/proc/cpuinfo"))?.[1]?.split(" ") ?? [],
@@ -371,15 +372,10 @@ function existing(path: string): string {
   return at;
 }
 
-async function readServiceRules(): Promise<{ problem: string | undefined; rootDirs: readonly string[] }> {
-  try {
-    const argv = ["iptables-save", "-t", "nat"];
-    const { exitCode, stdout, stderr } = await runProgram(argv, { timeoutMs: 5000, maxBytes: 64 * 1024 * 1024 });
-    if (exitCode !== 0) return { problem: stderr.trim().split("\n")[0], rootDirs: [] };
-    return { problem: undefined, rootDirs: [...parseSavedRules(stdout, "").rootDirs.values()] };
-  } catch (error) {
-    return { problem: (error as Error).message, rootDirs: [] };
-  }
+/** Root directories of those who have rules of Services in the kernel. */
+async function readRuledRootDirs(): Promise<string[]> {
+  const text = await runIptables("IPv4", "save", ["-t", "nat"]).catch(() => "");
+  return [...parseSavedRules(text, "").rootDirs.values()];
 }
 
 /** undefined where timedatectl is not there or does not know. */

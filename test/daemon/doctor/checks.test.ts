@@ -160,6 +160,7 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["ip_forward!", { ipForward: false }, "no network", "sysctl"],
   ["br_netfilter", { bridgeNetfilter: false }, "firewall", "sysctl"],
   ["services", { serviceProblem: "iptables-save was not found in PATH" }, "not found in PATH", "install iptables"],
+  ["services", { serviceProblem: "iptables-restore: TABLE_ADD failed: table nat" }, "have no addresses", "modprobe"],
   ["services", { staleRules: ["/srv/old"] }, "/srv/old is gone", "down --all --root-dir=/srv/old"],
   ["OOM scores", { mayLowerOomScores: false }, "CAP_SYS_RESOURCE", "--cap-add"],
   ["CPU!", { cpuFlags: ["sse2"] }, "AVX2", "baseline"],
