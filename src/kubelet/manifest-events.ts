@@ -27,13 +27,13 @@ export function manifestFacts(
   for (const { file, message } of refused) if (!files.has(file)) files.set(file, message);
   const facts = [...files.values()].map((message) => ({
     target: node,
-    event: warning("InvalidManifest", message, true),
+    event: warning("InvalidManifest", message),
   }));
   for (const { pod, asksForClusterDns } of state.pods) {
     const target = podRefOf(pod);
     for (const { reason, message } of state.notices?.get(target.uid) ?? []) {
-      if (reason === "InvalidManifest") facts.push({ target, event: warning(reason, message) });
-      if (reason === "DuplicateManifest") facts.push({ target, event: warning(reason, message, true) });
+      if (reason === "InvalidManifest" || reason === "DuplicateManifest")
+        facts.push({ target, event: warning(reason, message) });
     }
     if (asksForClusterDns && clusterDns.length === 0 && !pod.spec.hostNetwork) {
       facts.push({ target, event: missingClusterDns(pod.metadata) });
@@ -42,9 +42,7 @@ export function manifestFacts(
   return facts;
 }
 
-function warning(reason: string, message: string, isLogged = false): PodEvent {
-  return { type: "Warning", reason, message, isLogged };
-}
+const warning = (reason: string, message: string): PodEvent => ({ type: "Warning", reason, message, isLogged: true });
 
 interface ManifestEventsDeps {
   recorder: EventRecorder;

@@ -406,13 +406,12 @@ class ManifestReporter {
   /** Logs the findings of a file that are new or gone. */
   report(path: string, record: Pick<FileRecord, "findings" | "stale">): void {
     const facts = this.#facts;
-    const logged = logFindings(facts, `file:${path}:`, record.findings);
+    const logged = logFindings(facts, `file:${path}:`, record.findings, record.stale);
     const staleKey = `file:${path}:stale`;
     if (record.stale.length > 0) {
       logged.add(staleKey);
-      const names = record.stale.map((name) => `"${name}"`).join(", ");
-      const [what, stay] = record.stale.length > 1 ? ["pods", "stay"] : ["pod", "stays"];
-      facts.log(staleKey, "warn", `${path}: has errors; ${what} ${names} ${stay} as before`);
+      // The line of its first error says it.
+      facts.isNew(staleKey, "");
     } else facts.resolve(staleKey, `${path}: is good again`);
     facts.prune(path, logged);
   }

@@ -141,13 +141,27 @@ export function staleNames(live: Objects, now: Objects): PodFullName[] {
   return live.pods.filter((pod) => !fresh.has(pod)).map(({ pod }) => podFullName(pod.metadata));
 }
 
-/** Logs findings, each once while it stays. @returns their keys, which begin with `prefix` */
-export function logFindings(facts: ChangeLogger, prefix: string, findings: readonly Finding[]): Set<string> {
+/**
+ * Logs findings, each once while it stays.
+ * @param stale pods that stay as before because of the first error
+ * @returns their keys, which begin with `prefix`
+ */
+export function logFindings(
+  facts: ChangeLogger,
+  prefix: string,
+  findings: readonly Finding[],
+  stale: readonly PodFullName[],
+): Set<string> {
   const keys = new Set<string>();
+  const names = stale.map((name) => `"${name}"`).join(", ");
+  let effect =
+    stale.length === 0 ? "" : stale.length > 1 ? `; pods ${names} stay as before` : `; pod ${names} stays as before`;
   for (const finding of findings) {
     const key = `${prefix}${finding.document}:${finding.field}:${finding.message}`;
     keys.add(key);
-    facts.log(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
+    const isError = finding.severity === "error";
+    facts.log(key, isError ? "error" : "warn", `${describeFinding(finding)}${isError ? effect : ""}`);
+    if (isError) effect = "";
   }
   return keys;
 }

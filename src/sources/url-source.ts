@@ -151,6 +151,9 @@ export class UrlSource implements FeedSource {
     this.#reads.end(failure);
     if (failure === undefined) {
       this.#facts.resolve("url", `Manifests: ${this.name} responds again`);
+    } else if (failure === BAD_TEXT) {
+      // The findings say why.
+      this.#facts.isNew("url", failure);
     } else {
       this.#facts.log("url", "warn", `Manifests: ${this.name} ${failure}; its pods stay as they are`);
     }
@@ -160,12 +163,12 @@ export class UrlSource implements FeedSource {
   /** Takes a new text. @returns what is wrong with it, if anything */
   #take(result: ManifestResult): string | undefined {
     const { findings } = result;
-    this.#facts.prune("findings", logFindings(this.#facts, "finding:", findings));
     const error = findings.find(({ severity }) => severity === "error");
     const before = this.#set ?? (error && this.#lastKnownGood());
-    if (error && isEmptyObjects(result) && !before) return BAD_TEXT;
     const live = keepLastGood(before ?? EMPTY_OBJECTS, result);
     const stale = new Map(error && staleNames(live, result).map((name) => [name, describeFinding(error)]));
+    this.#facts.prune("findings", logFindings(this.#facts, "finding:", findings, [...stale.keys()]));
+    if (error && isEmptyObjects(result) && !before) return BAD_TEXT;
     this.#set = { ...live, findings, stale, isComplete: !error || before !== undefined };
     this.#isRestored = false;
     return error && BAD_TEXT;

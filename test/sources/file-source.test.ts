@@ -270,9 +270,10 @@ test("one bad file affects no other, is reported once, and its pod stays as it w
   await finds(directory);
   expect(directory.pods).toEqual(["good=busybox:1", "web=busybox:1"]);
   expect([...directory.sets.at(-1)!.stale.keys()]).toEqual(["default/web-node1"]);
-  // More reads: nothing is logged again.
+  // More reads: nothing is logged again, and one line says what is wrong and what comes of it.
   await directory.readsMore(3);
-  expect(directory.logger.lines.filter((line) => line.startsWith("error"))).toHaveLength(1);
+  const lines = directory.logger.lines.filter((line) => /^(error|warn)/.test(line));
+  expect(lines).toEqual([expect.stringMatching(/web\.yaml:\d+:\d+: .*; pod "default\/web-node1" stays as before$/)]);
 
   directory.write("web.yaml", manifest("web", "busybox:2"));
   await directory.wants("good=busybox:1", "web=busybox:2");

@@ -57,7 +57,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   const pods = isNode ? await api.pods().catch(() => []) : await api.pods();
   const scope = scopeOf(request);
   const { refused, engine } = await api.health();
-  const objects = await findObjects(request, names, pods, events);
+  const objects = await findObjects(request, names, pods, events, refused);
   const podNames = objects.length > 0 ? names.filter((name) => POD_KIND.test(name)) : names;
   const chosen = [
     ...new Set([
@@ -81,6 +81,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
         pods,
         images,
         portHolders: findPortHolders(pod.status?.phase === "Pending" ? hostPortsOf(pod.spec) : []),
+        refused: refused.map(({ message }) => message),
         now: io.now(),
       }),
     ),
@@ -89,9 +90,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   const texts = all.map((it) => ("state" in it ? renderObjectExplanation(it) : renderExplanation(it)));
   io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
   if (engine !== undefined && chosen.length > 0) io.stderr(`pods may not be as shown: ${engine}\n`);
-  // A pod may wait for the Secret that is refused.
-  const lacks = all.some(({ causes }) => causes.some(({ lacksObject }) => lacksObject));
-  if (names.length === 0 || lacks) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
+  if (names.length === 0) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
   return all.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0) ? 0 : 1;
 }
 
@@ -104,6 +103,7 @@ async function findObjects(
   names: readonly string[],
   pods: readonly Pod[],
   events: readonly CoreEvent[],
+  refused: readonly RefusedText[],
 ): Promise<{ explanation: ObjectExplanation; pods: Pod[] }[]> {
   const [first = "", ...rest] = names;
   const kinds = first.includes("/") || rest.length === 0 ? [] : await loadServedKinds();
@@ -131,6 +131,7 @@ async function findObjects(
         kind: kindOf(resource),
         object,
         pods: own,
+        refused: refused.map(({ message }) => message),
         events: events.filter(({ involvedObject }) => involvedObject.uid === object.metadata.uid),
       });
       if (!explanation) throw new CommandError(`${word} has no state to explain: kubelet-ts describe ${word}`);

@@ -42,7 +42,7 @@ import {
 } from "../../server/page/pod-detail.ts";
 import { redactPod } from "../../server/pod-list.ts";
 import type { KubeletView } from "../../server/view.ts";
-import type { SourceStatus } from "../../sources/source-set.ts";
+import { describeFinding, type SourceStatus } from "../../sources/source-set.ts";
 import { BAD_TEXT } from "../../sources/url-source.ts";
 import { readMachinePressure } from "../../stats/cgroups/cgroup-figures.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
@@ -60,6 +60,7 @@ export class KubeletPage implements PageSource, PageDetails {
   readonly #machine: NodeReader;
   #findings: readonly Finding[] = [];
   #rejections: Rejection[] = [];
+  #refused: string[] = [];
   /** Objects of all sources. */
   desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
 
@@ -72,11 +73,11 @@ export class KubeletPage implements PageSource, PageDetails {
     parts.feed.onChange((state, { findings }) => {
       this.desired = state;
       this.#findings = findings;
-      this.#rejections = findings
-        .filter(({ severity }) => severity === "error")
-        .map(({ file: source, line, column, field, message }) => {
-          return { source, line, column, message: field === "" ? message : `${field}: ${message}` };
-        });
+      const errors = findings.filter(({ severity }) => severity === "error");
+      this.#refused = errors.map(describeFinding);
+      this.#rejections = errors.map(({ file: source, line, column, field, message }) => {
+        return { source, line, column, message: field === "" ? message : `${field}: ${message}` };
+      });
     });
   }
 
@@ -252,7 +253,8 @@ export class KubeletPage implements PageSource, PageDetails {
   #explain(pod: Pod, more: Partial<Pick<ExplainInput, "images" | "logs" | "portHolders">> = {}) {
     const { recorder, clock } = this.#parts.context;
     const events = recorder.list(pod.metadata.uid);
-    return explainPod({ pod, events, logs: new Map(), pods: this.#view.pods(), now: clock.now(), ...more });
+    const known = { refused: this.#refused, pods: this.#view.pods(), now: clock.now() };
+    return explainPod({ pod, events, logs: new Map(), ...known, ...more });
   }
 
   /** @param context with `derived`, among them the Jobs of a CronJob */
@@ -265,7 +267,8 @@ export class KubeletPage implements PageSource, PageDetails {
     const { context, workloads } = this.#parts;
     const { uid } = workloads.reader.identityOf(kind, object.metadata);
     const jobs = derived.filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid));
-    return explainObject(kind, { kind, object, pods, events: context.recorder.list(uid as PodUID), jobs, ...more });
+    const events = context.recorder.list(uid as PodUID);
+    return explainObject(kind, { kind, object, pods, events, jobs, refused: this.#refused, ...more });
   }
 
   #find({ metadata: { uid } }: Pod): DesiredPod | undefined {

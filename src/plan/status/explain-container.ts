@@ -17,6 +17,15 @@ export interface Cause extends Explained {
   facts: string[];
 }
 
+const MAX_REFUSED = 5;
+
+/** Names the refused manifests where an object is not there: one of them may have it. Pure. */
+export const withRefused = (causes: readonly Cause[], refused: readonly string[] = []): Cause[] =>
+  causes.map((cause) => {
+    const lines = cause.lacksObject ? refused.slice(0, MAX_REFUSED).map((error) => `refused: ${error}`) : [];
+    return { ...cause, facts: [...cause.facts, ...lines] };
+  });
+
 interface ExplainContainerInput extends WaitingContainer {
   pod: Pod;
   spec: Container;

@@ -8,7 +8,7 @@ import { neverComes } from "../../base/text/cron-schedule.ts";
 import type { IngressProblem } from "../ingress-config.ts";
 import { FIX_OF_DISK } from "../pod-end-reasons.ts";
 import { type ServiceBackend, targetPortOf } from "../service-endpoints.ts";
-import type { Cause } from "./explain-container.ts";
+import { type Cause, withRefused } from "./explain-container.ts";
 import { renderCause, renderNotInForce } from "./explain-pod.ts";
 
 /** An object of the API that is no pod, as far as its explanation reads it. */
@@ -41,6 +41,8 @@ interface ExplainObjectInput extends ObjectContext {
   pods: readonly Pod[];
   /** Events of the object, oldest first. */
   events: readonly CoreEvent[];
+  /** As of a pod's explanation. */
+  refused?: readonly string[];
 }
 
 /** Why a workload, Job, claim, Service or Ingress does not do its work; the same for the terminal and JSON. */
@@ -358,7 +360,7 @@ const BAD_CONDITIONS = new Set([
  */
 export function explainObject(
   kind: string,
-  { kind: shown, object, pods, events, ...context }: ExplainObjectInput,
+  { kind: shown, object, pods, events, refused, ...context }: ExplainObjectInput,
 ): ObjectExplanation | undefined {
   const judge = Object.hasOwn(JUDGMENTS, kind) ? JUDGMENTS[kind] : undefined;
   if (!judge) return undefined;
@@ -388,7 +390,7 @@ export function explainObject(
     isReady,
     state,
     causes: [
-      ...causes,
+      ...withRefused(causes, refused),
       ...conditions,
       ...warnings.map(({ reason = "", message = "" }) => cause(reason, "", [message])),
     ],

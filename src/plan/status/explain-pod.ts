@@ -12,6 +12,7 @@ import {
   findBlockingInit,
   isBeingSetUp,
   isToBeStarted,
+  withRefused,
 } from "./explain-container.ts";
 
 /** Everything that is known about a pod. */
@@ -27,6 +28,8 @@ export interface ExplainInput {
   images?: readonly string[];
   /** Processes that listen on host ports of this pod, as `nginx (pid 812)`. Default: none is known. */
   portHolders?: ReadonlyMap<number, string>;
+  /** Errors of refused manifests, with their places. Default: none is known. */
+  refused?: readonly string[];
   now: Date;
 }
 
@@ -88,7 +91,7 @@ export function explainPod(input: ExplainInput): PodExplanation {
     phase: removal ? "Terminating" : (status.phase ?? "Unknown"),
     isReady,
     condition: isReady || removal ? undefined : heldBackBy(pod),
-    causes: removal ? [removal] : isReady ? [] : mostUseful(causes).map(withPlainText),
+    causes: removal ? [removal] : isReady ? [] : withRefused(mostUseful(causes), input.refused).map(withPlainText),
     recent: recent.map(withPlainText),
     notInForce: notLive(status)?.message,
   };

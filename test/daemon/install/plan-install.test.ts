@@ -165,7 +165,9 @@ test("uninstall leaves pods, configuration and manifests alone unless asked", ()
     "systemctl daemon-reload",
   ]);
   expect(notes[0]).toContain("and Services lead to them");
-  expect(uninstall(INSTALLED, false, "no table nat").notes[0]).toContain("Pods keep running without supervision; any copy");
+  expect(uninstall(INSTALLED, false, "no table nat").notes[0]).toContain(
+    "Pods keep running without supervision; any copy",
+  );
   expect(shown(uninstall(INSTALLED, true).steps)[1]).toBe("/tmp/kubelet-ts delete --all --root-dir=/var/lib/kubelet");
 });
 
