@@ -1,4 +1,4 @@
-import { type KubeletOptions, type Origins, ROW_BY_FIELD } from "./option-table.ts";
+import { type KubeletOptions, OPTION_TABLE, type Origins, ROW_BY_FIELD } from "./option-table.ts";
 
 /** Type fields of the configuration file. Source: kubelet.config.k8s.io. */
 export const CONFIG_KIND = "KubeletConfiguration";
@@ -31,6 +31,14 @@ export function toServedConfiguration(options: KubeletOptions): Tree {
   const firsts = Object.fromEntries(several.map((field) => [field, (config[field] as unknown[])[0]]));
   return { ...config, ...firsts, kubeletTs: { ...(kubeletTs as Tree), ...lists } };
 }
+
+/** Each flag with its value, as in `address=0.0.0.0`, sorted, with masked secrets. Source: newer kubelets' `/flagz`. */
+export const toFlagLines = (options: KubeletOptions): string[] =>
+  OPTION_TABLE.flatMap((row) => {
+    if (row.is !== "option" || row.flag === undefined || row.deprecated !== undefined) return [];
+    const value = row.kind.toField(options[row.option]);
+    return `${row.flag}=${typeof value === "object" ? JSON.stringify(value) : value}`;
+  }).sort();
 
 /** Origin of each field of {@link toKubeletConfiguration}, by dotted path. */
 export const originsByField = (origins: Origins): Map<string, string> =>

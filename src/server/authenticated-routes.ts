@@ -55,7 +55,7 @@ export async function routeAuthenticated(
   const root = rootOf(path);
   if (!context.debuggingHandlers) {
     if (root === "runningpods") return debugDisabled();
-    return root === "configz" ? notFound() : routeReadOnly(request, context.readOnly);
+    return root === "configz" || root === "flagz" ? notFound() : routeReadOnly(request, context.readOnly);
   }
   if (CONTAINER_ROOTS.has(root) && path !== `/${root}`) {
     // A page must not use the certificate of the browser that shows it.

@@ -3,6 +3,7 @@ import { gzip } from "node:zlib";
 import { type CoreEventList, EVENT_FIELDS } from "../base/api/event.ts";
 import { parseFieldSelector } from "../base/api/meta.ts";
 import type { HealthCheck } from "../base/model/health-check.ts";
+import { formatDuration } from "../base/text/duration.ts";
 import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
 import {
@@ -76,6 +77,13 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "/api/v1/events": eventList,
   "/api/v1/namespaces/{namespace}/events": eventList,
   "/configz": ({ context }) => jsonResponse(JSON.stringify({ kubeletconfig: context.view.config() }), NOSNIFF),
+  "/flagz": ({ context, path }) => textPage(path, context.view.flags()),
+  "/statusz": ({ context, path }) =>
+    textPage(path, [
+      `Started: ${new Date(performance.timeOrigin).toUTCString()}`,
+      `Up: ${formatDuration(Math.round(performance.now()))}`,
+      `Binary version: ${context.view.version()}`,
+    ]),
   "/node": ({ request, context, path }) =>
     context.shared.get(path, 0, request.signal, async () => jsonResponse(JSON.stringify(await context.node()))),
   "/spec/": (call) => inTurn(call, SHARED_MS, () => indentedJsonResponse(call.context.cadvisor.facts.machineInfo())),
@@ -104,6 +112,7 @@ export const READ_ONLY_PATHS: readonly string[] = Object.keys(ROUTES);
 
 /** Roots that go-restful serves upstream: JSON only, with error texts of their own, with a slash at the end or without. */
 const RESOURCE_ROOTS = new Set(["pods", "node", "spec", "stats", "configz", "runningpods"]);
+const TEXT_ROOTS = new Set(["metrics", "healthz", "flagz", "statusz"]);
 /** Upstream answers these on the authenticated port only. */
 const DEBUG_ROOTS = new Set(["run", "exec", "attach", "portForward", "containerLogs", "logs", "debug"]);
 
@@ -113,6 +122,12 @@ const PATTERNS = Object.entries(ROUTES).map(([path, handler]) => {
   const pattern = path.replace(/\/$/, "").replace(/\{\w+\}/g, "([^/]+)");
   return { pattern: new RegExp(`^${pattern}${RESOURCE_ROOTS.has(rootOf(path)) ? "/?" : ""}$`), handler };
 });
+
+/** A page for people. Source: newer kubelets' zpages. */
+const textPage = (path: string, lines: readonly string[]): HttpResponse => {
+  const title = `kubelet ${path.slice(1)}\nWarning: this page is for people, and its format may change.`;
+  return textResponse(200, `\n${title}\n\n${lines.join("\n")}\n`, NOSNIFF);
+};
 
 const isEvents = (path: string) => /^\/api\/v1\/(namespaces\/[^/]+\/)?events$/.test(path);
 
@@ -147,9 +162,7 @@ export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): 
 export function isKnownPath(path: string): boolean {
   const root = rootOf(path);
   if (root === "debug") return path.startsWith("/debug/pprof/");
-  return (
-    RESOURCE_ROOTS.has(root) || DEBUG_ROOTS.has(root) || root === "metrics" || root === "healthz" || isEvents(path)
-  );
+  return RESOURCE_ROOTS.has(root) || DEBUG_ROOTS.has(root) || TEXT_ROOTS.has(root) || isEvents(path);
 }
 
 /** Makes a response that all clients of its path share, as one piece of work. */

@@ -18,4 +18,7 @@ export interface KubeletView {
   healthChecks(): readonly HealthCheck[];
   /** Effective KubeletConfiguration, with the values of URL headers and other credentials masked. */
   config(): Readonly<Record<string, unknown>>;
+  /** `flag=value`, masked as {@link config}. */
+  flags(): readonly string[];
+  version(): string;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { toKubeletConfiguration, toServedConfiguration } from "../../src/config/effective-config.ts";
+import { toFlagLines, toKubeletConfiguration, toServedConfiguration } from "../../src/config/effective-config.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { resolveOptions } from "../../src/config/resolve-options.ts";
 
@@ -74,4 +74,17 @@ test("an empty list of hard eviction thresholds differs from the defaults", asyn
   expect(options.evictionHard).toEqual([]);
   expect(toKubeletConfiguration(options).evictionHard).toEqual({ "memory.available": "0%" });
   expect(toKubeletConfiguration(DEFAULT_KUBELET_OPTIONS).evictionHard).toHaveProperty(["imagefs.available"], "15%");
+});
+
+test("/flagz shows each flag once, and no secret", async () => {
+  const { options } = await resolveOptions(
+    ["--manifest-url=http://u:s3cret@a/", "--manifest-url-header=A:s3cret"],
+    "/",
+    "run",
+    {},
+  );
+  const lines = toFlagLines(options);
+  expect(lines).toContain("read-only-port=10255");
+  expect(lines.filter((line) => line.includes("s3cret"))).toEqual([]);
+  expect(lines).toHaveLength(new Set(lines.map((line) => line.split("=")[0])).size);
 });

@@ -61,6 +61,8 @@ class FakeView implements KubeletView {
   engineError = () => undefined;
   healthChecks = () => this.checks;
   config = () => this.shownConfig;
+  flags = () => ["address=0.0.0.0"];
+  version = () => "0.1.0";
 }
 
 /** Everything a server needs, over a laid cgroup v2 tree with its one pod. */

@@ -210,6 +210,14 @@ describe("/containerLogs", () => {
   });
 
   test.each([
+    ["/flagz", "address=0.0.0.0"],
+    ["/statusz", "Binary version: 0.1.0"],
+  ])("%s is text for people", async (path, line) => {
+    const answer = await aWorld().ask(path);
+    expect([statusOf(answer), (await textOf(answer)).split("\n")]).toEqual([200, expect.arrayContaining([line])]);
+  });
+
+  test.each([
     "/containerLogs/default/web-node1",
     "/containerLogs/default/web-node1/log/x",
     "/containerLogs/default//log/",

@@ -15,7 +15,7 @@ import type { EngineContainer } from "../../base/model/pod-snapshot.ts";
 import { unlessFailed } from "../../base/text/error-message.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
-import { toServedConfiguration } from "../../config/effective-config.ts";
+import { toFlagLines, toServedConfiguration } from "../../config/effective-config.ts";
 import { usableRuntimes } from "../../docker/create-bodies.ts";
 import { isApiAtLeast } from "../../docker/security.ts";
 import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
@@ -80,6 +80,8 @@ export function buildView({ context, kubelet, feed, volumes, engine }: Assembled
       ...feed.rejections().map(({ finding }) => ok(`manifest ${finding.file} refused (${describeFinding(finding)})`)),
     ],
     config: () => toServedConfiguration(options),
+    flags: () => toFlagLines(options),
+    version: () => buildInfo.version,
   };
 }
 

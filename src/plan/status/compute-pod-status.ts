@@ -454,6 +454,7 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     image: (newest && input.imageNames.get(newest.imageId)?.tag) ?? container.image ?? "",
     imageID: newest ? toImageId(newest.imageId, input.imageNames.get(newest.imageId)?.digest) : "",
     ...(newest ? { containerID: `docker://${newest.id}` } : {}),
+    ...(newest && container.lifecycle?.stopSignal && { stopSignal: container.lifecycle.stopSignal }),
     // Upstream sets `started` for main containers and sidecars only. Source: recorded kubelet.
     ...(isRegularInit ? {} : { started }),
   };

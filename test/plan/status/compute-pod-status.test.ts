@@ -44,6 +44,11 @@ test.each<[when: string, given: Partial<ContainerStatusInput>, want: Partial<Con
     { state: { running: { startedAt: START } }, ready: true, started: true, containerID: "docker://app-0" },
   ],
   [
+    "its manifest names a stop signal",
+    { container: aContainer({ lifecycle: { stopSignal: "SIGUSR1" } }), attempts: [aRunning()] },
+    { stopSignal: "SIGUSR1" },
+  ],
+  [
     "it runs and the probe results are of its predecessor",
     { container: probed, attempts: [aRunning()], verdict: { containerId: "old", started: true, ready: true } },
     { ready: false, started: true },
