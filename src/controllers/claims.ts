@@ -109,17 +109,6 @@ export function replacedClaims(original: Pod, resolved: Pod): Record<string, str
   );
 }
 
-/** Whether a pod has a volume of a claim of its namespace. @param replaced see {@link replacedClaims} */
-export function usesClaim(
-  { metadata, spec }: Pick<Pod, "metadata" | "spec">,
-  replaced: Readonly<Record<string, string>> | undefined,
-  { namespace = "default", name }: ObjectMeta,
-): boolean {
-  if ((metadata.namespace ?? "default") !== namespace) return false;
-  const isMounted = spec.volumes?.some(({ persistentVolumeClaim: claim }) => claim?.claimName === name) === true;
-  return isMounted || Object.values(replaced ?? {}).some((claim) => claim === name);
-}
-
 /** The spec with volumes in place of claims, read-only mounts for claims that are read-only. */
 function withClaimVolumes(spec: PodSpec, volumes: readonly Volume[]): PodSpec {
   const readOnly = new Set(

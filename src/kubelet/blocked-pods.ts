@@ -142,11 +142,11 @@ export interface PodRules {
     earlier: ReadonlyMap<PodUID, DesiredPod>,
   ): Admission;
   /** Why a pod that does not run yet is not assigned to the node; undefined: it is. */
-  holdOf(desired: DesiredPod): string | undefined;
+  holdOf(desired: DesiredPod, state: DesiredState): string | undefined;
 }
 
 interface AdmissionInput {
-  desired: readonly DesiredPod[];
+  desired: DesiredState;
   workers: ReadonlyMap<PodUID, PodWorker>;
   /** Pods of which the engine has containers. */
   observed: Iterable<PodUID>;
@@ -162,7 +162,8 @@ interface AdmissionInput {
  * runs already is admitted first.
  */
 export function decideAdmission(input: AdmissionInput): Admission & { held: ReadonlyMap<PodUID, string> } {
-  const { desired, workers, evictions } = input;
+  const { workers, evictions } = input;
+  const desired = input.desired.pods;
   const desiredUids = new Set(desired.map(({ pod }) => pod.metadata.uid!));
   const running = new Set([...workers].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
   for (const uid of input.observed) if (desiredUids.has(uid)) running.add(uid);
@@ -170,7 +171,7 @@ export function decideAdmission(input: AdmissionInput): Admission & { held: Read
   const held = new Map<PodUID, string>();
   for (const one of desired) {
     const uid = one.pod.metadata.uid!;
-    const hold = running.has(uid) ? undefined : input.rules.holdOf(one);
+    const hold = running.has(uid) ? undefined : input.rules.holdOf(one, input.desired);
     if (hold !== undefined) held.set(uid, hold);
   }
   const candidates = desired.filter((one) => {

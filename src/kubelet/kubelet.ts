@@ -234,6 +234,11 @@ export class Kubelet {
     return this.#blocked.rejection(uid);
   }
 
+  /** It is not assigned to the node, and uses nothing of it. */
+  isHeld(uid: PodUID): boolean {
+    return "unschedulable" in (this.#blocked.get(uid) ?? {});
+  }
+
   /** Why the engine cannot be followed; undefined while it can. */
   get runtimeError(): string | undefined {
     return this.#deps.watcher.runtimeError;
@@ -274,7 +279,7 @@ export class Kubelet {
     this.#workers.removePredecessors(this.#desired.pods);
     if (this.#mayRemoveOrphans) this.#edits.prune(desiredUids);
     const { held, rejections, resizes, refusedEdits } = decideAdmission({
-      desired: this.#desired.pods,
+      desired: this.#desired,
       workers: this.workers,
       observed: this.#cache.uids(),
       evictions: this.#blocked.evictions,

@@ -1,5 +1,6 @@
+import { usesClaim } from "../base/model/claim-volume.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { DesiredPod } from "../base/model/desired-state.ts";
+import type { DesiredObject, DesiredPod } from "../base/model/desired-state.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { PodUID } from "../base/model/pod.ts";
@@ -100,10 +101,15 @@ export class NodeSettings {
   }
 
   /** Why a pod that is not assigned to the node must wait; undefined: it need not. Source of the text: the scheduler. */
-  holdOf(desired: DesiredPod): string | undefined {
+  holdOf(desired: DesiredPod, objects: readonly DesiredObject[] = []): string | undefined {
     const { nodeName, submittedSourceId } = this.#deps;
     const { cordon } = this.#stored;
-    if (!cordon || !isHeldByCordon(desired, desired.sourceId === submittedSourceId, cordon.assigned)) return undefined;
-    return `0/1 nodes are available: 1 node(s) were unschedulable: node "${nodeName}" is cordoned; kubectl uncordon ${nodeName} lets it take pods`;
+    if (cordon && isHeldByCordon(desired, desired.sourceId === submittedSourceId, cordon.assigned))
+      return `0/1 nodes are available: 1 node(s) were unschedulable: node "${nodeName}" is cordoned; kubectl uncordon ${nodeName} lets it take pods`;
+    const ending = objects.find(
+      ({ kind, object: { metadata } }) =>
+        kind === "PersistentVolumeClaim" && metadata.deletionTimestamp && usesClaim(desired, metadata),
+    );
+    return ending && `persistentvolumeclaim "${ending.object.metadata.name}" is being deleted`;
   }
 }

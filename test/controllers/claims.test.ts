@@ -3,7 +3,7 @@ import type { PersistentVolume } from "../../src/base/api/persistent-volume.ts";
 import type { Pod, Volume } from "../../src/base/api/pod.ts";
 import type { PersistentVolumeClaim } from "../../src/base/api/workload.ts";
 import type { DesiredState } from "../../src/base/model/desired-state.ts";
-import { bindClaims, computeClaimBytes, resolveClaims, usesClaim } from "../../src/controllers/claims.ts";
+import { bindClaims, computeClaimBytes, resolveClaims } from "../../src/controllers/claims.ts";
 import { WorkloadManager } from "../../src/controllers/workload-manager.ts";
 import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -110,24 +110,6 @@ describe("the storage that a claim requests", () => {
     [pod("db-0", "other"), "data-db-0", undefined],
   ])("case %#", (of, name, bytes) => {
     expect(computeClaimBytes(objects, of, name)).toBe(bytes);
-  });
-});
-
-describe("a pod uses a claim", () => {
-  const mounted = { name: "v", persistentVolumeClaim: { claimName: "data" } } as Volume;
-  const { metadata, spec } = aPod();
-  const withVolumes = (volumes: Volume[], namespace = "default") => ({
-    metadata: { ...metadata, namespace },
-    spec: { ...spec, volumes },
-  });
-  test.each([
-    { when: "it mounts it", pod: withVolumes([mounted]), replaced: undefined, want: true },
-    { when: "the bound volume replaces it", pod: withVolumes([]), replaced: { v: "data" }, want: true },
-    { when: "it mounts another one: not", pod: withVolumes([mounted]), replaced: {}, name: "other", want: false },
-    { when: "it is of another namespace: not", pod: withVolumes([mounted], "other"), replaced: undefined, want: false },
-    { when: "it has no volumes: not", pod: withVolumes([]), replaced: undefined, want: false },
-  ])("when $when", ({ pod, replaced, name = "data", want }) => {
-    expect(usesClaim(pod, replaced, { name })).toBe(want);
   });
 });
 

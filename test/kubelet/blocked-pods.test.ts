@@ -4,6 +4,7 @@ import type { DesiredPod } from "../../src/base/model/desired-state.ts";
 import { decideAdmission } from "../../src/kubelet/blocked-pods.ts";
 import type { PodWorker } from "../../src/kubelet/pod-worker.ts";
 import { aPod } from "../support/builders.ts";
+import { stateOf } from "../support/kubelet-world.ts";
 
 const desired = (name: string, more: Partial<DesiredPod> = {}): DesiredPod => ({
   pod: aPod({}, { name, uid: name }),
@@ -18,12 +19,14 @@ test("ended pods that never run again request no resources", () => {
   const asked: string[] = [];
   const phases = { bound: "Failed", job: "Succeeded", again: "Succeeded", running: "Running" };
   decideAdmission({
-    desired: [
-      desired("bound", { isBound: true }),
-      desired("job", { runsOnce: true }),
-      desired("again"),
-      desired("running", { runsOnce: true }),
-    ],
+    desired: stateOf([], {
+      pods: [
+        desired("bound", { isBound: true }),
+        desired("job", { runsOnce: true }),
+        desired("again"),
+        desired("running", { runsOnce: true }),
+      ],
+    }),
     workers: new Map(Object.entries(phases).map(([uid, phase]) => [uid, worker(phase)] as const)) as never,
     observed: [],
     earlierOf: () => undefined,

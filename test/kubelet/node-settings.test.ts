@@ -1,4 +1,5 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/base/api/pod.ts";
 import { NodeSettings, type StoredSettings } from "../../src/kubelet/node-settings.ts";
 import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -42,6 +43,27 @@ test("a cordon holds what comes later, outlives the process, and ends with uncor
   ]);
 });
 
+describe("a claim that is being deleted", () => {
+  const deletionTimestamp = "2026-01-01T00:00:00Z";
+  const mounted = [{ name: "v", persistentVolumeClaim: { claimName: "data" } }];
+  test.each([
+    { when: "mounts it", isHeld: true },
+    { when: "has the volume that replaced it", volumes: [], claims: { v: "data" }, isHeld: true },
+    { when: "mounts another one", name: "other", isHeld: false },
+    { when: "is of another namespace", namespace: "other", isHeld: false },
+    { when: "has no volumes", volumes: [], isHeld: false },
+    { when: "mounts one that stays", deletionTimestamp: undefined, isHeld: false },
+  ])("and a pod that $when: held $isHeld", ({ isHeld, volumes = mounted, name = "data", ...of }) => {
+    const pod = aPod({ volumes } as Partial<Pod["spec"]>, { namespace: of.namespace ?? "default" });
+    const claim = { metadata: { deletionTimestamp, ...of, name, namespace: "default" } };
+    const objects = [{ kind: "PersistentVolumeClaim", object: claim }] as never;
+    const hold = ofClients()
+      .begin()
+      .holdOf({ ...submitted(""), pod, ...(of.claims && { claims: of.claims }) }, objects);
+    expect(hold).toBe(isHeld ? 'persistentvolumeclaim "data" is being deleted' : undefined);
+  });
+});
+
 test("labels and annotations of clients outlive the process; those of flags come first, and say so", () => {
   const { begin, logger, recorder } = ofClients();
   const fixed = { os: "linux" };
@@ -83,6 +105,7 @@ test("a held pod is Pending and unscheduled until uncordon; one that runs contin
   const nodeOf = (name: string) =>
     world.kubelet.pods().find(({ metadata }) => metadata.name === `${name}-node1`)?.spec.nodeName;
   expect([nodeOf("old"), nodeOf("new")]).toEqual(["node1", undefined]);
+  expect([world.kubelet.isHeld("uid-old"), world.kubelet.isHeld("uid-new")]).toEqual([false, true]);
   const scheduling = () => world.recorder.events.filter((event) => event.includes("Schedul"));
   expect(scheduling()).toEqual(["new-node1 FailedScheduling node is cordoned"]);
   const before = world.statusOf("new");

@@ -3,6 +3,7 @@ import { withoutSource } from "../../base/api/annotations.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod, PodStatus } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
+import { usesClaim } from "../../base/model/claim-volume.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { DesiredState } from "../../base/model/desired-state.ts";
 import { objectKey, type WorkloadObject } from "../../base/model/desired-state.ts";
@@ -11,7 +12,6 @@ import { type Persisted, StoredMap } from "../../base/model/persisted.ts";
 import { podFullName } from "../../base/model/pod.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { isRecord } from "../../base/text/json.ts";
-import { usesClaim } from "../../controllers/claims.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeSettings, WrittenNode } from "../../kubelet/node-settings.ts";
@@ -555,7 +555,7 @@ export class NodeObjects implements ObjectRules {
     this.#deps.storing.note(this.node?.write(object as WrittenNode));
   }
 
-  /** Pods that are wanted or terminating use claims; bound claims use PersistentVolumes. */
+  /** Pods that are assigned to the node or terminating use claims; bound claims use PersistentVolumes. */
   isInUse({ kind }: ResourceDefinition, { metadata }: ApiObject): boolean {
     if (!this.node) return false;
     const { kubelet, workloads } = this.node;
@@ -564,10 +564,8 @@ export class NodeObjects implements ObjectRules {
       return status !== undefined && "phase" in status && status.phase === "Bound";
     }
     return (
-      kubelet.desiredPods.some(({ pod, claims }) => usesClaim(pod, claims, metadata)) ||
-      [...kubelet.workers.values()].some(
-        ({ revision }) => revision && usesClaim(revision.pod, revision.desired.claims, metadata),
-      )
+      kubelet.desiredPods.some((it) => !kubelet.isHeld(it.pod.metadata.uid!) && usesClaim(it, metadata)) ||
+      kubelet.workers.values().some(({ revision }) => revision && usesClaim(revision.desired, metadata))
     );
   }
 

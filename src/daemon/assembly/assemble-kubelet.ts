@@ -349,8 +349,8 @@ class PodAdmission implements PodRules {
     return revision;
   }
 
-  holdOf(desired: DesiredPod): string | undefined {
-    return this.#settings?.holdOf(desired);
+  holdOf(desired: DesiredPod, { objects }: DesiredState): string | undefined {
+    return this.#settings?.holdOf(desired, objects);
   }
 
   admit(...[pods, running, isComplete, earlier]: Parameters<PodRules["admit"]>): Admission {
