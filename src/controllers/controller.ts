@@ -28,7 +28,7 @@ const MAX_MADE_AT_ONCE = 10;
 /** Until the next step: what the engine and clients have sent comes before it. */
 const STEP_PAUSE_MS = 20;
 
-/** A pod that replaces another one waits for the ingress server, which may not work, no longer than this. */
+/** A pod that replaces another one waits for rules and the ingress server, which may not work, no longer than this. */
 const MAX_AWAITED_MS = 10_000;
 const AWAITED_PAUSE_MS = 100;
 
@@ -42,7 +42,7 @@ export interface PodFacts {
   readyForMs: number;
   /** Nothing of it is left on the engine. */
   isGone: boolean;
-  /** It is Ready, and the ingress server is about to send requests to it. */
+  /** It is Ready, and the kernel or the ingress server is about to lead to it. */
   isAwaited?: () => boolean;
   /** As the kubelet publishes it. */
   status?: PodStatus;
@@ -365,7 +365,7 @@ export class PodObserver {
   readonly #knownUids = new Set<PodUID>();
   readonly #isAwaited: (status: PodStatus) => boolean;
 
-  /** @param isAwaited the ingress server does not send requests to a pod yet, but soon will */
+  /** @param isAwaited requests do not reach a pod yet, but soon will */
   constructor(kubelet: ObservedPods, clock: Clock, isAwaited: (status: PodStatus) => boolean = () => false) {
     this.#kubelet = kubelet;
     this.#clock = clock;

@@ -1,5 +1,5 @@
 import type { EndpointSlice, Endpoints } from "../base/api/endpoints.ts";
-import type { HostAlias, Pod } from "../base/api/pod.ts";
+import type { HostAlias, Pod, PodStatus } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { WorkloadObject } from "../base/model/desired-state.ts";
@@ -51,6 +51,8 @@ export interface ServiceProxy {
   holderOf(protocol: string, port: number): string | undefined;
   /** Makes these Services, and no other ones, lead to their endpoints. */
   apply(services: readonly RuledService[], range: string): void;
+  /** Resolves when what was applied is done, or cannot be. */
+  settled(): Promise<void>;
   /** Calls back when `problem` has changed, and every few seconds while there are Services. */
   onChange(listener: () => void): void;
   stop(): void;
@@ -75,6 +77,9 @@ interface ServiceManagerDeps {
 const NONE: ServiceAddresses = { range: "", clusterIps: {}, ports: {}, nodePorts: {} };
 /** Networks of the machine are listed this often: with many pods it takes milliseconds. */
 const LIST_NETWORKS_MS = 60_000;
+/** Addresses are used without rules after this time. */
+const MAX_OPENING_MS = 5_000;
+const NO_PODS = new ServicePods([]);
 /** Source: core/v1 `DefaultClientIPServiceAffinitySeconds`. */
 const AFFINITY_SECONDS = 10_800;
 
@@ -89,6 +94,11 @@ export class ServiceManager {
   #problems: ReadonlyMap<string, ServiceProblem> = new Map();
   /** The last that the proxy got. */
   #applied: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
+  /** Ends when the proxy has done that; undefined: it has. */
+  #applying: Promise<void> | undefined;
+  /** Ends when addresses may be used: before the first rules a connection to one would leave the machine. */
+  #opening: Promise<void> | undefined;
+  #onChange = () => {};
   readonly #ruled = new MadeOfEach<Service, RuledService[]>(serviceName);
   readonly #asked = new MadeOfEach<Service, string>(serviceName);
   readonly #endpoints = new MadeOfEach<Service, WorkloadObject[]>(serviceName);
@@ -126,6 +136,7 @@ export class ServiceManager {
   /** Calls back when {@link update} would do something else. */
   onChange(listener: () => void): void {
     const { hosts, proxy } = this.#deps;
+    this.#onChange = listener;
     hosts.onChange(listener);
     proxy?.onChange(() => {
       if (this.#addresses.range !== "") this.#reportRange(this.#services, proxy);
@@ -151,6 +162,18 @@ export class ServiceManager {
   stop(): void {
     this.#deps.hosts.stop();
     this.#deps.proxy?.stop();
+  }
+
+  /** Resolves when no connection to an address leaves the machine: it is refused, at least. */
+  async opened(): Promise<void> {
+    await this.#opening;
+  }
+
+  /** Whether rules by which connections reach a pod with this status are about to be written. */
+  isAwaited({ podIPs = [] }: PodStatus): boolean {
+    const leadsTo = (ip: string | undefined) =>
+      this.#applied.services.some(({ ports }) => ports.some(({ endpoints }) => endpoints.some((it) => it.ip === ip)));
+    return this.#applying !== undefined && podIPs.some(({ ip }) => leadsTo(ip));
   }
 
   /** Lines of the hosts file of a pod. Called when it is written. */
@@ -200,11 +223,42 @@ export class ServiceManager {
     this.#services = services;
     const { proxy } = this.#deps;
     if (!proxy) return;
-    // Pods tell later which ports of the machine are held.
-    if (!services.some(isPublished)) return this.#allocate(services, [], proxy);
-    this.#allocatedFor = undefined;
-    const { clusterIps } = this.#allocateFrom(services, proxy, () => undefined).addresses;
-    this.#keep({ ...this.#addresses, range: this.#rangeFor(services, proxy), clusterIps });
+    if (services.some(isPublished)) {
+      // Pods tell later which ports of the machine are held.
+      this.#allocatedFor = undefined;
+      const { clusterIps } = this.#allocateFrom(services, proxy, () => undefined).addresses;
+      this.#keep({ ...this.#addresses, range: this.#rangeFor(services, proxy), clusterIps });
+    } else this.#allocate(services, [], proxy);
+    // Rules of an earlier process lead to pods that are not observed yet.
+    if (this.#applied.services.length === 0 && !proxy.hasRules) this.#apply(this.#toRuled(services, NO_PODS), proxy);
+  }
+
+  #apply(services: readonly RuledService[], proxy: ServiceProxy): void {
+    const { clock } = this.#context;
+    const { range } = this.#addresses;
+    const before = this.#applied;
+    if (range === before.range && isSameList(services, before.services)) return;
+    this.#applied = { services, range };
+    proxy.apply(services, range);
+    const applying = proxy.settled().then(() => {
+      if (this.#applying === applying) this.#applying = undefined;
+    });
+    this.#applying = applying;
+    if (before.services.length > 0 || proxy.hasRules || proxy.problem !== undefined) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = clock.schedule(MAX_OPENING_MS, () => {
+      const text = `the kernel does not have the rules of Services after ${MAX_OPENING_MS / 1000} s`;
+      this.#context.logger.warn(
+        `Pods start although ${text}: what they send to addresses of Services may leave the machine`,
+      );
+      resolve();
+    });
+    void applying.then(resolve);
+    this.#opening = promise.then(() => {
+      cancel();
+      this.#opening = undefined;
+      this.#onChange();
+    });
   }
 
   /**
@@ -226,13 +280,9 @@ export class ServiceManager {
     this.#written = endpoints;
     if (!proxy) return hosts.update(services, pods, {}, this.#behind);
     this.#allocate(services, pods, proxy);
-    const { range } = this.#addresses;
-    const ruled = this.#toRuled(services, this.#behind);
-    if (range !== this.#applied.range || !isSameList(ruled, this.#applied.services)) {
-      this.#applied = { services: ruled, range };
-      proxy.apply(ruled, range);
-    }
+    this.#apply(this.#toRuled(services, this.#behind), proxy);
     this.#shownProblem = proxy.problem;
+    if (this.#opening) return;
     const clusterIps = proxy.problem === undefined ? this.#addresses.clusterIps : {};
     hosts.update(services, pods, clusterIps, this.#behind);
   }

@@ -1,4 +1,4 @@
-import type { Pod } from "../base/api/pod.ts";
+import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import type { DesiredPod, DesiredState, DesiredStateStage, PodDeletion } from "../base/model/desired-state.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-state.ts";
@@ -91,7 +91,9 @@ export class WorkloadManager {
     this.services = deps.services;
     this.#context = deps.context;
     const { clock, node } = deps.context;
-    this.#observer = new PodObserver(deps.kubelet, clock, (status) => deps.ingresses?.isAwaited(status) ?? false);
+    const { services, ingresses } = deps;
+    const isAwaited = (status: PodStatus) => services.isAwaited(status) || (ingresses?.isAwaited(status) ?? false);
+    this.#observer = new PodObserver(deps.kubelet, clock, isAwaited);
     this.#records = new WorkloadRecords(deps.file);
     this.claims = new ClaimBinder(this.#records);
     const parts = { nodeName: node.name, records: this.#records, observer: this.#observer, claims: this.claims };
@@ -269,6 +271,8 @@ export class WorkloadManager {
     this.#isSyncNeeded = false;
     const statuses = this.#observer.update(pods);
     if (isNewState && this.#observer.isRead) services.setServices(this.#prepared.services);
+    // A pod is replaced when connections reach the one in its place.
+    if (wasSettled) services.update(this.#prepared.services, pods, this.#prepared.endpoints);
     const owned = this.#handOverReplicaSets();
     let isChanged = isNewState && this.#dropDeleted();
     for (const desired of this.#prepared.workloads) {
@@ -289,8 +293,7 @@ export class WorkloadManager {
       next.setDesired(state, this.#isComplete);
     }
     this.#hasFreedSlot = false;
-    if (wasSettled) services.update(this.#prepared.services, pods, this.#prepared.endpoints);
-    else if (this.isSettled && this.#prepared.services.length > 0) this.#requestSync(true);
+    if (!wasSettled && this.isSettled && this.#prepared.services.length > 0) this.#requestSync(true);
     this.syncs.emit();
   }
 

@@ -408,6 +408,10 @@ export class DualStackRules {
     }
   }
 
+  async settled(): Promise<void> {
+    await Promise.all(this.#all.map((rules) => rules.settled()));
+  }
+
   onChange(listener: () => void): void {
     for (const rules of this.#all) rules.onChange(listener);
   }

@@ -31,6 +31,8 @@ interface PodFilesDeps {
 /** Names of Services, as `ServiceHosts` of src/controllers has them. */
 interface ServiceNames {
   aliasesFor(pod: Pod): readonly HostAlias[];
+  /** Resolves when their addresses may be used. */
+  opened(): Promise<void>;
   /** Address of this node's DNS server for Services. */
   readonly dnsAddress: string | undefined;
 }
@@ -78,6 +80,7 @@ export class PodFiles {
    * @throws PodStepError when it cannot be written
    */
   async writeHostsFile(pod: Pod, podIps: readonly string[]): Promise<string | undefined> {
+    await this.#deps.serviceHosts?.opened();
     const [file] = this.#hostsFileOf(pod, podIps);
     if (!file) return undefined;
     await naming(`the hosts file of pod "${pod.metadata.namespace}/${pod.metadata.name}"`, () =>

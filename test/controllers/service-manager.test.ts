@@ -19,7 +19,9 @@ function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.
   const holders = new Map<number, string>();
   const proxy = {
     problem: undefined as string | undefined,
-    hasRules: false,
+    hasRules: true,
+    written: Promise.resolve(),
+    settled: () => proxy.written,
     ranges: [] as string[],
     networks: (andRanges: boolean) =>
       [...networks, ...(andRanges ? proxy.ranges : [])].map((text) => rangeOfAddress(text)!),
@@ -68,6 +70,39 @@ test("a name leads to the cluster IP, which stays while the pods change", () => 
     [{ ip: "172.17.0.2", port: 8000 }],
     [{ ip: "172.17.0.3", port: 8000 }],
   ]);
+});
+
+test("an address is used when the kernel has its first rules, or after some seconds", async () => {
+  for (const isSlow of [false, true]) {
+    const { manager, proxy, applied, logger, clock, update, namesOf } = aManager();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    Object.assign(proxy, { hasRules: false, written: promise });
+    manager.onChange(() => update([aService("web")], [aServicePod("a", "172.17.0.2"), client]));
+    manager.setServices([aService("web")]);
+    // Refused until its pods are known.
+    expect(applied.map(([one]) => one!.ports[0]!.endpoints)).toEqual([[]]);
+    const opened = manager.opened().then(() => "opened");
+    update([aService("web")], [aServicePod("a", "172.17.0.2"), client]);
+    expect([namesOf(), await Promise.race([opened, Promise.resolve("closed")])]).toEqual([[], "closed"]);
+    if (isSlow) await clock.advance(5_000);
+    else resolve();
+    await opened;
+    await Bun.sleep(0);
+    expect([namesOf().length, logger.lines.length, applied.length]).toEqual([1, isSlow ? 1 : 0, 2]);
+    await manager.opened();
+  }
+});
+
+test("a pod is awaited until the rules that lead to it are written", async () => {
+  const { manager, proxy, update } = aManager();
+  const status = (ip: string) => aServicePod("a", ip).status!;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  proxy.written = promise;
+  update([aService("web")], [aServicePod("a", "172.17.0.2"), client]);
+  expect(["172.17.0.2", "172.17.0.9"].map((ip) => manager.isAwaited(status(ip)))).toEqual([true, false]);
+  resolve();
+  await Bun.sleep(0);
+  expect(manager.isAwaited(status("172.17.0.2"))).toBe(false);
 });
 
 test("no range is chosen before the rules of others can be read", () => {
