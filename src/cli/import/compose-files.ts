@@ -125,15 +125,15 @@ function resolvePath(text: string, keys: string, { directory, environment }: Mod
 }
 
 /** A value with other texts. */
-function mapTexts(value: Json, change: (text: string, keys: string) => string, keys = ""): Json {
-  if (typeof value === "string") return change(value, keys);
+function mapTexts(value: Json, change: (text: string, keys: string, at: string) => string, keys = "", at = ""): Json {
+  if (typeof value === "string") return change(value, keys, at);
   if (typeof value !== "object" || value === null) return value;
   const isList = Array.isArray(value);
   const above = isRecord(value) && value.type === "bind" ? `${keys}.bind` : keys;
   const below = (key: string) => (isList ? keys : `${above}.${key.replaceAll(".", "_")}`);
   const entries = entriesOf(value);
   return withEntries(
-    entries.map(([key, item, origin]) => [key, mapTexts(item, change, below(key)), origin]),
+    entries.map(([key, item, origin]) => [key, mapTexts(item, change, below(key), origin?.at), origin]),
     isList,
   );
 }
@@ -252,18 +252,23 @@ export class ComposeFiles {
     const text = this.#input.readFile(path);
     const missing = `${by === undefined ? "" : `"${path}" `}is not there or cannot be read`;
     if (text === undefined) throw new ComposeError(missing, position);
+    let line = "";
     try {
       const interpolate = interpolation(
         (name) => environment.get(name),
         (name) => this.missing.add(name),
+        true,
       );
-      const change = (one: string, keys: string) => resolvePath(interpolate(one), keys, model);
+      const change = (one: string, keys: string, at: string) => {
+        line = `${at.slice(at.lastIndexOf(":") + 1)}:`;
+        return resolvePath(interpolate(one), keys, model);
+      };
       const file = mapTexts(parseCompose(text, posix.relative(this.#input.directory, path)), change);
       if (!isRecord(file)) throw new ComposeError(NO_SERVICES);
       read.set(`${directory}:${path}`, file);
       return this.#spend(file);
     } catch (error) {
-      if (error instanceof ComposeError) throw new ComposeError(error.message, `${path}:${error.position}`);
+      if (error instanceof ComposeError) throw new ComposeError(error.message, `${path}:${error.position || line}`);
       throw error;
     }
   }

@@ -28,10 +28,9 @@ const map = <const T extends KeyRows>(rows: T) => ({ of: "map", rows }) as const
 const each = <const T extends KeyRows>(rows: T) => ({ of: "each", rows }) as const;
 
 const DEVICE = {
-  ...carried("capabilities count"),
+  ...carried("capabilities count device_ids"),
   ...needless("driver"),
   ...lost("options"),
-  device_ids: "is not carried over: GPUs are given by number; set NVIDIA_VISIBLE_DEVICES in the container",
 } as const;
 
 const FILE_OF_SERVICE = carried("source target uid gid mode");
@@ -82,10 +81,7 @@ const SERVICE = {
   device_cgroup_rules: adviceOf("DeviceCgroupRules"),
   devices: each(carried("source target permissions")),
   domainname: "is not carried over: set hostname and subdomain",
-  env_file: each({
-    ...carried("path required"),
-    format: "is not carried over: the file is read as Compose reads one",
-  }),
+  env_file: each(carried("format path required")),
   external_links: "is not carried over: pods find each other by their names, in one network",
   gpus: each({ ...DEVICE, ...needless("capabilities") }),
   healthcheck: map({
@@ -108,7 +104,7 @@ const SERVICE = {
   ports: each({ ...carried("host_ip protocol published target"), ...needless("app_protocol mode name") }),
   post_start: each(HOOK),
   pre_stop: each(HOOK),
-  provider: "is not carried over: what it provides must run already",
+  provider: "is not carried over: the services that need it wait for nothing",
   secrets: each(FILE_OF_SERVICE),
   storage_opt: adviceOf("StorageOpt"),
   use_api_socket: "is not carried over: mount the socket of the engine as a hostPath",

@@ -15,7 +15,8 @@ export class ComposeError extends Error {
   }
 }
 
-const VARIABLE = /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-?+])((?:[^{}]|\$\{[^{}]*\})*))?\})/g;
+const VARIABLE =
+  /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-?+])((?:[^{}]|\$\{(?:[^{}]|\$\{[^{}]*\})*\})*))?\}|\{)/g;
 /** Values may be put into each other, again and again. Unit: characters that one interpolation puts in. */
 const MAX_EXPANDED = 4 * 1024 * 1024;
 const TOO_LONG = `the values of variables have more than ${MAX_EXPANDED} characters where they are used`;
@@ -24,16 +25,19 @@ const TOO_LONG = `the values of variables have more than ${MAX_EXPANDED} charact
  * Replaces `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME:?message}`, `${NAME:+other}`; `$$` is a dollar sign.
  * Source: compose specification, interpolation.
  * @param onMissing gets the name of each variable that has neither a value nor a default, and counts as empty
+ * @param isStrict `${` that begins none of these is an error, else a text
  * @returns a function that throws ComposeError
  */
 export function interpolation(
   lookUp: (name: string) => string | undefined,
   onMissing: (name: string) => void = () => {},
+  isStrict = false,
 ): (text: string) => string {
   let left = MAX_EXPANDED;
   const interpolate = (text: string): string =>
     text.replace(VARIABLE, (whole, plain?: string, braced?: string, operator = "", argument = "") => {
-      if (whole === "$$") return "$";
+      if (whole === "${" && isStrict) throw new ComposeError('"${" begins no variable: write $${ for these characters');
+      if (whole === "$$" || whole === "${") return whole === "$$" ? "$" : whole;
       const name = plain ?? braced ?? "";
       const value = lookUp(name);
       const isSet = value !== undefined && !(operator.startsWith(":") && value === "");
@@ -81,6 +85,16 @@ export function parseEnvFile(text: string, outer: ReadonlyMap<string, string> = 
     }
   }
   return variables;
+}
+
+/** An env file of `docker run`: values as they are, without quotes, comments behind them and references. */
+export function parseRawEnvFile(text: string, outer: ReadonlyMap<string, string>): Map<string, string> {
+  const lines = text.split(/\r?\n/).map((line) => line.trimStart());
+  const pairs = lines.flatMap((line): [string, string][] => {
+    const [, name = "", value = outer.get(name)] = /^([^=#\s][^=\s]*)(?:=(.*))?$/.exec(line) ?? [];
+    return name === "" || value === undefined ? [] : [[name, value]];
+  });
+  return new Map(pairs);
 }
 
 const MAX_DEPTH = 100;

@@ -8,7 +8,15 @@ import { isRecord, type Json } from "../../base/text/json.ts";
 import { withoutExpansion } from "../../plan/environment.ts";
 import { ComposeFiles, mergeCompose, NO_SERVICES, partsOfPort } from "./compose-files.ts";
 import { noteKeys } from "./compose-keys.ts";
-import { ComposeError, isTrue, type JsonMap, originOf, parseEnvFile, toQuantity } from "./compose-text.ts";
+import {
+  ComposeError,
+  isTrue,
+  type JsonMap,
+  originOf,
+  parseEnvFile,
+  parseRawEnvFile,
+  toQuantity,
+} from "./compose-text.ts";
 import {
   type ComposeContext,
   type ComposeInput,
@@ -17,7 +25,6 @@ import {
   ownNameOf,
 } from "./compose-volumes.ts";
 import {
-  type FindDevices,
   type Imported,
   type ImportedPort,
   ImportNotes,
@@ -108,6 +115,10 @@ export function importServices(
 function servicesOf(all: JsonMap, environment: ComposeInput["environment"], notes: ImportNotes): JsonMap {
   const active = (environment.get("COMPOSE_PROFILES") ?? "").split(",").map((name) => name.trim());
   const chosen = Object.entries(all).filter(([name, service]) => {
+    if (isRecord(service) && isRecord(service.provider)) {
+      notes.add(`services.${name}.provider`, "is no container, and is left out: what it provides must run already");
+      return false;
+    }
     const profiles = isRecord(service) ? textsOf(service.profiles) : [];
     if (profiles.length === 0 || [...profiles, "*"].some((profile) => active.includes(profile))) return true;
     const message = `compose runs it only with the profile ${profiles.join(" or ")}: it is left out; --profile=${profiles[0]} takes it`;
@@ -272,8 +283,7 @@ function toContainerOfService(
   const notes = context.notesOf(name);
   const volumes = new ComposeVolumes(name, service, replicas !== undefined, podVolumes, context);
   const all = service.network_mode === "host" ? [] : portsOf(service, replicas !== undefined, notes);
-  const hasBuild = [service.build, service.provider].some((it) => it !== undefined && it !== null);
-  if (!hasBuild && textOf(service.image) === undefined) {
+  if ((service.build ?? null) === null && textOf(service.image) === undefined) {
     const { at } = originOf(service, "image") ?? originOf(service, Object.keys(service)[0] ?? "") ?? {};
     throw new ComposeError(`service "${name}" has no image and no build: write image: NAME`, `${at ?? ""}:`);
   }
@@ -291,7 +301,7 @@ function toContainerOfService(
     fields,
     variables: variablesOf(service, context, notes),
     published,
-    ...resourcesOf(service, context, notes),
+    ...resourcesOf(service, notes),
     mounts: volumes.mounts,
     fileGroups: volumes.fileGroups,
     labels: [
@@ -396,7 +406,7 @@ function variablesOf(service: Service, context: ComposeContext, notes: ImportNot
 /** Names and values in the files that a service names; one may be allowed to be missing. @throws ComposeError */
 function pairsOfFiles(key: "env_file" | "label_file", service: Service, context: ComposeContext): [string, string][] {
   return [service[key] ?? []].flat().flatMap((file: Json) => {
-    const { path, required } = isRecord(file) ? file : { path: file, required: true };
+    const { path, required, format = null } = isRecord(file) ? file : { path: file };
     const name = textOf(path) ?? "";
     const text = context.readFile(name);
     if (text === undefined && required !== false)
@@ -404,7 +414,7 @@ function pairsOfFiles(key: "env_file" | "label_file", service: Service, context:
         `${key}: "${name}" is not there or cannot be read`,
         `${originOf(service, key)?.at ?? ""}:`,
       );
-    return [...parseEnvFile(text ?? "", context.environment)];
+    return [...(format === "raw" ? parseRawEnvFile : parseEnvFile)(text ?? "", context.environment)];
   });
 }
 
@@ -424,11 +434,7 @@ function networksOf(service: Service, { networks }: ComposeContext, notes: Impor
   return { "kubelet-ts.io/network": names, ...(address !== undefined && { "kubelet-ts.io/ip": address }) };
 }
 
-function resourcesOf(
-  service: Service,
-  { findDevices }: ComposeContext,
-  notes: ImportNotes,
-): Pick<Member, "limits" | "requests"> {
+function resourcesOf(service: Service, notes: ImportNotes): Pick<Member, "limits" | "requests"> {
   const deploy = isRecord(service.deploy) ? service.deploy : {};
   const resources = isRecord(deploy.resources) ? deploy.resources : {};
   const { limits, reservations } = resources as JsonMap;
@@ -443,12 +449,11 @@ function resourcesOf(
   };
   const asMilliCpus = (count: number) => (count > 0 ? `${count}m` : undefined);
   const devices = isRecord(reservations) ? reservations.devices : undefined;
-  const gpus =
-    gpusOf(service.gpus, "gpus", findDevices, notes) ??
-    gpusOf(devices, "deploy.resources.reservations.devices", findDevices, notes);
+  const gpus = gpusOf(service.gpus, "gpus", notes);
+  const reserved = gpusOf(devices, "deploy.resources.reservations.devices", notes);
   const cpus = textOf(service.cpus) ?? asMilliCpus(milliCpus);
   return {
-    limits: present({ ...listOf(limits, service.mem_limit, cpus), "nvidia.com/gpu": gpus }),
+    limits: present({ ...listOf(limits, service.mem_limit, cpus), ...reserved, ...gpus }),
     requests: present(listOf(reservations, service.mem_reservation, asMilliCpus(Math.round((shares / 1024) * 1000)))),
   };
 }
@@ -458,38 +463,22 @@ const numberOf = (value: Json | undefined): number | undefined => {
   return Number.isFinite(number) ? number : undefined;
 };
 
-const MAX_GPUS = 64;
-
-/** GPUs of this machine that have NVIDIA's device files. */
-function countGpus(findDevices: FindDevices): number {
-  let count = 0;
-  while (count < MAX_GPUS && findDevices(`/dev/nvidia${count}`).length > 0) count++;
-  return count;
-}
-
-/** GPUs of `gpus` or of reserved devices. */
-function gpusOf(
-  devices: Json | undefined,
-  at: string,
-  findDevices: FindDevices,
-  notes: ImportNotes,
-): string | undefined {
-  const all: Json = [{ capabilities: ["gpu"] }];
-  const list = devices === "all" ? all : Array.isArray(devices) ? (devices as readonly Json[]) : [];
+/** GPUs of `gpus` or of reserved devices, as limits: a number of them, single ones, or all. */
+function gpusOf(devices: Json | undefined, at: string, notes: ImportNotes): Record<string, string> {
+  const list = devices === "all" ? ([{ capabilities: ["gpu"] }] as Json[]) : listOf(devices);
   let total = 0;
+  const named: string[] = [];
   for (const device of list) {
     if (!isRecord(device)) continue;
     const isGpu = at === "gpus" || textsOf(device.capabilities).includes("gpu");
-    if (!isGpu) {
-      notes.add(at, "only GPUs are carried over");
-      continue;
-    }
-    const given = numberOf(device.count) ?? (device.device_ids && textsOf(device.device_ids).length);
-    const found = given ?? countGpus(findDevices);
-    if (!found) notes.add(at, "all GPUs are asked for: one is written, set nvidia.com/gpu to their number");
-    total += found || 1;
+    const ids = textsOf(device.device_ids);
+    const count = numberOf(device.count) ?? -1;
+    if (!isGpu) notes.add(at, "only GPUs are carried over");
+    else if (ids.length > 0 || count < 0) named.push(...(ids.length > 0 ? ids : ["all"]));
+    else total += count;
   }
-  return total > 0 ? String(total) : undefined;
+  const single = Object.fromEntries(named.map((id) => [`nvidia.com/gpu=${id}`, "1"]));
+  return { ...(total > 0 && { "nvidia.com/gpu": String(total) }), ...single };
 }
 
 const CONDITIONS: Readonly<Record<string, string>> = {
@@ -524,6 +513,8 @@ function dependenciesOf(name: string, podName: string, { services, podNames, not
     const { condition, restart, required } = isRecord(dependencies[other]) ? dependencies[other] : {};
     if (isTrue(restart)) notes.add(`depends_on.${other}`, "restart is not carried over: a pod that runs is left alone");
     const target = podNames.get(other);
+    if (target !== undefined && required === false)
+      notes.add(`depends_on.${other}`, "required is not carried over: the pod waits also when that one fails");
     if (target === podName)
       notes.add(`depends_on.${other}`, "is not carried over: the containers of a pod start together");
     else if (target !== undefined) return [`default/${target}=${CONDITIONS[textOf(condition) ?? ""] ?? "Running"}`];

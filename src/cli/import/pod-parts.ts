@@ -78,7 +78,7 @@ export function propagationOf(mode: string | undefined, isPrivileged: boolean, n
   if (mode === "rslave" || (mode === "rshared" && isPrivileged))
     return { mountPropagation: mode === "rslave" ? "HostToContainer" : "Bidirectional" };
   if (mode === "rshared" || mode === "shared" || mode === "slave") {
-    const carried = mode === "slave" ? "rslave is" : "rshared is, for a privileged container";
+    const carried = mode === "slave" ? "write rslave" : "write rshared, in a privileged container";
     notes.add(at, `the propagation ${mode} is not carried over: ${carried}`);
   }
   return {};

@@ -54,8 +54,10 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
     "services.redis-master.sysctls.net.core.somaxconn: start kubelet-ts with --allowed-unsafe-sysctls=net.core.somaxconn",
     "services.redis-replica.sysctls.net.core.somaxconn: start kubelet-ts with --allowed-unsafe-sysctls=net.core.somaxconn",
     "services.sentinel.depends_on.redis-master: restart is not carried over: a pod that runs is left alone",
+    "services.sentinel.depends_on.redis-replica: required is not carried over: the pod waits also when that one fails",
     "services.sentinel.sysctls.net.core.somaxconn: start kubelet-ts with --allowed-unsafe-sysctls=net.core.somaxconn",
   ],
+  arr: ["services.radarr.depends_on.qbittorrent: required is not carried over: the pod waits also when that one fails"],
   "gitlab-runner": [`services.dind.${PRIVILEGED}`, SELINUX],
   plausible: [
     `services.plausible.environment.GOOGLE_CLIENT_ID: ${UNSET}`,
@@ -77,10 +79,7 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
   ],
   jenkins: [`services.docker.${PRIVILEGED}`],
   "media-nfs": [`services.jellyfin.extra_hosts: host.docker.internal:host-gateway ${LOSS}: the address must be given`],
-  ollama: [
-    "services.ollama.gpus: all GPUs are asked for: one is written, set nvidia.com/gpu to their number",
-    `services.open-webui.extra_hosts: host.docker.internal:host-gateway ${LOSS}: the address must be given`,
-  ],
+  ollama: [`services.open-webui.extra_hosts: host.docker.internal:host-gateway ${LOSS}: the address must be given`],
   airflow: ["${AIRFLOW_UID}: has no value, neither in .env nor in the environment: it is empty"],
   "dev-node": [
     `services.app.${BUILD}`,
@@ -94,12 +93,7 @@ const LOST: Readonly<Record<string, readonly string[]>> = {
   nextcloud: [SELINUX],
   plex: ["services.plex.environment.PLEX_CLAIM: has no value, neither here nor in the environment"],
   prometheus: [`services.cadvisor.${PRIVILEGED}`],
-  "profiles-gpu": [
-    left("cpu", "cpu"),
-    `services.cuda.${BUILD}`,
-    `services.cuda.deploy.resources.reservations.devices[0].device_ids: ${LOSS}: GPUs are given by number; set NVIDIA_VISIBLE_DEVICES in the container`,
-    left("rocm", "rocm"),
-  ],
+  "profiles-gpu": [left("cpu", "cpu"), `services.cuda.${BUILD}`, left("rocm", "rocm")],
   "swarm-stack": [
     "services.web.deploy.endpoint_mode: has an effect in a swarm only",
     "services.web.deploy.placement: has an effect in a swarm only",

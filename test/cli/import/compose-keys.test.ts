@@ -8,6 +8,7 @@ import { readManifest } from "../../../src/manifest/read-manifest.ts";
 const FILES: Readonly<Record<string, string>> = {
   "": "",
   "/srv/a.env": "A=1\n",
+  "/srv/raw.env": "A='$B' # c\n",
   "/srv/f": "text",
   "/srv/more.yaml": "services: {more: {image: b, init: true}}",
 };
@@ -94,6 +95,8 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
     "deploy: {resources: {reservations: {devices: [{capabilities: [gpu], count: 1}]}}}",
   "services.deploy.resources.reservations.devices.count":
     "deploy: {resources: {reservations: {devices: [{capabilities: [gpu], count: 2}]}}}",
+  "services.deploy.resources.reservations.devices.device_ids":
+    "deploy: {resources: {reservations: {devices: [{capabilities: [gpu], device_ids: ['1']}]}}}",
   "services.deploy.restart_policy.condition": "deploy: {restart_policy: {condition: any}}",
   "services.devices.permissions": "devices: [{source: /dev/a, permissions: r}]",
   "services.devices.source": "devices: [{source: /dev/a}]",
@@ -103,11 +106,13 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "services.dns_search": "dns_search: [lan]",
   "services.entrypoint": "entrypoint: [sh, -c]",
   "services.env_file.path": "env_file: [{path: a.env}]",
+  "services.env_file.format": "env_file: [{path: raw.env, format: raw}]",
   "services.env_file.required": "env_file: [{path: none, required: false}]",
   "services.environment": "environment: {A: b}",
   "services.expose": "expose: ['80']",
   "services.extra_hosts": "extra_hosts: ['a=10.0.0.1']",
   "services.gpus.count": "gpus: [{count: 2}]",
+  "services.gpus.device_ids": "gpus: [{device_ids: ['1']}]",
   "services.group_add": "group_add: ['44']",
   "services.healthcheck.disable": "healthcheck: {test: a, disable: true}",
   "services.healthcheck.interval": "healthcheck: {test: a, interval: 5s}",

@@ -149,6 +149,8 @@ dns: 9.9.9.9 => dnsPolicy: None, dnsConfig: {nameservers: [9.9.9.9]}
 restart: "on-failure:3" => restartPolicy: OnFailure
 tty: false => restartPolicy: Never
 sysctls: {net.core.somaxconn: 1024} => securityContext: {sysctls: [{name: net.core.somaxconn, value: "1024"}]}
+gpus: all => containers: [{resources: {limits: {nvidia.com/gpu=all: "1"}}}]
+gpus: [{count: 2}, {device_ids: ["3"]}] => containers: [{resources: {limits: {nvidia.com/gpu: "2", nvidia.com/gpu=3: "1"}}}]
 group_add: ["44", video] => securityContext: {supplementalGroups: [44]}
 devices: [/dev/loop0] => volumes: [{name: dev-loop0, hostPath: {path: /dev/loop0, type: BlockDevice}}]
 devices: ["/dev/dri/:/dev/gpus"] => volumes: [{name: dev-gpus-card0, hostPath: {path: /dev/dri/card0, type: CharDevice}}, {name: dev-gpus-by-path-gpu, hostPath: {path: /dev/dri/by-path/gpu, type: CharDevice}}]
@@ -192,12 +194,15 @@ describe("keys", () => {
       { networks: { lan: { ipv4_address: "10.0.0.2", ipv6_address: "fd00::2" } } },
       "services.web.networks: fd00::2 is not carried over: a pod has one fixed address",
     ],
-    [{ gpus: "all" }, "services.web.gpus: all GPUs are asked for: one is written"],
+    [{ provider: { type: "x" } }, "services.web.provider: is no container, and is left out"],
     [{ pull_policy: "daily" }, "services.web.pull_policy: daily is not carried over: the annotations"],
     [{ entrypoint: "" }, "services.web.entrypoint: is empty, and that of the image is used"],
     [{ command: [] }, "services.web.command: is empty, and that of the image is used"],
     [{ extra_hosts: ["h:host-gateway"] }, "services.web.extra_hosts: h is 172.17.0.1, the address of docker0"],
-    [{ volumes: ["/a:/a:shared"] }, "services.web.volumes[0]: the propagation shared is not carried over: rshared is"],
+    [
+      { volumes: ["/a:/a:shared"] },
+      "services.web.volumes[0]: the propagation shared is not carried over: write rshared",
+    ],
     [
       { deploy: { restart_policy: { condition: "any", delay: "5s" } } },
       "services.web.deploy.restart_policy.delay: is not carried over: delays grow",
@@ -572,6 +577,7 @@ describe("interpolation", () => {
 
   test("a required variable without a value is an error", () => {
     expect(() => convert(service({ image: "a:${TAG:?set it}" }))).toThrow("TAG: set it");
+    expect(() => convert(service({ image: "a:${TAG" }))).toThrow("begins no variable");
     expect(() => convert(service({ environment: [{ A: "b" }] }))).toThrow("write NAME=value");
     expect(() => convert(service({ image: { name: "a" } }))).toThrow("write image: NAME");
     expect(() => convert(service({ depends_on: "db" }))).toThrow("depends_on is a text: write a list or a map");
