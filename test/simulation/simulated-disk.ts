@@ -83,23 +83,11 @@ class FileKind {
   isSymbolicLink(): boolean {
     return this.inode.kind === "link";
   }
-
-  isFIFO(): boolean {
-    return false;
-  }
-
-  isSocket(): boolean {
-    return false;
-  }
-
-  isBlockDevice(): boolean {
-    return false;
-  }
-
-  isCharacterDevice(): boolean {
-    return false;
-  }
 }
+
+/** Kinds that no file here has. */
+const OTHER_KINDS = ["isFIFO", "isSocket", "isBlockDevice", "isCharacterDevice"] as const;
+Object.assign(FileKind.prototype, Object.fromEntries(OTHER_KINDS.map((name) => [name, () => false])));
 
 const sizeOf = ({ kind, target, data }: Inode) => (kind === "link" ? target.length : data.length);
 
@@ -182,7 +170,6 @@ interface Place {
 
 class Watcher {
   readonly #inode: Inode;
-  readonly #listeners = new Map<string, ((...values: unknown[]) => void)[]>();
   readonly onName: (file: string) => void;
 
   constructor(inode: Inode, onName: (file: string) => void) {
@@ -192,8 +179,8 @@ class Watcher {
     inode.watchers.add(this);
   }
 
-  on(event: string, listener: (...values: unknown[]) => void): this {
-    this.#listeners.set(event, [...(this.#listeners.get(event) ?? []), listener]);
+  /** It never fails. */
+  on(): this {
     return this;
   }
 
@@ -645,20 +632,13 @@ export class SimulatedDisk {
       const content = Buffer.from(inode.data);
       return encoding ? content.toString(encoding as BufferEncoding) : content;
     };
-    const statSync = (path: unknown, options?: { throwIfNoEntry?: boolean; bigint?: boolean }) => {
-      if (options?.throwIfNoEntry === false) {
-        const found = this.#find(text(path));
-        return found && this.#stats(found, options);
-      }
-      return this.#stats(this.#need(text(path), "stat"), options);
-    };
-    const lstatSync = (path: unknown, options?: { throwIfNoEntry?: boolean; bigint?: boolean }) => {
-      if (options?.throwIfNoEntry === false) {
-        const found = this.#find(text(path), false);
-        return found && this.#stats(found, options);
-      }
-      return this.#stats(this.#need(text(path), "lstat", false), options);
-    };
+    const statOf =
+      (syscall: "stat" | "lstat") => (path: unknown, options?: { throwIfNoEntry?: boolean; bigint?: boolean }) => {
+        const at = text(path);
+        const follow = syscall === "stat";
+        const inode = options?.throwIfNoEntry === false ? this.#find(at, follow) : this.#need(at, syscall, follow);
+        return inode && this.#stats(inode, options);
+      };
     const mkdirSync = (path: unknown, options?: { recursive?: boolean; mode?: number } | number) => {
       const at = text(path);
       const how = typeof options === "object" ? options : {};
@@ -702,89 +682,12 @@ export class SimulatedDisk {
     };
     const rmSync = (path: unknown, options: { recursive?: boolean; force?: boolean } = {}) => {
       const at = text(path);
-      let found: Inode | undefined;
-      try {
-        found = this.#walk(at, "rm", false).inode;
-      } catch (error) {
-        if (!options.force) throw error;
-      }
-      if (!found) {
-        if (options.force) return;
-        throw systemError("ENOENT", "rm", at);
-      }
+      const found = options.force ? this.#find(at, false) : this.#need(at, "rm", false);
+      if (!found) return;
       if (found.kind !== "directory") return unlinkSync(at);
       if (!options.recursive) throw systemError("EISDIR", "rm", at);
       for (const name of [...found.entries.keys()]) rmSync(`${at}/${name}`, options);
       rmdirSync(at);
-    };
-    const renameSync = (from: unknown, to: unknown) => {
-      const source = this.#walk(text(from), "rename", false);
-      const { inode } = source;
-      if (!inode) throw systemError("ENOENT", "rename", text(from));
-      const target = this.#walk(text(to), "rename", false);
-      this.#access(text(to), "rename", true);
-      if (target.inode === inode) return;
-      const replaced = target.inode;
-      if (replaced?.kind === "directory" && inode.kind !== "directory") throw systemError("EISDIR", "rename", text(to));
-      if (replaced?.kind === "directory" && replaced.entries.size > 0)
-        throw systemError("ENOTEMPTY", "rename", text(to));
-      // One step of the journal: a power cut leaves the old name or the new one, never neither.
-      source.directory.entries.delete(source.name);
-      target.directory.entries.set(target.name, inode);
-      inode.parent = target.directory;
-      inode.name = target.name;
-      inode.ctimeMs = this.#host.wallMs();
-      this.#changed(target.directory, target.name, () => {
-        if (replaced) target.directory.entries.set(target.name, replaced);
-        else target.directory.entries.delete(target.name);
-        source.directory.entries.set(source.name, inode);
-        inode.parent = source.directory;
-        inode.name = source.name;
-      });
-      this.#notify(source.directory, source.name);
-    };
-    const symlinkSync = (target: string, path: unknown) => {
-      const at = text(path);
-      const { directory, name, inode } = this.#walk(at, "symlink", false);
-      if (inode) throw systemError("EEXIST", "symlink", at);
-      this.#access(at, "symlink", true);
-      const link = this.#make("link", 0o777);
-      link.target = String(target);
-      this.#link(directory, name, link);
-    };
-    const linkSync = (from: unknown, to: unknown) => {
-      const inode = this.#need(text(from), "link", false);
-      const target = this.#walk(text(to), "link", false);
-      if (target.inode) throw systemError("EEXIST", "link", text(to));
-      this.#access(text(to), "link", true);
-      inode.links++;
-      this.#link(target.directory, target.name, inode);
-    };
-    const readlinkSync = (path: unknown) => {
-      const at = text(path);
-      if (/^\/proc\/(self|\d+)\/fd\/\d+$/.test(at)) return this.#pathOf(this.#need(at, "readlink"));
-      const inode = this.#need(at, "readlink", false);
-      if (inode.kind !== "link") throw systemError("EINVAL", "readlink", at);
-      return inode.target;
-    };
-    const readdirSync = (
-      path: unknown,
-      options?: { withFileTypes?: boolean; encoding?: string; recursive?: boolean },
-    ) => {
-      const at = text(path);
-      const inode = this.#need(at, "scandir");
-      this.#access(at, "scandir", false);
-      if (inode.kind !== "directory") throw systemError("ENOTDIR", "scandir", at);
-      const names = [...inode.entries.keys()];
-      if (options?.withFileTypes) {
-        return names.map((name) => Object.assign(new FileKind(inode.entries.get(name)!), { name, parentPath: at }));
-      }
-      return options?.encoding === "buffer" ? names.map((name) => Buffer.from(name)) : names;
-    };
-    const realpathSync = (path: unknown) => this.#pathOf(this.#need(text(path), "realpath"));
-    const chmodSync = (path: unknown, mode: number) => {
-      this.#access(text(path), "chmod", true);
-      this.#need(text(path), "chmod").mode = mode & 0o7777;
     };
     const fsyncSync = (descriptor: number) => {
       const { inode } = this.#fileOf(descriptor, "fsync");
@@ -795,49 +698,16 @@ export class SimulatedDisk {
         this.#dirty.delete(inode);
       }
     };
-    const ftruncateSync = (descriptor: number, length = 0) => {
-      const { inode } = this.#fileOf(descriptor, "ftruncate");
-      this.#access(inode, "ftruncate", true);
-      const next = new Uint8Array(length);
-      next.set(inode.data.subarray(0, length));
-      inode.data = next;
-      this.#written(inode);
-    };
-    const statfsSync = (path: unknown) => {
-      this.#need(text(path), "statfs");
-      return {
-        type: 0xef53,
-        bsize: 4096,
-        blocks: 25_000_000,
-        bfree: 20_000_000,
-        bavail: 20_000_000,
-        files: 6_000_000,
-        ffree: 5_900_000,
-      };
-    };
-    const existsSync = (path: unknown) => this.#find(text(path)) !== undefined;
-    const accessSync = (path: unknown) => {
-      this.#need(text(path), "access");
-    };
     const watch = (path: unknown, options: unknown, listener?: (event: string, file: string) => void) => {
       const inode = this.#need(text(path), "watch");
       const onName = (typeof options === "function" ? options : listener) as (event: string, file: string) => void;
       return new Watcher(inode, (file) => onName("rename", file));
     };
-    const mkdtempSync = (prefix: string) => {
-      const path = `${prefix}${this.#host.random.hex(6)}`;
-      mkdirSync(path, { mode: 0o700 });
-      return path;
-    };
-    const copyFileSync = (from: unknown, to: unknown) => writeFileSync(to, readFileSync(from));
     const createReadStream = () => {
       throw systemError("ENOENT", "open", "stream");
     };
     const fstatSync = (descriptor: number, options?: { bigint?: boolean }) =>
       this.#stats(this.#fileOf(descriptor, "fstat").inode, options);
-    const fchmodSync = (descriptor: number, mode: number) => {
-      this.#fileOf(descriptor, "fchmod").inode.mode = mode & 0o7777;
-    };
     const nothing = () => {};
 
     const later =
@@ -868,30 +738,116 @@ export class SimulatedDisk {
       writeSync,
       readSync,
       readFileSync,
-      statSync,
-      lstatSync,
+      statSync: statOf("stat"),
+      lstatSync: statOf("lstat"),
       fstatSync,
       mkdirSync,
-      mkdtempSync,
+      mkdtempSync: (prefix: string) => {
+        const path = `${prefix}${this.#host.random.hex(6)}`;
+        mkdirSync(path, { mode: 0o700 });
+        return path;
+      },
       unlinkSync,
       rmdirSync,
       rmSync,
-      renameSync,
-      symlinkSync,
-      linkSync,
-      readlinkSync,
-      readdirSync,
-      realpathSync,
-      chmodSync,
-      fchmodSync,
+      renameSync: (from: unknown, to: unknown) => {
+        const source = this.#walk(text(from), "rename", false);
+        const { inode } = source;
+        if (!inode) throw systemError("ENOENT", "rename", text(from));
+        const target = this.#walk(text(to), "rename", false);
+        this.#access(text(to), "rename", true);
+        if (target.inode === inode) return;
+        const replaced = target.inode;
+        if (replaced?.kind === "directory" && inode.kind !== "directory")
+          throw systemError("EISDIR", "rename", text(to));
+        if (replaced?.kind === "directory" && replaced.entries.size > 0)
+          throw systemError("ENOTEMPTY", "rename", text(to));
+        // One step of the journal: a power cut leaves the old name or the new one, never neither.
+        source.directory.entries.delete(source.name);
+        target.directory.entries.set(target.name, inode);
+        inode.parent = target.directory;
+        inode.name = target.name;
+        inode.ctimeMs = this.#host.wallMs();
+        this.#changed(target.directory, target.name, () => {
+          if (replaced) target.directory.entries.set(target.name, replaced);
+          else target.directory.entries.delete(target.name);
+          source.directory.entries.set(source.name, inode);
+          inode.parent = source.directory;
+          inode.name = source.name;
+        });
+        this.#notify(source.directory, source.name);
+      },
+      symlinkSync: (target: string, path: unknown) => {
+        const at = text(path);
+        const { directory, name, inode } = this.#walk(at, "symlink", false);
+        if (inode) throw systemError("EEXIST", "symlink", at);
+        this.#access(at, "symlink", true);
+        const link = this.#make("link", 0o777);
+        link.target = String(target);
+        this.#link(directory, name, link);
+      },
+      linkSync: (from: unknown, to: unknown) => {
+        const inode = this.#need(text(from), "link", false);
+        const target = this.#walk(text(to), "link", false);
+        if (target.inode) throw systemError("EEXIST", "link", text(to));
+        this.#access(text(to), "link", true);
+        inode.links++;
+        this.#link(target.directory, target.name, inode);
+      },
+      readlinkSync: (path: unknown) => {
+        const at = text(path);
+        if (/^\/proc\/(self|\d+)\/fd\/\d+$/.test(at)) return this.#pathOf(this.#need(at, "readlink"));
+        const inode = this.#need(at, "readlink", false);
+        if (inode.kind !== "link") throw systemError("EINVAL", "readlink", at);
+        return inode.target;
+      },
+      readdirSync: (path: unknown, options?: { withFileTypes?: boolean; encoding?: string; recursive?: boolean }) => {
+        const at = text(path);
+        const inode = this.#need(at, "scandir");
+        this.#access(at, "scandir", false);
+        if (inode.kind !== "directory") throw systemError("ENOTDIR", "scandir", at);
+        const names = [...inode.entries.keys()];
+        if (options?.withFileTypes) {
+          return names.map((name) => Object.assign(new FileKind(inode.entries.get(name)!), { name, parentPath: at }));
+        }
+        return options?.encoding === "buffer" ? names.map((name) => Buffer.from(name)) : names;
+      },
+      realpathSync: (path: unknown) => this.#pathOf(this.#need(text(path), "realpath")),
+      chmodSync: (path: unknown, mode: number) => {
+        this.#access(text(path), "chmod", true);
+        this.#need(text(path), "chmod").mode = mode & 0o7777;
+      },
+      fchmodSync: (descriptor: number, mode: number) => {
+        this.#fileOf(descriptor, "fchmod").inode.mode = mode & 0o7777;
+      },
       chownSync: nothing,
       lchownSync: nothing,
       fsyncSync,
-      ftruncateSync,
-      statfsSync,
-      existsSync,
-      accessSync,
-      copyFileSync,
+      ftruncateSync: (descriptor: number, length = 0) => {
+        const { inode } = this.#fileOf(descriptor, "ftruncate");
+        this.#access(inode, "ftruncate", true);
+        const next = new Uint8Array(length);
+        next.set(inode.data.subarray(0, length));
+        inode.data = next;
+        this.#written(inode);
+      },
+      statfsSync: (path: unknown) => {
+        this.#need(text(path), "statfs");
+        return {
+          type: 0xef53,
+          bsize: 4096,
+          blocks: 25_000_000,
+          bfree: 20_000_000,
+          bavail: 20_000_000,
+          files: 6_000_000,
+          ffree: 5_900_000,
+        };
+      },
+      existsSync: (path: unknown) => this.#find(text(path)) !== undefined,
+      accessSync: (path: unknown) => {
+        this.#need(text(path), "access");
+      },
+      copyFileSync: (from: unknown, to: unknown) => writeFileSync(to, readFileSync(from)),
     };
     const promises: Record<string, unknown> = Object.fromEntries(
       Object.entries(functions).map(([name, run]) => [name.slice(0, -"Sync".length), later(run as () => unknown)]),
