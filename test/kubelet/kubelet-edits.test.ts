@@ -479,8 +479,7 @@ describe("pods of one workload take turns", () => {
   });
 
   test("without a readiness probe the next one goes ten seconds after a pod is Ready, a crash in that time stops it", async () => {
-    world.renew();
-    await world.started(...pods("1", {}, {}));
+    await world.restarted(...pods("1", {}, {}));
     await world.clock.advance(20_000);
     world.submit(...pods("bad", {}, {}));
     await world.clock.advance(2_000);

@@ -21,8 +21,7 @@ describe("a container", () => {
   test("the name of an image is looked up once for all pods of it", async () => {
     await world.started(named("web"), named("api"), named("db"));
     world.imageLookUps.length = 0;
-    world.renew();
-    await world.started(named("web"), named("api"), named("db"));
+    await world.restarted(named("web"), named("api"), named("db"));
     expect(world.imageLookUps).toEqual(["sha256:image"]);
   });
 
@@ -208,8 +207,7 @@ describe("our own restart", () => {
       world.kubelet.start();
       world.want(named("web", { initContainers: [aContainer({ name: "init", restartPolicy: "Always" })] }));
       for (let tick = 0; tick < step; tick++) await Promise.resolve();
-      world.renew();
-      await world.started(...world.desired);
+      await world.restarted(...world.desired);
       await world.clock.advance(15_000);
       expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app", "web-node1/init"]);
     }
@@ -287,8 +285,7 @@ describe("our own restart", () => {
     await world.started(named("web"));
     await world.exit("web", "app", 1, 1);
     world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
-    world.renew();
-    await world.started(...world.desired);
+    await world.restarted(...world.desired);
     expect(world.containerOf("web")?.state.waiting?.reason).toBe("CrashLoopBackOff");
   });
 
@@ -298,8 +295,7 @@ describe("our own restart", () => {
       await world.clock.advance(100);
     }
     expect(world.containerOf("web")?.restartCount).toBe(3);
-    world.renew();
-    await world.started(...world.desired);
+    await world.restarted(...world.desired);
     await world.exit("web", "app", 1, 1);
     expect(world.containerOf("web")).toMatchObject({ restartCount: 4, state: { running: {} } });
   });
@@ -393,8 +389,7 @@ test("conditions of clients make a pod with readiness gates Ready, outlive our r
   expect(shown()).toEqual(["Ready False", "x/up True"]);
   await world.clock.advance(10);
   expect(shown()).toEqual(["Ready True", "x/up True"]);
-  world.renew();
-  await world.started(pod);
+  await world.restarted(pod);
   expect(shown()).toEqual(["Ready True", "x/up True"]);
   set();
   await world.clock.advance(10);
@@ -404,8 +399,7 @@ test("conditions of clients make a pod with readiness gates Ready, outlive our r
   world.engine.destroy(world.engine.idOf("web-node1", "app"));
   await world.clock.advance(10);
   expect(shown()).toEqual(["Ready False", "x/up True"]);
-  world.renew();
-  await world.started(pod);
+  await world.restarted(pod);
   expect(shown()).toEqual(["Ready False", "x/up True"]);
   world.want();
   await world.clock.advance(120_000);
@@ -422,8 +416,7 @@ test.each(["Never", "Always"] as const)(
     await world.clock.advance(60_000);
     expect(world.statusOf("web")).toMatchObject({ ...end, containerStatuses: [{ state: { terminated: {} } }] });
     await world.kubelet.workers.get("uid-web")!.setEnd({ phase: "Succeeded" });
-    world.renew();
-    await world.started(pod);
+    await world.restarted(pod);
     await world.clock.advance(60_000);
     expect(world.statusOf("web")).toMatchObject({ ...end, containerStatuses: [{ state: { terminated: {} } }] });
   },
@@ -436,8 +429,7 @@ test("a pod that a client ends has ended for a process that begins before its co
   const writing = world.kubelet.workers.get("uid-web")!.setEnd({ phase: "Failed", reason: "Drained" });
   await world.clock.advance(1_000);
   expect(await writing).toBe(true);
-  world.renew();
-  await world.started(pod);
+  await world.restarted(pod);
   await world.clock.advance(60_000);
   expect(world.statusOf("web")).toMatchObject({ phase: "Failed", reason: "Drained" });
   expect(world.statusOf("web")?.containerStatuses).toMatchObject([{ restartCount: 0, state: { terminated: {} } }]);

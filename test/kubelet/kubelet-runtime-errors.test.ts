@@ -322,8 +322,7 @@ describe("errors of the runtime", () => {
     const reasonOf = () => world.containerOf("web")?.state.terminated?.reason;
     expect(reasonOf()).toBe("OOMKilled");
     world.completions.clear();
-    world.renew();
-    await world.started(named("web", { restartPolicy: "Never" }));
+    await world.restarted(named("web", { restartPolicy: "Never" }));
     expect(reasonOf()).toBe("OOMKilled");
     expect(world.oomVerdicts).toEqual([id]);
     world.engine.destroy(id);
@@ -439,16 +438,14 @@ describe("an evicted pod", () => {
     const before = world.statusOf("web");
     expect(before?.startTime).toBe(startTime);
     await world.clock.advance(60_000);
-    world.renew();
-    await world.started(named("web"), named("db"));
+    await world.restarted(named("web"), named("db"));
     await world.clock.advance(60_000);
     expect(world.engine.running()).toEqual(["db-node1/POD", "db-node1/app"]);
     expect(world.statusOf("web")).toEqual(before!);
     world.kubelet.readmit(["uid-web"]);
     await world.clock.advance(1_000);
     expect(world.statusOf("web")?.phase).toBe("Running");
-    world.renew();
-    await world.started(named("web"), named("db"));
+    await world.restarted(named("web"), named("db"));
     expect(world.statusOf("web")?.phase).toBe("Running");
   });
 

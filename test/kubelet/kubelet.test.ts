@@ -149,8 +149,7 @@ describe("work is counted", () => {
   test("a pod that runs already is new to this process, and has not started with it", async () => {
     await world.started(named("web"));
     world.metrics = aMetrics();
-    world.renew();
-    await world.started(named("web"));
+    await world.restarted(named("web"));
     expect(counts()).toEqual({ added: ["_count 1", "_count 1"], started: "_count 0", work: worked("create") });
   });
 

@@ -116,7 +116,6 @@ test("a held pod is Pending and unscheduled until uncordon; one that runs contin
   await world.clock.advance(1_000);
   expect(world.statusOf("new")?.phase).toBe("Running");
   expect(nodeOf("new")).toBe("node1");
-  world.renew();
-  await world.started(made);
+  await world.restarted(made);
   expect(scheduling().slice(1)).toEqual(["new-node1 Scheduled Successfully assigned default/new-node1 to node1"]);
 });

@@ -223,8 +223,7 @@ describe("ephemeral containers", () => {
   test("a restart of the kubelet and an edit of the pod keep it, its deletion does not", async () => {
     world.kubelet.setEphemeralContainers("uid-web", [debug]);
     await world.clock.advance(100);
-    world.renew();
-    await world.started(named("web"));
+    await world.restarted(named("web"));
     world.want(named("web", {}, { labels: { tier: "front" } }));
     await world.clock.advance(100);
     expect(world.engine.find("web-node1", "debug")).toMatchObject({ container: { state: "running" } });

@@ -176,6 +176,12 @@ export class KubeletWorld {
     this.kubelet = this.#newKubelet();
   }
 
+  /** As {@link started}, of the process that takes the place of this one. */
+  async restarted(...pods: Pod[]): Promise<void> {
+    this.renew();
+    await this.started(...pods);
+  }
+
   #newKubelet(): Kubelet {
     const { clock, logger, recorder, engine, probes, metrics } = this;
     this.imageUpdates?.stop();

@@ -134,8 +134,7 @@ describe("a shutdown of the machine", () => {
 
   test("which containers it cut off is remembered, as long as they are there", async () => {
     world.shutdownTerminated = ["gone-since-the-last-shutdown"];
-    world.renew();
-    await world.started(named("web"));
+    await world.restarted(named("web"));
     const ids = world.kubelet.workers.get("uid-web")!.snapshot.containers.map(({ id }) => id);
     await attended();
     await goDown(1_000);
@@ -182,8 +181,7 @@ describe("after the machine has started again", () => {
   async function restarted(): Promise<void> {
     await goDown(60_000);
     stop.abort();
-    world.renew();
-    await world.started(...world.desired);
+    await world.restarted(...world.desired);
   }
 
   test.each([
