@@ -1,19 +1,5 @@
 import { expect, test } from "bun:test";
-import {
-  closeSync,
-  cpSync,
-  existsSync,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Ingress } from "../../src/base/api/ingress.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
@@ -261,40 +247,40 @@ test("the fate of a configuration is not asked for at rest", async () => {
 test("the server's script: a test of nginx that was killed is made again, a signal has it look without pauses, and files stay whole as long as they are asked for", async () => {
   const [run, config, bin] = [tempDir(), tempDir(), tempDir()];
   const program = (name: string, script: string) => {
-    writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    fs.writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   };
   program("nginx", `[ "$1" != -t ] && exit; [ -e ${bin}/tested ] || { >${bin}/tested; kill -9 $$; }`);
   program("sleep", `echo "$1" >> ${bin}/slept; exec /bin/sleep "$1"`);
-  mkdirSync(join(config, "one"));
-  symlinkSync("one", join(config, "..data"));
+  fs.mkdirSync(join(config, "one"));
+  fs.symlinkSync("one", join(config, "..data"));
   const script = INGRESS_SCRIPT.replaceAll(INGRESS_DIRECTORY, run).replaceAll("/config/", `${config}/`);
-  writeFileSync(join(config, "one", SCRIPT_KEY), script);
-  writeFileSync(join(config, "one", CONFIG_KEY), "# abc\nauth-old auth-both\n");
-  for (const name of ["auth-old", "auth-both"]) writeFileSync(join(config, "one", name), name);
+  fs.writeFileSync(join(config, "one", SCRIPT_KEY), script);
+  fs.writeFileSync(join(config, "one", CONFIG_KEY), "# abc\nauth-old auth-both\n");
+  for (const name of ["auth-old", "auth-both"]) fs.writeFileSync(join(config, "one", name), name);
   const env = { PATH: `${bin}:${process.env.PATH}` };
   const server = Bun.spawn(["/bin/sh", join(config, "one", SCRIPT_KEY)], { env, stdout: "ignore", stderr: "ignore" });
   try {
-    await until("the configuration", () => existsSync(join(run, "nginx.conf")));
+    await until("the configuration", () => fs.existsSync(join(run, "nginx.conf")));
     server.kill("SIGUSR1");
-    await until("a short pause", () => readFileSync(join(bin, "slept"), "utf8").includes("0.05\n"));
+    await until("a short pause", () => fs.readFileSync(join(bin, "slept"), "utf8").includes("0.05\n"));
     expect(server.exitCode).toBeNull();
-    const opened = openSync(join(run, "auth-both"), "r");
-    cpSync(join(config, "one"), join(config, "two"), { recursive: true });
+    const opened = fs.openSync(join(run, "auth-both"), "r");
+    fs.cpSync(join(config, "one"), join(config, "two"), { recursive: true });
     const moveTo = async (version: string, text: string) => {
-      writeFileSync(join(config, version, CONFIG_KEY), text);
-      symlinkSync(version, join(config, "next"));
-      renameSync(join(config, "next"), join(config, "..data"));
-      await until(version, () => readFileSync(join(run, "nginx.conf"), "utf8") === text);
+      fs.writeFileSync(join(config, version, CONFIG_KEY), text);
+      fs.symlinkSync(version, join(config, "next"));
+      fs.renameSync(join(config, "next"), join(config, "..data"));
+      await until(version, () => fs.readFileSync(join(run, "nginx.conf"), "utf8") === text);
     };
-    rmSync(join(config, "two", "auth-old"));
+    fs.rmSync(join(config, "two", "auth-old"));
     await moveTo("two", "# def\nauth-both\n");
     // Workers of the configuration before still ask for its files, which are never half written.
-    expect(readFileSync(join(run, "auth-old"), "utf8")).toBe("auth-old");
-    expect(statSync(join(run, "auth-both")).ino).not.toBe(fstatSync(opened).ino);
-    closeSync(opened);
-    cpSync(join(config, "two"), join(config, "three"), { recursive: true });
+    expect(fs.readFileSync(join(run, "auth-old"), "utf8")).toBe("auth-old");
+    expect(fs.statSync(join(run, "auth-both")).ino).not.toBe(fs.fstatSync(opened).ino);
+    fs.closeSync(opened);
+    fs.cpSync(join(config, "two"), join(config, "three"), { recursive: true });
     await moveTo("three", "# ghi\nauth-both\n");
-    expect(readdirSync(run).filter((name) => name.startsWith("auth-"))).toEqual(["auth-both"]);
+    expect(fs.readdirSync(run).filter((name) => name.startsWith("auth-"))).toEqual(["auth-both"]);
   } finally {
     server.kill("SIGKILL");
     await server.exited;

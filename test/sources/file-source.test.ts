@@ -1,19 +1,5 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
-import {
-  chmodSync,
-  closeSync,
-  futimesSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  unlinkSync,
-  utimesSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import { findFileSystem } from "../../src/base/files/mount-points.ts";
 import { cleanUps } from "../support/clean-ups.ts";
@@ -40,8 +26,8 @@ const fails = (directory: WatchedDirectory) =>
   until("the failure", () => directory.source.status().state === "failing");
 /** A file so old that a text with errors counts at once. */
 function writeOld(path: string, text: string): void {
-  writeFileSync(path, text);
-  utimesSync(path, 1000, 1000);
+  fs.writeFileSync(path, text);
+  fs.utimesSync(path, 1000, 1000);
 }
 
 /** With these files in it, by name. */
@@ -58,7 +44,7 @@ test("a new manifest, an edit in place and a removal are seen at once", async ()
   await directory.wants("web=busybox:1");
   directory.write("web.yaml", manifest("web", "busybox:2"));
   await directory.wants("web=busybox:2");
-  unlinkSync(directory.file("web.yaml"));
+  fs.unlinkSync(directory.file("web.yaml"));
   await directory.wants();
   expect(directory.history).toEqual(["", "web=busybox:1", "web=busybox:2", ""]);
 });
@@ -74,23 +60,23 @@ test("a path that is missing at the start emits nothing until it exists", async 
   expect(directory.logger.lines).toContain(
     `warn Manifests: "${directory.path}" does not exist; no pods come from it until it can be read`,
   );
-  mkdirSync(directory.path);
+  fs.mkdirSync(directory.path);
   directory.write("p1.yaml", manifest("p1"));
   await directory.wants("p1=busybox:1");
 });
 
 test.each([
-  { what: "removed", away: (path: string) => rmSync(path, { recursive: true }) },
-  { what: "renamed", away: (path: string) => renameSync(path, `${path}.gone`) },
+  { what: "removed", away: (path: string) => fs.rmSync(path, { recursive: true }) },
+  { what: "renamed", away: (path: string) => fs.renameSync(path, `${path}.gone`) },
 ])("a directory that is $what keeps its pods until there is one again", async ({ away }) => {
   const directory = started({ "p1.yaml": manifest("p1"), "p2.yaml": manifest("p2") }, { checkFrequencyMs: 10 });
-  renameSync(directory.path, `${directory.path}.old`);
+  fs.renameSync(directory.path, `${directory.path}.old`);
   await fails(directory);
   await directory.readsMore(20);
   expect(directory.pods).toEqual(["p1=busybox:1", "p2=busybox:1"]);
   expect([...directory.sets.at(-1)!.stale.values()]).toEqual(Array(2).fill(`"${directory.path}" does not exist`));
   away(`${directory.path}.old`);
-  mkdirSync(directory.path);
+  fs.mkdirSync(directory.path);
   directory.write("p2.yaml", manifest("p2", "busybox:2"));
   await directory.wants("p2=busybox:2");
   expect(directory.history.filter((line) => !line.includes("p2="))).toEqual([]);
@@ -112,7 +98,7 @@ test.skipIf(!mounting.ok)("an emptied mount point keeps its pods; an emptied dir
   expect(directory.pods).toEqual(["web=busybox:1"]);
   directory.write("web.yaml", manifest("web", "busybox:2"));
   await directory.wants("web=busybox:2");
-  rmSync(directory.file("web.yaml"));
+  fs.rmSync(directory.file("web.yaml"));
   await directory.wants();
 });
 
@@ -145,13 +131,13 @@ test("the checkpoint is loaded once for all files that are broken", () => {
 test("a manifest that is a link whose target is missing keeps its pod", async () => {
   const directory = watched({ checkFrequencyMs: 10 });
   writeSettled(join(directory.root, "web.yaml"), manifest("web"));
-  symlinkSync("../web.yaml", directory.file("web.yaml"));
+  fs.symlinkSync("../web.yaml", directory.file("web.yaml"));
   directory.start();
-  unlinkSync(join(directory.root, "web.yaml"));
+  fs.unlinkSync(join(directory.root, "web.yaml"));
   await finds(directory);
   expect(directory.sets.at(-1)!.findings[0]!.message).toBe("is a symbolic link whose target is missing");
   expect(directory.pods).toEqual(["web=busybox:1"]);
-  unlinkSync(directory.file("web.yaml"));
+  fs.unlinkSync(directory.file("web.yaml"));
   await directory.wants();
 });
 
@@ -159,11 +145,11 @@ test("a file that becomes a FIFO or a device keeps its pod and delays no other",
   const directory = started({ "web.yaml": manifest("web"), "other.yaml": manifest("other") }, { checkFrequencyMs: 10 });
   for (const [exchange, message] of [
     [() => Bun.spawnSync(["mkfifo", directory.file("web.yaml")]), "is not a regular file"],
-    [() => symlinkSync("/dev/zero", directory.file("web.yaml")), "is not a regular file"],
-    [() => symlinkSync("/proc/kmsg", directory.file("web.yaml")), "cannot be read: "],
-    [() => mkdirSync(directory.file("web.yaml")), "is a directory"],
+    [() => fs.symlinkSync("/dev/zero", directory.file("web.yaml")), "is not a regular file"],
+    [() => fs.symlinkSync("/proc/kmsg", directory.file("web.yaml")), "cannot be read: "],
+    [() => fs.mkdirSync(directory.file("web.yaml")), "is a directory"],
   ] as const) {
-    rmSync(directory.file("web.yaml"));
+    fs.rmSync(directory.file("web.yaml"));
     exchange();
     await until(message, () => directory.sets.at(-1)!.findings.some((finding) => finding.message.startsWith(message)));
     expect(directory.pods).toEqual(["other=busybox:1", "web=busybox:1"]);
@@ -175,11 +161,11 @@ test("a directory that is replaced by another one is still watched", async () =>
   directory.write("a.yaml", manifest("a"));
   await directory.wants("a=busybox:1");
   const next = join(directory.root, "next");
-  mkdirSync(next);
-  writeFileSync(join(next, "a.yaml"), manifest("a"));
-  writeFileSync(join(next, "b.yaml"), manifest("b"));
-  renameSync(directory.path, join(directory.root, "old"));
-  renameSync(next, directory.path);
+  fs.mkdirSync(next);
+  fs.writeFileSync(join(next, "a.yaml"), manifest("a"));
+  fs.writeFileSync(join(next, "b.yaml"), manifest("b"));
+  fs.renameSync(directory.path, join(directory.root, "old"));
+  fs.renameSync(next, directory.path);
   await directory.wants("a=busybox:1", "b=busybox:1");
   directory.write("c.yaml", manifest("c"));
   await directory.wants("a=busybox:1", "b=busybox:1", "c=busybox:1");
@@ -189,44 +175,44 @@ test("a directory that is replaced by another one is still watched", async () =>
 test("a manifest path that is a symbolic link may get another target", async () => {
   const directory = watched({ path: "current" });
   for (const release of ["one", "two"]) {
-    mkdirSync(join(directory.root, release));
-    writeFileSync(join(directory.root, release, "web.yaml"), manifest("web", `busybox:${release}`));
+    fs.mkdirSync(join(directory.root, release));
+    fs.writeFileSync(join(directory.root, release, "web.yaml"), manifest("web", `busybox:${release}`));
   }
-  symlinkSync("one", directory.path);
+  fs.symlinkSync("one", directory.path);
   directory.start();
   await directory.wants("web=busybox:one");
-  symlinkSync("two", join(directory.root, "tmp"));
-  renameSync(join(directory.root, "tmp"), directory.path);
+  fs.symlinkSync("two", join(directory.root, "tmp"));
+  fs.renameSync(join(directory.root, "tmp"), directory.path);
   await directory.wants("web=busybox:two");
 });
 
 test("a single file is followed through edits, replacement and removal, whatever its name", async () => {
   const directory = watched({ path: "single.conf" });
-  writeFileSync(directory.path, manifest("one"));
+  fs.writeFileSync(directory.path, manifest("one"));
   directory.start();
   await directory.wants("one=busybox:1");
-  writeFileSync(directory.path, manifest("one", "busybox:2"));
+  fs.writeFileSync(directory.path, manifest("one", "busybox:2"));
   await directory.wants("one=busybox:2");
-  writeFileSync(join(directory.root, "x"), manifest("one", "busybox:3"));
-  renameSync(join(directory.root, "x"), directory.path);
+  fs.writeFileSync(join(directory.root, "x"), manifest("one", "busybox:3"));
+  fs.renameSync(join(directory.root, "x"), directory.path);
   await directory.wants("one=busybox:3");
-  unlinkSync(directory.path);
+  fs.unlinkSync(directory.path);
   await fails(directory);
   expect(directory.pods).toEqual(["one=busybox:3"]);
-  writeFileSync(directory.path, "apiVersion: v1\nkind: List\nitems: []\n");
+  fs.writeFileSync(directory.path, "apiVersion: v1\nkind: List\nitems: []\n");
   await directory.wants();
 });
 
 test("a ConfigMap volume as directory: the swap of ..data is one step", async () => {
   const directory = watched();
   const put = (version: string) => {
-    mkdirSync(directory.file(`..${version}`));
-    writeFileSync(directory.file(`..${version}/web.yaml`), manifest("web", `busybox:${version}`));
-    symlinkSync(`..${version}`, directory.file("..data_tmp"));
-    renameSync(directory.file("..data_tmp"), directory.file("..data"));
+    fs.mkdirSync(directory.file(`..${version}`));
+    fs.writeFileSync(directory.file(`..${version}/web.yaml`), manifest("web", `busybox:${version}`));
+    fs.symlinkSync(`..${version}`, directory.file("..data_tmp"));
+    fs.renameSync(directory.file("..data_tmp"), directory.file("..data"));
   };
   put("one");
-  symlinkSync("..data/web.yaml", directory.file("web.yaml"));
+  fs.symlinkSync("..data/web.yaml", directory.file("web.yaml"));
   directory.start();
   await directory.wants("web=busybox:one");
   put("two");
@@ -242,9 +228,9 @@ test("files that editors, package managers and people leave next to manifests ar
     );
   for (const name of leftovers) directory.write(name, manifest("leftover"));
   directory.write("README", "# About this directory\n");
-  mkdirSync(directory.file("sub.yaml"));
-  writeFileSync(directory.file("sub.yaml/inner.yaml"), manifest("inner"));
-  symlinkSync("nowhere", directory.file("broken.yaml"));
+  fs.mkdirSync(directory.file("sub.yaml"));
+  fs.writeFileSync(directory.file("sub.yaml/inner.yaml"), manifest("inner"));
+  fs.symlinkSync("nowhere", directory.file("broken.yaml"));
   const manifests = { "web.yaml": "web", "UPPER.YML": "upper", plain: "plain", "kops.manifest": "kops" };
   for (const [name, pod] of Object.entries(manifests)) directory.write(name, manifest(pod));
   directory.start();
@@ -324,16 +310,16 @@ test("half a file does not count while it is being written, even if it reads wel
   await clock.advance(200);
   expect(directory.pods).toEqual(["web=busybox:1"]);
   const parts = [manifest("web", "busybox:half"), "  - name: second\n", "    image: busybox:1\n"];
-  const fd = openSync(directory.file("web.yaml"), "w");
+  const fd = fs.openSync(directory.file("web.yaml"), "w");
   for (const part of parts) {
-    writeSync(fd, part);
+    fs.writeSync(fd, part);
     // Not older than the change of its inode, however slow this machine is: it may still be written to.
     const soon = new Date(Date.now() + 1000);
-    futimesSync(fd, soon, soon);
+    fs.futimesSync(fd, soon, soon);
     await clock.advance(90);
     expect(directory.pods).toEqual(["web=busybox:1"]);
   }
-  closeSync(fd);
+  fs.closeSync(fd);
   await clock.advance(20);
   expect(directory.sets.at(-1)!.pods[0]!.pod.spec.containers).toHaveLength(2);
 });
@@ -342,11 +328,11 @@ test("a file that is replaced in one step counts at once", async () => {
   const clock = new FakeClock(new Date());
   const directory = started({ "web.yaml": manifest("web") }, { clock, checkFrequencyMs: 10 });
   await clock.advance(200);
-  writeFileSync(join(directory.root, "new.yaml"), manifest("web", "busybox:2"));
+  fs.writeFileSync(join(directory.root, "new.yaml"), manifest("web", "busybox:2"));
   // The kernel's times lag by up to a tick: 10 ms.
   const written = new Date(Date.now() - 100);
-  utimesSync(join(directory.root, "new.yaml"), written, written);
-  renameSync(join(directory.root, "new.yaml"), directory.file("web.yaml"));
+  fs.utimesSync(join(directory.root, "new.yaml"), written, written);
+  fs.renameSync(join(directory.root, "new.yaml"), directory.file("web.yaml"));
   await clock.advance(10);
   // No more time passes on the clock; the file is read in another thread.
   await until("the new file counts", async () => {
@@ -357,7 +343,7 @@ test("a file that is replaced in one step counts at once", async () => {
 
 test("a moved file is the same pod all the time", async () => {
   const directory = started({ "a.yaml": manifest("web") });
-  renameSync(directory.file("a.yaml"), directory.file("b.yaml"));
+  fs.renameSync(directory.file("a.yaml"), directory.file("b.yaml"));
   await until("the new place", () => directory.sets.at(-1)?.pods[0]?.origin === directory.file("b.yaml"));
   expect(directory.history).toEqual(["web=busybox:1"]);
 });
@@ -365,16 +351,16 @@ test("a moved file is the same pod all the time", async () => {
 test("a file that is written again under another name is the same pod all the time", async () => {
   const clock = new FakeClock(new Date());
   const directory = started({ "a.yaml": manifest("web") }, { clock, checkFrequencyMs: 10 });
-  unlinkSync(directory.file("a.yaml"));
+  fs.unlinkSync(directory.file("a.yaml"));
   await clock.advance(90);
-  writeFileSync(directory.file("b.yaml"), manifest("web"));
+  fs.writeFileSync(directory.file("b.yaml"), manifest("web"));
   // Not older than the change of its inode: it may still be written to.
   const soon = new Date(Date.now() + 1000);
-  utimesSync(directory.file("b.yaml"), soon, soon);
+  fs.utimesSync(directory.file("b.yaml"), soon, soon);
   await clock.advance(500);
   expect(directory.history).toEqual(["web=busybox:1"]);
   expect(directory.sets.at(-1)!.pods[0]!.origin).toBe(directory.file("b.yaml"));
-  unlinkSync(directory.file("b.yaml"));
+  fs.unlinkSync(directory.file("b.yaml"));
   await clock.advance(500);
   expect(directory.pods).toEqual([]);
 });
@@ -382,8 +368,8 @@ test("a file that is written again under another name is the same pod all the ti
 test("rewriting the same bytes, touching and chmod are no change", async () => {
   const directory = started({ "web.yaml": manifest("web") }, { checkFrequencyMs: 10 });
   directory.write("web.yaml", manifest("web"));
-  utimesSync(directory.file("web.yaml"), new Date(), new Date());
-  chmodSync(directory.file("web.yaml"), 0o600);
+  fs.utimesSync(directory.file("web.yaml"), new Date(), new Date());
+  fs.chmodSync(directory.file("web.yaml"), 0o600);
   await directory.readsMore(5);
   expect(directory.sets).toHaveLength(1);
 });
@@ -395,7 +381,7 @@ test("500 files at once, then all edited, then all removed", async () => {
   await directory.wants(...names.map((name) => `${name}=busybox:1`));
   for (const name of names) directory.write(`${name}.yaml`, manifest(name, "busybox:2"));
   await directory.wants(...names.map((name) => `${name}=busybox:2`));
-  for (const name of names) unlinkSync(directory.file(`${name}.yaml`));
+  for (const name of names) fs.unlinkSync(directory.file(`${name}.yaml`));
   await directory.wants();
 });
 
@@ -421,7 +407,7 @@ test("many manifests are taken in several turns of the event loop, and emitted t
 test("a file of 10 MiB is refused without being read", async () => {
   const directory = watched();
   directory.write("big.yaml", "");
-  truncateSync(directory.file("big.yaml"), 10 * 1024 * 1024);
+  fs.truncateSync(directory.file("big.yaml"), 10 * 1024 * 1024);
   directory.write("web.yaml", manifest("web"));
   directory.start();
   await directory.wants("web=busybox:1");
@@ -431,8 +417,8 @@ test("a file of 10 MiB is refused without being read", async () => {
 test("an unreadable file keeps its pod and reports why", async () => {
   const directory = started({ "web.yaml": manifest("web") });
   // A link to itself: unreadable for root too.
-  symlinkSync("web.yaml", directory.file("loop"));
-  renameSync(directory.file("loop"), directory.file("web.yaml"));
+  fs.symlinkSync("web.yaml", directory.file("loop"));
+  fs.renameSync(directory.file("loop"), directory.file("web.yaml"));
   await finds(directory, "cannot be read");
   expect(directory.history).toEqual(["web=busybox:1"]);
   expect([...directory.sets.at(-1)!.stale.keys()]).toEqual(["default/web-node1"]);
@@ -442,14 +428,14 @@ test("a directory that cannot be read keeps its pods and is reported once", asyn
   const directory = started({ "web.yaml": manifest("web") }, { checkFrequencyMs: 10 });
   await directory.wants("web=busybox:1");
   // A link to itself: unreadable for root too.
-  renameSync(directory.path, join(directory.root, "away"));
-  symlinkSync("manifests", directory.path);
+  fs.renameSync(directory.path, join(directory.root, "away"));
+  fs.symlinkSync("manifests", directory.path);
   await fails(directory);
   expect(directory.pods).toEqual(["web=busybox:1"]);
   await directory.readsMore(3);
   expect(directory.logger.lines.filter((line) => line.startsWith("warn"))).toHaveLength(1);
-  unlinkSync(directory.path);
-  renameSync(join(directory.root, "away"), directory.path);
+  fs.unlinkSync(directory.path);
+  fs.renameSync(join(directory.root, "away"), directory.path);
   await until("recovery", () => directory.source.status().state === "ok");
   expect(directory.history).toEqual(["web=busybox:1"]);
 });
@@ -478,7 +464,7 @@ test("a file whose text was never good has no last good text", () => {
 
 test("at start an unreadable directory falls back to the last good set, else emits nothing", async () => {
   const directory = watched({ path: "loop", lastKnownGood: () => new Map([["web.yaml", good]]) });
-  symlinkSync("loop", directory.path);
+  fs.symlinkSync("loop", directory.path);
   directory.start();
   expect(directory.pods).toEqual(["web=busybox:1"]);
   expect(directory.source.status().state).toBe("restored");
@@ -487,7 +473,7 @@ test("at start an unreadable directory falls back to the last good set, else emi
   );
 
   const silent = watched({ path: "loop" });
-  symlinkSync("loop", silent.path);
+  fs.symlinkSync("loop", silent.path);
   silent.start();
   expect(silent.sets).toEqual([]);
 });
@@ -520,7 +506,7 @@ test("readOnce reads what is there; a path that does not exist is an error", asy
   const missing = watched({ path: "nothing" });
   await expect(missing.once()).rejects.toThrow(`"${missing.path}" does not exist`);
   const loop = watched({ path: "loop" });
-  symlinkSync("loop", loop.path);
+  fs.symlinkSync("loop", loop.path);
   await expect(loop.once()).rejects.toThrow(`"${loop.path}" cannot be read`);
   expect([...missing.logger.lines, ...loop.logger.lines]).toEqual([]);
 });

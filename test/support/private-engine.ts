@@ -1,14 +1,4 @@
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { isConflict, isNotFound } from "../../src/docker/engine/docker-error.ts";
@@ -22,7 +12,7 @@ import { until } from "./until.ts";
  */
 export class PrivateEngine {
   /** Short on purpose: the path of a Unix socket has 108 bytes. */
-  readonly directory = mkdtempSync(`/tmp/kte-${RUN_ID}-`);
+  readonly directory = fs.mkdtempSync(`/tmp/kte-${RUN_ID}-`);
   readonly socketPath = join(this.directory, "docker.sock");
   readonly docker = new TestDocker({ kind: "unix", path: this.socketPath });
   readonly dataRoot = join(this.directory, "data");
@@ -51,14 +41,14 @@ export class PrivateEngine {
       runOrThrow("ip", "netns", "add", this.#bridge);
       runOrThrow(...this.enter, "ip", "link", "set", "lo", "up");
     }
-    mkdirSync(this.dataRoot);
+    fs.mkdirSync(this.dataRoot);
     if (dataMiB === undefined) runOrThrow("mount", "--bind", this.dataRoot, this.dataRoot);
     else runOrThrow("mount", "-t", "tmpfs", "-o", `size=${dataMiB}m`, "tmpfs", this.dataRoot);
     // As systemd does for the whole machine. Otherwise dockerd mounts the folder over itself and takes that away at its end: what
     // a start mounts at that moment is hidden below the next one, and the container's files stay busy.
     runOrThrow("mount", "--make-shared", this.dataRoot);
     // For cleaning up after a run that was killed.
-    writeFileSync(join(this.directory, "bridge"), this.#bridge);
+    fs.writeFileSync(join(this.directory, "bridge"), this.#bridge);
   }
 
   /** Starts it, or starts it again after `stop` or `kill`; answers when it answers. */
@@ -68,12 +58,12 @@ export class PrivateEngine {
     // dies with it. Both are known to be gone.
     const containerdPid = join(this.directory, "exec", "containerd", "containerd.pid");
     await until("the last containerd to end", () => !isAlive(containerdPid));
-    rmSync(containerdPid, { force: true });
-    rmSync(join(this.directory, "dockerd.pid"), { force: true });
+    fs.rmSync(containerdPid, { force: true });
+    fs.rmSync(join(this.directory, "dockerd.pid"), { force: true });
     // A flag that the machine's own file has too would be refused.
     const config = join(this.directory, "daemon.json");
-    writeFileSync(config, "{}");
-    const log = openSync(this.#logFile, "a");
+    fs.writeFileSync(config, "{}");
+    const log = fs.openSync(this.#logFile, "a");
     try {
       this.#child = Bun.spawn({
         cmd: [
@@ -93,7 +83,7 @@ export class PrivateEngine {
         stderr: log,
       });
     } finally {
-      closeSync(log);
+      fs.closeSync(log);
     }
     const child = this.#child;
     const answers = async () => {
@@ -139,7 +129,7 @@ export class PrivateEngine {
   }
 
   #logTail(): string {
-    return readFileSync(this.#logFile, "utf8").trimEnd().split("\n").slice(-15).join("\n");
+    return fs.readFileSync(this.#logFile, "utf8").trimEnd().split("\n").slice(-15).join("\n");
   }
 
   /**
@@ -156,7 +146,7 @@ export class PrivateEngine {
     unmountBelow(this.directory);
     Bun.spawnSync([...this.enter, "ip", "link", "delete", this.#bridge], { stderr: "ignore" });
     if (this.enter.length > 0) Bun.spawnSync(["ip", "netns", "delete", this.#bridge], { stderr: "ignore" });
-    rmSync(this.directory, { recursive: true, force: true });
+    fs.rmSync(this.directory, { recursive: true, force: true });
     this.#child = undefined;
   }
 
@@ -201,8 +191,8 @@ const randomBelow = (limit: number) => Math.floor(Math.random() * limit);
 /** Whether the process of a pid file runs; one that ended and was not reaped does not. */
 function isAlive(pidFile: string): boolean {
   try {
-    const pid = readFileSync(pidFile, "utf8").trim();
-    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+    const pid = fs.readFileSync(pidFile, "utf8").trim();
+    return !/^State:\s+[ZX]/m.test(fs.readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
   }
@@ -210,10 +200,10 @@ function isAlive(pidFile: string): boolean {
 
 function isStopped(pid: number): boolean {
   try {
-    return readdirSync(`/proc/${pid}/task`).every((thread) =>
-      /^State:\s+[TtZX]/m.test(readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8")),
-    );
+    return fs
+      .readdirSync(`/proc/${pid}/task`)
+      .every((thread) => /^State:\s+[TtZX]/m.test(fs.readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8")));
   } catch {
-    return !existsSync(`/proc/${pid}`);
+    return !fs.existsSync(`/proc/${pid}`);
   }
 }

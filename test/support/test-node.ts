@@ -1,14 +1,4 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
@@ -66,10 +56,10 @@ export class TestNode {
   constructor(options: TestNodeOptions = {}) {
     nodeCount += 1;
     this.name = `t-${RUN_ID}-${process.pid.toString(36)}-${nodeCount}`;
-    this.directory = mkdtempSync(join(tmpdir(), `kubelet-ts-${this.name}-`));
+    this.directory = fs.mkdtempSync(join(tmpdir(), `kubelet-ts-${this.name}-`));
     this.rootDir = join(this.directory, "root");
     this.manifestDir = join(this.directory, "manifests");
-    for (const folder of [this.rootDir, this.manifestDir, join(this.directory, "home")]) mkdirSync(folder);
+    for (const folder of [this.rootDir, this.manifestDir, join(this.directory, "home")]) fs.mkdirSync(folder);
     [this.readOnlyPort, this.healthzPort, this.cadvisorPort, this.kubeletPort] = freePorts(4) as [0, 0, 0, 0];
     this.#socketPath = options.socketPath ?? engineSocketPath();
     this.docker = new TestDocker({ kind: "unix", path: this.#socketPath });
@@ -147,13 +137,13 @@ export class TestNode {
   writeManifest(file: string, manifest: string | object): string {
     const path = join(this.manifestDir, file);
     const scratch = join(this.manifestDir, `.${file}.tmp`);
-    writeFileSync(scratch, typeof manifest === "string" ? manifest : JSON.stringify(manifest));
-    renameSync(scratch, path);
+    fs.writeFileSync(scratch, typeof manifest === "string" ? manifest : JSON.stringify(manifest));
+    fs.renameSync(scratch, path);
     return path;
   }
 
   removeManifest(file: string): void {
-    rmSync(join(this.manifestDir, file));
+    fs.rmSync(join(this.manifestDir, file));
   }
 
   async pods(): Promise<PodItem[]> {
@@ -314,7 +304,7 @@ export class TestNode {
   /** Whether the kernel may have rules of its Services. */
   #hadServices(): boolean {
     const state = join(this.rootDir, "state");
-    return !existsSync(state) || readdirSync(state).some((name) => name.startsWith("service-addresses"));
+    return !fs.existsSync(state) || fs.readdirSync(state).some((name) => name.startsWith("service-addresses"));
   }
 
   async endProcesses(): Promise<void> {
@@ -323,7 +313,7 @@ export class TestNode {
 
   removeFiles(): void {
     unmountBelow(this.directory);
-    rmSync(this.directory, { recursive: true, force: true });
+    fs.rmSync(this.directory, { recursive: true, force: true });
     liveNodes.delete(this);
   }
 }
@@ -401,13 +391,13 @@ export function toParentPath(cgroupParent: string): string {
 export function removeCgroup(parent: string): void {
   if (parent.endsWith(".slice")) {
     Bun.spawnSync(["systemctl", "stop", parent]);
-    rmSync(join("/run/systemd/system.control", `${parent}.d`), { recursive: true, force: true });
+    fs.rmSync(join("/run/systemd/system.control", `${parent}.d`), { recursive: true, force: true });
   }
   const path = toParentPath(parent);
   const root = "/sys/fs/cgroup";
-  for (const folder of [root, ...readdirSync(root).map((name) => join(root, name))]) {
+  for (const folder of [root, ...fs.readdirSync(root).map((name) => join(root, name))]) {
     try {
-      rmdirSync(join(folder, path));
+      fs.rmdirSync(join(folder, path));
     } catch {
       // Not in this hierarchy, or not empty.
     }
@@ -423,7 +413,8 @@ export function engineSocketPath(): string {
 
 /** Mounts must go before their directories can: memory-backed volumes, those of an engine. */
 export function unmountBelow(directory: string): void {
-  const points = readFileSync("/proc/self/mountinfo", "utf8")
+  const points = fs
+    .readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .map((line) => line.split(" ")[4] ?? "")
     .filter((point) => point.startsWith(`${directory}/`));

@@ -1,17 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import {
-  chmodSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import { type Payload, writeAtomically } from "../../../src/kubelet/volumes/atomic-writer.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
@@ -27,27 +15,27 @@ const payload = (files: Record<string, string>, mode = 0o644): Payload =>
 function visible(target: string): Record<string, string> {
   const files: Record<string, string> = {};
   const visit = (directory: string, prefix: string) => {
-    for (const name of readdirSync(directory)) {
+    for (const name of fs.readdirSync(directory)) {
       if (name.startsWith("..")) continue;
       const path = join(directory, name);
-      if (statSync(path).isDirectory()) visit(path, `${prefix}${name}/`);
-      else files[`${prefix}${name}`] = readFileSync(path, "utf8");
+      if (fs.statSync(path).isDirectory()) visit(path, `${prefix}${name}/`);
+      else files[`${prefix}${name}`] = fs.readFileSync(path, "utf8");
     }
   };
   visit(target, "");
   return files;
 }
 
-const dataDirectory = (target: string) => readlinkSync(join(target, "..data"));
+const dataDirectory = (target: string) => fs.readlinkSync(join(target, "..data"));
 
 test("files appear through ..data, in a directory named after the time", () => {
   const target = tempDir();
   expect(writeAtomically(target, payload({ a: "1", "d/e/b": "2" }), NOW)).toBe(true);
   expect(visible(target)).toEqual({ a: "1", "d/e/b": "2" });
   expect(dataDirectory(target)).toMatch(/^\.\.2026_01_02_03_04_05\.\w+$/);
-  expect(readlinkSync(join(target, "a"))).toBe("..data/a");
-  expect(readlinkSync(join(target, "d"))).toBe("..data/d");
-  expect(statSync(join(target, "..data/")).mode & 0o777).toBe(0o755);
+  expect(fs.readlinkSync(join(target, "a"))).toBe("..data/a");
+  expect(fs.readlinkSync(join(target, "d"))).toBe("..data/d");
+  expect(fs.statSync(join(target, "..data/")).mode & 0o777).toBe(0o755);
 });
 
 test("modes are exact, whatever the umask", () => {
@@ -55,17 +43,17 @@ test("modes are exact, whatever the umask", () => {
   const umask = process.umask(0o077);
   writeAtomically(target, payload({ a: "1" }, 0o666), NOW);
   process.umask(umask);
-  expect(statSync(join(target, "a")).mode & 0o7777).toBe(0o666);
+  expect(fs.statSync(join(target, "a")).mode & 0o7777).toBe(0o666);
 });
 
 test("the same again changes nothing, not even a time stamp", () => {
   const target = tempDir();
   writeAtomically(target, payload({ a: "1" }), NOW);
   const before = dataDirectory(target);
-  const { ctimeMs } = lstatSync(target);
+  const { ctimeMs } = fs.lstatSync(target);
   expect(writeAtomically(target, payload({ a: "1" }), NOW)).toBe(false);
   expect(dataDirectory(target)).toBe(before);
-  expect(lstatSync(target).ctimeMs).toBe(ctimeMs);
+  expect(fs.lstatSync(target).ctimeMs).toBe(ctimeMs);
 });
 
 test.each<{ when: string; next: Payload; want: Record<string, string> }>([
@@ -82,9 +70,10 @@ test.each<{ when: string; next: Payload; want: Record<string, string> }>([
   const old = dataDirectory(target);
   expect(writeAtomically(target, next, NOW)).toBe(true);
   expect(visible(target)).toEqual(want);
-  expect(existsSync(join(target, old))).toBe(false);
+  expect(fs.existsSync(join(target, old))).toBe(false);
   expect(
-    readdirSync(target)
+    fs
+      .readdirSync(target)
       .filter((name) => name.startsWith(".."))
       .sort(),
   ).toEqual([dataDirectory(target), "..data"].sort());
@@ -94,7 +83,7 @@ test("binary contents", () => {
   const target = tempDir();
   const data = Uint8Array.from([0, 255, 10, 13, 128]);
   writeAtomically(target, new Map([["b", { text: data.toBase64(), encoding: "base64", mode: 0o600 }]]), NOW);
-  expect(new Uint8Array(readFileSync(join(target, "b")))).toEqual(data);
+  expect(new Uint8Array(fs.readFileSync(join(target, "b")))).toEqual(data);
 });
 
 test("paths are tidied: a dot or an empty name means nothing", () => {
@@ -110,7 +99,7 @@ test.each(["/etc/passwd", "../x", "a/../../x", "..data", "./..data", "..x", "", 
   (path) => {
     const target = tempDir();
     expect(() => writeAtomically(target, payload({ [path]: "x" }), NOW)).toThrow("invalid path");
-    expect(readdirSync(target)).toEqual([]);
+    expect(fs.readdirSync(target)).toEqual([]);
   },
 );
 
@@ -118,41 +107,41 @@ describe("after a crash", () => {
   test("between the swap and the links: the links are made, the old files go", () => {
     const target = tempDir();
     writeAtomically(target, payload({ a: "1", b: "2" }), NOW);
-    rmSync(join(target, "b"));
-    mkdirSync(join(target, "..2025_old"));
+    fs.rmSync(join(target, "b"));
+    fs.mkdirSync(join(target, "..2025_old"));
     expect(writeAtomically(target, payload({ a: "1", b: "2" }), NOW)).toBe(true);
     expect(visible(target)).toEqual({ a: "1", b: "2" });
-    expect(readdirSync(target).sort()).toEqual([dataDirectory(target), "..data", "a", "b"].sort());
+    expect(fs.readdirSync(target).sort()).toEqual([dataDirectory(target), "..data", "a", "b"].sort());
   });
 
   test("before the swap: a half written directory and link do no harm", () => {
     const target = tempDir();
-    mkdirSync(join(target, "..2025_half"));
-    writeFileSync(join(target, "..2025_half/a"), "half");
-    symlinkSync("..2025_half", join(target, "..data_tmp"));
+    fs.mkdirSync(join(target, "..2025_half"));
+    fs.writeFileSync(join(target, "..2025_half/a"), "half");
+    fs.symlinkSync("..2025_half", join(target, "..data_tmp"));
     writeAtomically(target, payload({ a: "1" }), NOW);
     expect(visible(target)).toEqual({ a: "1" });
-    expect(readdirSync(target).sort()).toEqual([dataDirectory(target), "..data", "a"].sort());
+    expect(fs.readdirSync(target).sort()).toEqual([dataDirectory(target), "..data", "a"].sort());
   });
 });
 
 test("ownership is given before the files are visible; a failure there leaves all as it was", () => {
   const target = tempDir();
   writeAtomically(target, payload({ a: "1" }), NOW);
-  const before = readdirSync(target).sort();
+  const before = fs.readdirSync(target).sort();
   const refuse = () => {
     throw new Error("no such group");
   };
   expect(() => writeAtomically(target, payload({ a: "2" }), NOW, { own: refuse })).toThrow("no such group");
-  expect(readdirSync(target).sort()).toEqual(before);
+  expect(fs.readdirSync(target).sort()).toEqual(before);
   expect(visible(target)).toEqual({ a: "1" });
   const own = (directory: string) => {
-    expect(readFileSync(join(directory, "a"), "utf8")).toBe("2");
+    expect(fs.readFileSync(join(directory, "a"), "utf8")).toBe("2");
     expect(visible(target)).toEqual({ a: "1" });
-    chmodSync(directory, 0o711);
+    fs.chmodSync(directory, 0o711);
   };
   writeAtomically(target, payload({ a: "2" }), NOW, { own });
-  expect(statSync(join(target, "..data/")).mode & 0o777).toBe(0o711);
+  expect(fs.statSync(join(target, "..data/")).mode & 0o777).toBe(0o711);
 });
 
 /** Reads the three files through one opened directory, as an application that takes care does, without end. */
@@ -172,13 +161,13 @@ for (;;) {
 test("a reader sees all of the old or all of the new", async () => {
   const base = tempDir();
   const target = join(base, "volume");
-  mkdirSync(target);
-  writeFileSync(join(base, "reads"), "0");
+  fs.mkdirSync(target);
+  fs.writeFileSync(join(base, "reads"), "0");
   const write = (value: string) => writeAtomically(target, payload({ a: value, b: value, c: value }), NOW);
   write("start");
   const reader = Bun.spawn([process.execPath, "-e", READER, target], { stdout: "pipe", stderr: "pipe" });
   try {
-    for (let round = 0; round < 300 || Number(readFileSync(join(base, "reads"), "utf8")) < 100; round++) {
+    for (let round = 0; round < 300 || Number(fs.readFileSync(join(base, "reads"), "utf8")) < 100; round++) {
       if (reader.exitCode !== null) throw new Error(await new Response(reader.stdout).text());
       write(`round ${round}`);
       await Bun.sleep(0);

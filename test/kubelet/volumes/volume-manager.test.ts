@@ -1,15 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statfsSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Pod, Volume } from "../../../src/base/api/pod.ts";
 import { replacedClaims } from "../../../src/controllers/claims.ts";
@@ -36,7 +26,7 @@ async function setUp(pod: Pod, index = NO_OBJECTS) {
 /** Names of the volumes that were brought up to date since the last call. */
 const refreshed = ({ lines }: RecordingLogger) => lines.splice(0).map((line) => /Volume "(.*?)"/.exec(line)?.[1]);
 
-const modeOf = (path: string) => (statSync(path).mode & 0o7777).toString(8);
+const modeOf = (path: string) => (fs.statSync(path).mode & 0o7777).toString(8);
 
 describe("emptyDir", () => {
   forRoot("0777 at the kubelet's path, contents stay over another setUp", async () => {
@@ -44,10 +34,10 @@ describe("emptyDir", () => {
     const { pod: podDir } = manager.directories("uid1");
     const path = join(podDir, "volumes/kubernetes.io~empty-dir/e");
     expect([modeOf(path), modeOf(join(path, "..")), modeOf(podDir)]).toEqual(["777", "755", "750"]);
-    expect(existsSync(join(podDir, "plugins/kubernetes.io~empty-dir/e/ready"))).toBe(true);
-    writeFileSync(join(path, "file"), "x");
+    expect(fs.existsSync(join(podDir, "plugins/kubernetes.io~empty-dir/e/ready"))).toBe(true);
+    fs.writeFileSync(join(path, "file"), "x");
     await manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL);
-    expect(readdirSync(path)).toEqual(["file"]);
+    expect(fs.readdirSync(path)).toEqual(["file"]);
     expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toEqual([
       { type: "bind", source: path, target: "/e", readOnly: false, relabel: true },
     ]);
@@ -56,7 +46,7 @@ describe("emptyDir", () => {
   forRoot("fsGroup: 2777 and the group", async () => {
     const { manager } = await setUp(podWith([{ name: "e", emptyDir: {} }], { securityContext: { fsGroup: 3333 } }));
     const path = manager.directories("uid1").volume("empty-dir", "e");
-    expect(`${modeOf(path)} ${statSync(path).gid}`).toBe("2777 3333");
+    expect(`${modeOf(path)} ${fs.statSync(path).gid}`).toBe("2777 3333");
   });
 
   withMounts("Memory is a tmpfs of sizeLimit, 1777; without a limit of half the memory", async () => {
@@ -68,12 +58,12 @@ describe("emptyDir", () => {
     );
     const [limited, whole] = ["m", "all"].map((name) => manager.directories("uid1").volume("empty-dir", name));
     const size = ({ blocks, bsize }: { blocks: number; bsize: number }) => blocks * bsize;
-    expect(size(statfsSync(limited ?? ""))).toBe(10 * 2 ** 20);
-    expect(size(statfsSync(whole ?? ""))).toBeGreaterThan(64 * 2 ** 20);
+    expect(size(fs.statfsSync(limited ?? ""))).toBe(10 * 2 ** 20);
+    expect(size(fs.statfsSync(whole ?? ""))).toBeGreaterThan(64 * 2 ** 20);
     expect(modeOf(limited ?? "")).toBe("1777");
-    writeFileSync(join(limited ?? "", "file"), "x");
+    fs.writeFileSync(join(limited ?? "", "file"), "x");
     await manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL);
-    expect(readdirSync(limited ?? "")).toEqual(["file"]);
+    expect(fs.readdirSync(limited ?? "")).toEqual(["file"]);
     expect(new Mounter().listBeneath(limited ?? "")).toHaveLength(1);
   });
 
@@ -90,12 +80,13 @@ describe("emptyDir", () => {
     const shown = () =>
       ["e", "m"].map((name) => {
         const path = manager.directories("uid1").volume("empty-dir", name);
-        return `${modeOf(path)} ${statSync(path).uid}:${statSync(path).gid}`;
+        return `${modeOf(path)} ${fs.statSync(path).uid}:${fs.statSync(path).gid}`;
       });
     expect(shown()).toEqual(["750 33:34", "700 0:3333"]);
     const m = manager.directories("uid1").volume("empty-dir", "m");
     expect(
-      readFileSync("/proc/self/mountinfo", "utf8")
+      fs
+        .readFileSync("/proc/self/mountinfo", "utf8")
         .split("\n")
         .find((line) => line.includes(m)),
     ).toMatch(/nodev,noexec/);
@@ -111,7 +102,7 @@ describe("emptyDir", () => {
     await new Mounter().unmount(path);
     await manager.setUp({ ...pod }, NO_OBJECTS, SIGNAL);
     expect(new Mounter().listBeneath(path)).toHaveLength(1);
-    expect(`${modeOf(path)} ${statSync(path).gid}`).toBe("3777 3333");
+    expect(`${modeOf(path)} ${fs.statSync(path).gid}`).toBe("3777 3333");
   });
 
   test("Memory is refused where nothing can be mounted", async () => {
@@ -161,7 +152,7 @@ describe("which volumes", () => {
         failed("d", "volumes of type csi are not supported without a cluster"),
       ].map(({ message }) => `web-node1 FailedMount ${message}`),
     );
-    expect(existsSync(manager.directories("uid1").volume("empty-dir", "c"))).toBe(true);
+    expect(fs.existsSync(manager.directories("uid1").volume("empty-dir", "c"))).toBe(true);
     const labels = (plugin: string) => `{operation_name="volume_mount",volume_plugin="kubernetes.io/${plugin}"} 1`;
     expect(samplesOf(metrics.storageOperationErrors)).toEqual(["host-path", "configmap", "csi"].map(labels));
     expect(samplesOf(metrics.storageOperationDuration).at(-1)).toBe(`_count${labels("empty-dir")}`);
@@ -180,7 +171,7 @@ describe("which volumes", () => {
     expect(found instanceof PodStepError ? found.message : found).toEqual(
       problem === undefined ? undefined : expect.stringContaining(problem),
     );
-    expect(existsSync(manager.directories("uid1").pod)).toBe(false);
+    expect(fs.existsSync(manager.directories("uid1").pod)).toBe(false);
   });
 
   test("one that fails for two minutes is reported, and again as long as it fails; not when it is ready or gone", async () => {
@@ -239,7 +230,7 @@ describe("files from objects", () => {
 
   test("are written, mounted read-only, and follow the objects", async () => {
     const { manager, pod, logger } = await setUp(podWith(VOLUMES), objects("1"));
-    const read = (plugin: Plugin, path: string) => readFileSync(join(directory(manager, plugin, ""), path), "utf8");
+    const read = (plugin: Plugin, path: string) => fs.readFileSync(join(directory(manager, plugin, ""), path), "utf8");
     const all = () => [
       read("configmap", "c/k"),
       read("secret", "s/pw"),
@@ -265,7 +256,7 @@ describe("files from objects", () => {
     const { manager, pod, recorder } = await setUp(podWith(VOLUMES.slice(0, 2)), objects("1"));
     await expect(manager.refresh(pod, NO_OBJECTS, SIGNAL)).rejects.toThrow(failed("c", 'configmap "cfg" not found'));
     expect(recorder.events).toEqual([`web-node1 FailedMount ${failed("s", 'secret "sec" not found').message}`]);
-    expect(readFileSync(join(directory(manager, "configmap", "c"), "k"), "utf8")).toBe("1");
+    expect(fs.readFileSync(join(directory(manager, "configmap", "c"), "k"), "utf8")).toBe("1");
   });
 
   test("a volume that was never set up is left to setUp", async () => {
@@ -283,7 +274,7 @@ describe("files from objects", () => {
       directory(manager, "projected", "p"),
       directory(manager, "secret", "s"),
     ]);
-    const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+    const lines = fs.readFileSync("/proc/self/mountinfo", "utf8").split("\n");
     for (const target of mounted) {
       const line = lines.find((each) => each.includes(` ${target} `)) ?? "";
       for (const option of ["nosuid", "nodev", "noexec"]) expect(line.split(" ")[5]!.split(",")).toContain(option);
@@ -293,12 +284,12 @@ describe("files from objects", () => {
   forRoot("fsGroup may read them, and a refresh does not rewrite what is the same", async () => {
     const pod = podWith(VOLUMES, { securityContext: { fsGroup: 3333 } });
     const { manager, logger } = await setUp(pod, objects("1"));
-    const file = statSync(join(directory(manager, "secret", "s"), "pw"));
+    const file = fs.statSync(join(directory(manager, "secret", "s"), "pw"));
     expect(`${(file.mode & 0o7777).toString(8)} ${file.gid}`).toBe("440 3333");
     await manager.refresh(pod, objects("1"), SIGNAL);
     expect(refreshed(logger)).toEqual([]);
     await manager.refresh(pod, objects("2"), SIGNAL);
-    expect(statSync(join(directory(manager, "configmap", "c"), "k")).gid).toBe(3333);
+    expect(fs.statSync(join(directory(manager, "configmap", "c"), "k")).gid).toBe(3333);
   });
 });
 
@@ -307,11 +298,11 @@ const E: Volume = { name: "e", emptyDir: {} };
 test("fileKeyRef's file: is read from the emptyDir, never from outside of it", async () => {
   const { manager, pod } = await setUp(podWith([E]));
   const directory = manager.directories("uid1").volume("empty-dir", "e");
-  writeFileSync(join(directory, "env"), "A='1'");
-  writeFileSync(join(directory, "big"), "x".repeat(65_537));
-  mkdirSync(join(directory, "dir"));
-  symlinkSync("env", join(directory, "inside"));
-  symlinkSync("/etc/passwd", join(directory, "outside"));
+  fs.writeFileSync(join(directory, "env"), "A='1'");
+  fs.writeFileSync(join(directory, "big"), "x".repeat(65_537));
+  fs.mkdirSync(join(directory, "dir"));
+  fs.symlinkSync("env", join(directory, "inside"));
+  fs.symlinkSync("/etc/passwd", join(directory, "outside"));
   const read = (path: string) => manager.readEnvFile(pod, "e", path);
   expect(await read("env")).toBe("A='1'");
   expect(await read("inside")).toBe("A='1'");
@@ -324,7 +315,7 @@ test("fileKeyRef's file: is read from the emptyDir, never from outside of it", a
 describe("tearDown", () => {
   withMounts("unmounts and removes everything of the pod, and only that", async () => {
     const outside = tempDir();
-    writeFileSync(join(outside, "keep"), "");
+    fs.writeFileSync(join(outside, "keep"), "");
     const { manager, pod } = await setUp(
       podWith(
         [
@@ -343,48 +334,48 @@ describe("tearDown", () => {
     );
     await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL);
     const { pod: podDir } = manager.directories("uid1");
-    symlinkSync(outside, join(manager.directories("uid1").volume("empty-dir", "e"), "link"));
-    writeFileSync(join(outside, "dir/also"), "");
+    fs.symlinkSync(outside, join(manager.directories("uid1").volume("empty-dir", "e"), "link"));
+    fs.writeFileSync(join(outside, "dir/also"), "");
     expect(new Mounter().listBeneath(podDir)).toHaveLength(4);
     expect(await manager.listPodDirs()).toEqual(["uid1"]);
     await manager.tearDown("uid1", SIGNAL);
     expect(new Mounter().listBeneath(podDir)).toEqual([]);
     expect(await manager.listPodDirs()).toEqual([]);
-    expect(readdirSync(outside).sort()).toEqual(["dir", "keep"]);
-    expect(readdirSync(join(outside, "dir"))).toEqual(["also"]);
+    expect(fs.readdirSync(outside).sort()).toEqual(["dir", "keep"]);
+    expect(fs.readdirSync(join(outside, "dir"))).toEqual(["also"]);
     await manager.tearDown("uid1", SIGNAL);
   });
 
   withMounts("does not remove a foreign mount that is in use", async () => {
     const outside = tempDir();
-    writeFileSync(join(outside, "keep"), "");
+    fs.writeFileSync(join(outside, "keep"), "");
     const { manager } = await setUp(podWith([{ name: "e", emptyDir: {} }]));
     const inside = join(manager.directories("uid1").volume("empty-dir", "e"), "mnt");
-    mkdirSync(inside);
+    fs.mkdirSync(inside);
     expect(Bun.spawnSync(["mount", "--bind", outside, inside]).exitCode).toBe(0);
     const busy = Bun.spawn(["sleep", "60"], { cwd: inside });
     try {
       expect(await manager.tearDown("uid1", SIGNAL).catch((error) => error.message)).toContain("umount");
-      expect(readdirSync(outside)).toEqual(["keep"]);
+      expect(fs.readdirSync(outside)).toEqual(["keep"]);
     } finally {
       busy.kill("SIGKILL");
       await busy.exited;
     }
     await manager.tearDown("uid1", SIGNAL);
-    expect(readdirSync(outside)).toEqual(["keep"]);
+    expect(fs.readdirSync(outside)).toEqual(["keep"]);
     expect(await manager.listPodDirs()).toEqual([]);
   });
 
   test("a link in the place of the pod's directory is removed itself", async () => {
     const { manager } = aManager(tempDir());
     const outside = tempDir();
-    writeFileSync(join(outside, "keep"), "");
+    fs.writeFileSync(join(outside, "keep"), "");
     const { pod: podDir } = manager.directories("uid2");
-    mkdirSync(join(podDir, ".."), { recursive: true });
-    symlinkSync(outside, podDir);
+    fs.mkdirSync(join(podDir, ".."), { recursive: true });
+    fs.symlinkSync(outside, podDir);
     await manager.tearDown("uid2", SIGNAL);
-    expect(lstatSync(podDir, { throwIfNoEntry: false })).toBeUndefined();
-    expect(readdirSync(outside)).toEqual(["keep"]);
+    expect(fs.lstatSync(podDir, { throwIfNoEntry: false })).toBeUndefined();
+    expect(fs.readdirSync(outside)).toEqual(["keep"]);
   });
 });
 

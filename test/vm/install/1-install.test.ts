@@ -1,14 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import {
-  appendFileSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { until } from "../../support/until.ts";
 import {
   containersOf,
@@ -27,7 +18,7 @@ const CONFIG = "/etc/kubelet-ts/config.yaml";
 const DROP_IN = "/etc/systemd/system/kubelet-ts.service.d";
 
 afterAll(async () => {
-  rmSync(DROP_IN, { recursive: true, force: true });
+  fs.rmSync(DROP_IN, { recursive: true, force: true });
 });
 
 test("install starts a service that is ready, and prints the next steps", async () => {
@@ -45,28 +36,28 @@ test("manifests in the directory run; the service reports to systemd how many po
   for (const name of ["web", "db", "app"]) await waitForPod(name, "condition=Ready");
   await waitForPod("once", "jsonpath={.status.phase}=Succeeded");
   await until("the status names the pods", async () => /4 pods, 3 ready/.test(await unitProperty("StatusText")));
-  expect(readFileSync(`${RECORDS}/once`, "utf8")).toBe("run\n");
+  expect(fs.readFileSync(`${RECORDS}/once`, "utf8")).toBe("run\n");
 });
 
 test("an upgrade and its rollback leave the pods running", async () => {
   const before = await containersOf("web");
   expect(before).toHaveLength(1);
-  const installed = readFileSync("/usr/local/bin/kubelet-ts");
+  const installed = fs.readFileSync("/usr/local/bin/kubelet-ts");
   const newer = "/tmp/kubelet-ts-newer";
-  copyFileSync(DOWNLOADED, newer);
-  appendFileSync(newer, "\n");
+  fs.copyFileSync(DOWNLOADED, newer);
+  fs.appendFileSync(newer, "\n");
   expect(await outputOf(newer, "install")).toContain("install --rollback");
-  expect(readFileSync("/usr/local/bin/kubelet-ts").length).toBe(installed.length + 1);
+  expect(fs.readFileSync("/usr/local/bin/kubelet-ts").length).toBe(installed.length + 1);
   expect(await unitProperty("ActiveState")).toBe("active");
   await outputOf("kubelet-ts", "install", "--rollback");
-  expect(readFileSync("/usr/local/bin/kubelet-ts").equals(installed)).toBe(true);
+  expect(fs.readFileSync("/usr/local/bin/kubelet-ts").equals(installed)).toBe(true);
   await outputOf("kubelet-ts", "install", "--rollback");
-  expect(readFileSync("/usr/local/bin/kubelet-ts").length).toBe(installed.length + 1);
+  expect(fs.readFileSync("/usr/local/bin/kubelet-ts").length).toBe(installed.length + 1);
   await outputOf("kubelet-ts", "install", "--rollback");
   await outputOf("kubelet-ts", "install");
   await waitForPod("web", "condition=Ready");
   expect(await containersOf("web")).toEqual(before);
-  expect(readFileSync(`${RECORDS}/once`, "utf8")).toBe("run\n");
+  expect(fs.readFileSync(`${RECORDS}/once`, "utf8")).toBe("run\n");
 });
 
 test("install names the program that holds a port; the port is opened when it is free", async () => {
@@ -97,8 +88,8 @@ test("without an engine install names what is missing, with the command that fix
 
 test("a process that hangs is restarted by the watchdog; pods do not notice", async () => {
   const before = await containersOf("web");
-  mkdirSync(DROP_IN, { recursive: true });
-  writeFileSync(`${DROP_IN}/watchdog.conf`, "[Service]\nWatchdogSec=10s\n");
+  fs.mkdirSync(DROP_IN, { recursive: true });
+  fs.writeFileSync(`${DROP_IN}/watchdog.conf`, "[Service]\nWatchdogSec=10s\n");
   await outputOf("systemctl", "daemon-reload");
   await outputOf("systemctl", "restart", "kubelet-ts");
   const pid = await unitProperty("MainPID");
@@ -108,35 +99,36 @@ test("a process that hangs is restarted by the watchdog; pods do not notice", as
     return now !== "0" && now !== pid && (await unitProperty("ActiveState")) === "active";
   });
   expect(await containersOf("web")).toEqual(before);
-  rmSync(DROP_IN, { recursive: true });
+  fs.rmSync(DROP_IN, { recursive: true });
   await outputOf("systemctl", "daemon-reload");
 });
 
 test("settings that are wrong end the service, which is not restarted; pods keep running", async () => {
   const before = await containersOf("web");
-  const settings = readFileSync(CONFIG, "utf8");
-  writeFileSync(CONFIG, `${settings}noSuchField: 1\n`);
+  const settings = fs.readFileSync(CONFIG, "utf8");
+  fs.writeFileSync(CONFIG, `${settings}noSuchField: 1\n`);
   const { exitCode } = await run("systemctl", "restart", "kubelet-ts");
   expect(exitCode).not.toBe(0);
   expect(await unitProperty("ExecMainStatus")).toBe("2");
   await Bun.sleep(5_000);
   expect(await unitProperty("ActiveState")).toBe("failed");
   expect(await outputOf("journalctl", "--no-pager", "-u", "kubelet-ts", "-n", "20")).toContain("noSuchField");
-  writeFileSync(CONFIG, settings);
+  fs.writeFileSync(CONFIG, settings);
   await outputOf("systemctl", "start", "kubelet-ts");
   await waitForPod("web", "condition=Ready");
   expect(await containersOf("web")).toEqual(before);
 });
 
 test("a configuration with which the engine is not found is rolled back, by the same process", async () => {
-  const settings = readFileSync(CONFIG, "utf8");
-  const withTrial = (more: string) => writeFileSync(CONFIG, `${settings}kubeletTs:\n  configTrialPeriod: 2s\n${more}`);
-  const tried = () => readFileSync("/var/lib/kubelet/config/.cur", "utf8");
+  const settings = fs.readFileSync(CONFIG, "utf8");
+  const withTrial = (more: string) =>
+    fs.writeFileSync(CONFIG, `${settings}kubeletTs:\n  configTrialPeriod: 2s\n${more}`);
+  const tried = () => fs.readFileSync("/var/lib/kubelet/config/.cur", "utf8");
   withTrial("");
   await outputOf("systemctl", "restart", "kubelet-ts");
   const before = await containersOf("web");
   await until("it is the last known good one", async () =>
-    readFileSync("/var/lib/kubelet/config/.lkg", "utf8").includes("configTrialPeriod"),
+    fs.readFileSync("/var/lib/kubelet/config/.lkg", "utf8").includes("configTrialPeriod"),
   );
   withTrial("  dockerEndpoint: unix:///run/none.sock\n");
   await outputOf("systemctl", "restart", "kubelet-ts");
@@ -147,13 +139,13 @@ test("a configuration with which the engine is not found is rolled back, by the 
   expect(await containersOf("web")).toEqual(before);
   const { output } = await run("kubelet-ts", "doctor");
   expect(output).toContain("the last known good one is used: No Docker engine");
-  writeFileSync(CONFIG, settings);
+  fs.writeFileSync(CONFIG, settings);
   await outputOf("systemctl", "restart", "kubelet-ts");
 });
 
 test("with --log-format=journald the journal has a field for each part of a message", async () => {
-  const settings = readFileSync(CONFIG, "utf8");
-  writeFileSync(CONFIG, `${settings}logging:\n  format: journald\n`);
+  const settings = fs.readFileSync(CONFIG, "utf8");
+  fs.writeFileSync(CONFIG, `${settings}logging:\n  format: journald\n`);
   await outputOf("systemctl", "restart", "kubelet-ts");
   writePod("journal", {});
   await waitForPod("journal", "condition=Ready");
@@ -162,26 +154,26 @@ test("with --log-format=journald the journal has a field for each part of a mess
     const entries = await outputOf("journalctl", "--no-pager", "-o", "verbose", ...filter);
     return /PRIORITY=6/.test(entries) && /POD=default\/journal-/.test(entries) && /MESSAGE=Started: /.test(entries);
   });
-  rmSync(`${MANIFESTS}/journal.yaml`);
-  writeFileSync(CONFIG, settings);
+  fs.rmSync(`${MANIFESTS}/journal.yaml`);
+  fs.writeFileSync(CONFIG, settings);
   await outputOf("systemctl", "restart", "kubelet-ts");
 });
 
 test("a Secret takes its value from a credential of systemd", async () => {
-  writeFileSync("/etc/db-token", "s3cret-of-systemd", { mode: 0o600 });
-  mkdirSync(DROP_IN, { recursive: true });
-  writeFileSync(`${DROP_IN}/credential.conf`, "[Service]\nLoadCredential=db-token:/etc/db-token\n");
+  fs.writeFileSync("/etc/db-token", "s3cret-of-systemd", { mode: 0o600 });
+  fs.mkdirSync(DROP_IN, { recursive: true });
+  fs.writeFileSync(`${DROP_IN}/credential.conf`, "[Service]\nLoadCredential=db-token:/etc/db-token\n");
   await outputOf("systemctl", "daemon-reload");
   await outputOf("systemctl", "restart", "kubelet-ts");
   const annotations = { "kubelet-ts.io/secret-from": "token=credential:db-token" };
   const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "db", annotations } };
-  writeFileSync(`${MANIFESTS}/db-secret.yaml`, JSON.stringify(secret));
+  fs.writeFileSync(`${MANIFESTS}/db-secret.yaml`, JSON.stringify(secret));
   writePod("reader", { env: [{ name: "TOKEN", valueFrom: { secretKeyRef: { name: "db", key: "token" } } }] });
   await waitForPod("reader", "condition=Ready");
   const [reader = ""] = await containersOf("reader");
   expect((await outputOf("docker", "exec", reader, "sh", "-c", "echo $TOKEN")).trim()).toBe("s3cret-of-systemd");
-  for (const file of ["reader.yaml", "db-secret.yaml"]) rmSync(`${MANIFESTS}/${file}`);
-  rmSync(DROP_IN, { recursive: true });
+  for (const file of ["reader.yaml", "db-secret.yaml"]) fs.rmSync(`${MANIFESTS}/${file}`);
+  fs.rmSync(DROP_IN, { recursive: true });
   await outputOf("systemctl", "daemon-reload");
   await outputOf("systemctl", "restart", "kubelet-ts");
 });
@@ -189,7 +181,7 @@ test("a Secret takes its value from a credential of systemd", async () => {
 test("uninstall leaves the pods and the manifests; a new installation takes the pods over", async () => {
   const before = await containersOf("web");
   await outputOf("kubelet-ts", "uninstall");
-  expect(existsSync("/usr/local/bin/kubelet-ts")).toBe(false);
+  expect(fs.existsSync("/usr/local/bin/kubelet-ts")).toBe(false);
   expect(await containersOf("web")).toEqual(before);
   await outputOf(DOWNLOADED, "install");
   await waitForPod("web", "condition=Ready");
@@ -205,27 +197,27 @@ test("doctor finds nothing that fails on the machine", async () => {
 test("a bundle sets the machine up without a registry; one that is damaged, or without an engine, changes nothing", async () => {
   const image = "site.example/app:1";
   const site = "/srv/site";
-  mkdirSync(`${site}/root`, { recursive: true });
-  copyFileSync("/bin/busybox", `${site}/root/busybox`);
+  fs.mkdirSync(`${site}/root`, { recursive: true });
+  fs.copyFileSync("/bin/busybox", `${site}/root/busybox`);
   await outputOf("sh", "-c", `tar -C ${site}/root -c . | docker import - ${image}`);
-  mkdirSync(`${site}/manifests`);
+  fs.mkdirSync(`${site}/manifests`);
   const container = { image, imagePullPolicy: "IfNotPresent", command: ["/busybox", "sleep", "100000"] };
   writePod("site", container, `${site}/manifests`);
   const bundle = `${site}/site.tar`;
   expect(await outputOf("kubelet-ts", "bundle", "-f", `${site}/manifests`, "-o", bundle)).toContain("1 image,");
 
-  mkdirSync(`${site}/small`);
+  fs.mkdirSync(`${site}/small`);
   await outputOf("mount", "-t", "tmpfs", "-o", "size=1m", "none", `${site}/small`);
   const full = await run("kubelet-ts", "bundle", "-f", `${site}/manifests`, "-o", `${site}/small/site.tar`);
   expect([full.exitCode, full.output]).toEqual([1, expect.stringContaining("the disk is full")]);
-  expect(readdirSync(`${site}/small`)).toEqual([]);
+  expect(fs.readdirSync(`${site}/small`)).toEqual([]);
   await outputOf("umount", `${site}/small`);
 
   await outputOf("docker", "rmi", image);
   await outputOf("kubelet-ts", "uninstall");
   await outputOf("tar", "-C", site, "-xf", bundle, "kubelet-ts");
   const install = (file: string) => run(`${site}/kubelet-ts`, "install", "--bundle", file);
-  const isAbsent = () => !existsSync("/usr/local/bin/kubelet-ts") && !existsSync(`${MANIFESTS}/site.yaml`);
+  const isAbsent = () => !fs.existsSync("/usr/local/bin/kubelet-ts") && !fs.existsSync(`${MANIFESTS}/site.yaml`);
   await outputOf("sh", "-c", `head -c 100000000 ${bundle} > ${site}/part.tar`);
   const cut = await install(`${site}/part.tar`);
   expect([cut.exitCode, cut.output, isAbsent()]).toEqual([1, expect.stringContaining("is cut off"), true]);
@@ -241,5 +233,5 @@ test("a bundle sets the machine up without a registry; one that is damaged, or w
   const again = await install(bundle);
   expect([again.exitCode, again.output.includes("Loaded")]).toEqual([0, false]);
   await waitForPod("site", "condition=Ready");
-  rmSync(`${MANIFESTS}/site.yaml`);
+  fs.rmSync(`${MANIFESTS}/site.yaml`);
 });
