@@ -199,6 +199,10 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
       });
       const isResizable = !isEphemeral(pod.spec, container.name) && (!isInit || isSidecar(container));
       if (isResizable) Object.assign(status, resourcesOf(container, attempts[0], input.limits));
+      if (isInit && !isSidecar(container) && attempts.length === 0 && isInitialized(input)) {
+        // Source: the kubelet's convertToAPIContainerStatuses (1.35).
+        return { ...status, state: { terminated: ASSUMED_DONE }, ready: true };
+      }
       return end || input.isStopping ? withHistory(status, input.previous) : status;
     });
 
@@ -243,6 +247,19 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
     ...(ephemeralStatuses.length > 0 ? { ephemeralContainerStatuses: ephemeralStatuses } : {}),
   };
 }
+
+/** The end of an init container that was removed after a main container had been made in the sandbox. */
+const ASSUMED_DONE: ContainerStateTerminated = {
+  exitCode: 0,
+  reason: "Completed",
+  message:
+    "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally",
+};
+
+const isInitialized = ({ pod, snapshot }: PodStatusInput) =>
+  pod.spec.containers.some(
+    ({ name }) => attemptsOf(snapshot, name)[0]?.sandboxId === (snapshot.sandboxes[0]?.id ?? ""),
+  );
 
 /** `resources` and `allocatedResources` of a container that has any. Source: KEP-1287. */
 function resourcesOf(

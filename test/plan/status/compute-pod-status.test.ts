@@ -137,7 +137,7 @@ const POD = aPod({ restartPolicy: "OnFailure" });
 
 function podStatusOf(
   containers: PodSnapshot["containers"],
-  over: { end?: PodEnd; isStopping?: true; previous?: PodStatus } = {},
+  over: { end?: PodEnd; isStopping?: true; previous?: PodStatus; pod?: typeof POD } = {},
   sandboxes: PodSnapshot["sandboxes"] = [],
 ) {
   return computePodStatus({
@@ -175,6 +175,16 @@ test("a pod that stops still reports a dead container that was removed: it is no
   const previous = podStatusOf([anExited(POD.spec.containers[0]!.name, 143)], { isStopping: true });
   const { phase, containerStatuses } = podStatusOf([], { isStopping: true, previous });
   expect([phase, containerStatuses]).toEqual([previous.phase, previous.containerStatuses]);
+});
+
+test("an init container that was removed has ended well once a main container is there, a sidecar waits", () => {
+  const pod = aPod({ initContainers: [aContainer({ name: "i" }), aContainer({ name: "s", restartPolicy: "Always" })] });
+  const running = aRunning(pod.spec.containers[0]!.name);
+  const [sandbox, waits] = [aSandbox({ id: running.sandboxId }), { state: { waiting: {} }, ready: false }];
+  const done = { state: { terminated: { exitCode: 0, reason: "Completed" } }, ready: true };
+  expect(podStatusOf([running], { pod }, [sandbox]).initContainerStatuses).toMatchObject([done, waits]);
+  for (const sandboxes of [[aSandbox({ id: "new", attempt: 1 }), sandbox], []])
+    expect(podStatusOf([running], { pod }, sandboxes).initContainerStatuses).toMatchObject([waits, waits]);
 });
 
 test("a pod that failed is not ready, though its containers run on for their grace period", () => {
