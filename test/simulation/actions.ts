@@ -1,7 +1,7 @@
 import type { ClusterObject } from "./api-server-model.ts";
 import { type ClusterClients, hasLastingName, isMirror } from "./cluster-clients.ts";
 import { hasValues, isLasting, makePod, toList, toManifest, type WantedPod } from "./desired.ts";
-import type { EngineHttp } from "./engine-http.ts";
+import type { WireFaults } from "./engine-http.ts";
 import type { EngineModel, ModelContainer, Transition } from "./engine-model.ts";
 import { changed, fileOf, LABEL, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
@@ -69,7 +69,7 @@ export class Scene {
     else if (this.rules.cluster && this.#apps % 3 !== 1 && !pod.job)
       this.put({ ...pod, source: "cluster", replicas: undefined, dependsOn: undefined }, random);
     else if (this.world.hasUrl && this.#apps % 2 === 1 && !pod.job) put({ ...pod, source: "url" });
-    else put(this.world.firewall.isInstalled ? this.#withPort(pod) : pod);
+    else put(this.#withReplicas(pod));
   }
 
   /** A Job of its own whose indexes are done within a minute. */
@@ -139,20 +139,24 @@ export class Scene {
     return pods.length > 0 ? random.pick(pods) : undefined;
   }
 
-  /** Where ports of the machine lead to Services, there are more of these. */
-  #withPort(pod: WantedPod): WantedPod {
+  /** Some pods of files are two of a workload: more where ports of the machine lead to Services. */
+  #withReplicas(pod: WantedPod): WantedPod {
+    const hasPorts = this.world.firewall.isInstalled;
     const canHave = !pod.job && pod.containers.every(isLasting);
-    const replicas = pod.replicas ?? (canHave && this.#apps % 2 === 1 ? 2 : undefined);
-    return { ...pod, replicas, nodePort: replicas === undefined ? undefined : FIRST_NODE_PORT + this.#apps };
+    const replicas = pod.replicas ?? (canHave && this.#apps % (hasPorts ? 2 : 3) === 1 ? 2 : undefined);
+    const nodePort = hasPorts && replicas !== undefined ? FIRST_NODE_PORT + this.#apps : undefined;
+    return { ...pod, replicas, nodePort };
   }
 
   /** Some of what has replicas is no Deployment. A pod of a StatefulSet waits for no other: only edits of containers replace it. */
   #withKind(pod: WantedPod): WantedPod {
     const { replicas } = pod;
     const at = replicas === undefined ? 0 : (this.#apps + Math.floor(this.#apps / 3) + this.world.seed) % 5;
-    if (at > 2 || replicas === undefined) return pod;
+    if (replicas === undefined) return pod;
+    const withValues = replicas > 1 ? { ...pod, config: 1, hasSecret: true } : pod;
+    if (at > 2) return withValues;
     if (at === 0) return { ...pod, kind: "DaemonSet", replicas: 1 };
-    return { ...pod, kind: "StatefulSet", replicas: Math.max(replicas, at), dependsOn: undefined };
+    return { ...withValues, kind: "StatefulSet", replicas: Math.max(replicas, at), dependsOn: undefined };
   }
 
   /** Workloads whose replicas people change. */
@@ -279,6 +283,20 @@ export class Scene {
     const pod = this.pickPod(random);
     if (pod) this.put({ ...pod, containers: pod.containers.map(changed) }, random);
     return pod !== undefined;
+  }
+
+  editConfig(pod: WantedPod, random: SeededRandom): void {
+    const wasAtRest = this.rules.isAtRest(pod);
+    this.put({ ...pod, config: (pod.config ?? 0) + 1, configMs: this.world.time.nowMs }, random);
+    if (hasValues(pod)) return this.rules.noteValues(pod.app, wasAtRest);
+    const now = this.wanted.get(pod.app);
+    if (now) this.wanted.set(pod.app, { ...now, changedMs: pod.changedMs });
+  }
+
+  /** Edits the values of a workload whose pods take turns. */
+  editValues(random: SeededRandom): void {
+    const pods = this.scalable.filter((pod) => pod.config !== undefined && hasValues(pod) && (pod.replicas ?? 0) > 1);
+    if (pods.length > 0) this.editConfig(random.pick(pods), random);
   }
 
   /** Edits the template of some workload. */
@@ -411,9 +429,18 @@ export class Scene {
 
   // --- the engine ---
 
-  pickContainer(random: SeededRandom): ModelContainer | undefined {
+  pickContainer(random: SeededRandom, takes?: (container: ModelContainer) => boolean): ModelContainer | undefined {
     const running = this.world.ownRunning();
-    return running.length > 0 ? random.pick(running) : undefined;
+    const those = takes ? running.filter(takes) : running;
+    return those.length > 0 ? random.pick(those) : undefined;
+  }
+
+  /** Probes of a container fail for a while. */
+  sicken(random: SeededRandom, leastMs: number, takes?: (container: ModelContainer) => boolean): void {
+    const container = this.pickContainer(random, takes);
+    if (!container) return;
+    container.unhealthyUntilMs = this.world.time.nowMs + random.between(leastMs, LONGEST_FAULT_MS);
+    this.rules.noteUnhealthy(container);
   }
 
   /** A fault that has begun ends after a while. */
@@ -469,6 +496,17 @@ const fault = (weight: number, run: Run): Action => ({ weight, isFault: true, ru
 const lasting = (weight: number, begin: (world: World, random: SeededRandom) => () => void, longestMs?: number) =>
   fault(weight, (scene, random) => scene.endLater(random, begin(scene.world, random), longestMs));
 
+/** The engine answers otherwise for a while. */
+const onWire = (weight: number, toFaults: (random: SeededRandom) => Partial<WireFaults>, longestMs?: number) =>
+  lasting(
+    weight,
+    ({ wire }, random) => {
+      wire.disturb(toFaults(random));
+      return () => wire.repair();
+    },
+    longestMs,
+  );
+
 /** Something that others do to a container, which is a reason for its pod to start it again. */
 const toContainer = (
   weight: number,
@@ -490,13 +528,17 @@ const toClusterPod = (weight: number, run: (cluster: ClusterClients, pod: Cluste
   });
 
 /** A fault between a node and its API server, in which people change their pods. */
-const onClusterWire = (weight: number, begin: (wire: EngineHttp, random: SeededRandom, nowMs: number) => void) =>
+const onClusterWire = (weight: number, toFaults: (random: SeededRandom, nowMs: number) => Partial<WireFaults>) =>
   fault(weight, (scene, random) => {
     const { clusterWire: wire, time } = scene.world;
+    const { lastFaultMs, wasCalm } = scene.rules;
     if (!wire) return;
-    begin(wire, random, time.nowMs);
+    wire.disturb(toFaults(random, time.nowMs));
     time.after(random.between(100, 60_000), () => scene.changeCluster(random));
-    scene.endLater(random, () => wire.repair());
+    scene.endLater(random, () => {
+      wire.repair();
+      if (wasCalm && scene.rules.lastFaultMs === lastFaultMs) scene.rules.expectReports();
+    });
   });
 
 /** Actions on a node of a cluster, in addition. */
@@ -529,17 +571,13 @@ export const CLUSTER_ACTIONS: Readonly<Record<string, Action>> = {
     scene.world.cluster?.silenceWatches();
     scene.changeCluster(random);
   }),
-  "refuse the node": onClusterWire(3, (wire) => wire.disturb({ isRefusing: true })),
-  "hang the API server": onClusterWire(5, (wire, random, nowMs) =>
-    wire.disturb({ hangsUntilMs: nowMs + random.between(1_000, 300_000) }),
-  ),
-  "lose responses of the API server": onClusterWire(6, (wire, random) =>
-    wire.disturb({ cutShare: random.between(0.02, 0.5) }),
-  ),
-  "answer with errors of the API server": onClusterWire(5, (wire, random) =>
-    wire.disturb({ errorShare: random.between(0.02, 0.6) }),
-  ),
-  "be slow to the node": onClusterWire(3, (wire, random) => wire.disturb({ latencyMs: random.between(50, 20_000) })),
+  "refuse the node": onClusterWire(3, () => ({ isRefusing: true })),
+  "hang the API server": onClusterWire(5, (random, nowMs) => ({
+    hangsUntilMs: nowMs + random.between(1_000, 300_000),
+  })),
+  "lose responses of the API server": onClusterWire(6, (random) => ({ cutShare: random.between(0.02, 0.5) })),
+  "answer with errors of the API server": onClusterWire(5, (random) => ({ errorShare: random.between(0.02, 0.6) })),
+  "be slow to the node": onClusterWire(3, (random) => ({ latencyMs: random.between(50, 20_000) })),
   "delete a pod of the cluster": toClusterPod(5, (cluster, pod) => cluster.remove(pod)),
   "delete a pod by force": deed(4, (scene, random) => scene.deleteByForce(random)),
   "overwrite a status": toClusterPod(6, (cluster, pod) => cluster.overwriteStatus(pod)),
@@ -586,6 +624,7 @@ export const EXCHANGES: Readonly<Record<string, Action>> = {
 export const ACTIONS: Readonly<Record<string, Action>> = {
   // In the evening only.
   "roll out": deed(0, (scene, random) => scene.rollOut(random)),
+  "edit values": deed(0, (scene, random) => scene.editValues(random)),
   "add a pod": deed(6, (scene, random) => {
     if (scene.wanted.size < scene.maxPods) scene.addPod(random);
   }),
@@ -633,12 +672,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   }),
   "edit a ConfigMap": deed(4, (scene, random) => {
     const pods = [...scene.wanted.values()].filter(({ config }) => config !== undefined);
-    if (pods.length === 0) return;
-    const pod = random.pick(pods);
-    scene.put({ ...pod, config: (pod.config ?? 0) + 1, configMs: scene.world.time.nowMs }, random);
-    if (hasValues(pod)) return scene.rules.noteTouch(pod.app);
-    const now = scene.wanted.get(pod.app);
-    if (now) scene.wanted.set(pod.app, { ...now, changedMs: pod.changedMs });
+    if (pods.length > 0) scene.editConfig(random.pick(pods), random);
   }),
   "scale a deployment": deed(4, (scene, random) => {
     const pod = scene.scalable.at(0);
@@ -843,22 +877,9 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     wire.disturb({ hangsUntilMs: time.nowMs + random.between(1_000, 300_000) });
     if (random.chance(0.5)) scene.editAny(random);
   }),
-  "refuse connections": lasting(
-    3,
-    ({ wire }) => {
-      wire.disturb({ isRefusing: true });
-      return () => wire.repair();
-    },
-    10 * 60_000,
-  ),
-  "lose responses": lasting(6, ({ wire }, random) => {
-    wire.disturb({ cutShare: random.between(0.02, 0.5) });
-    return () => wire.repair();
-  }),
-  "answer with errors": lasting(5, ({ wire }, random) => {
-    wire.disturb({ errorShare: random.between(0.02, 0.4) });
-    return () => wire.repair();
-  }),
+  "refuse connections": onWire(3, () => ({ isRefusing: true }), 10 * 60_000),
+  "lose responses": onWire(6, (random) => ({ cutShare: random.between(0.02, 0.5) })),
+  "answer with errors": onWire(5, (random) => ({ errorShare: random.between(0.02, 0.4) })),
   "be slow": lasting(3, ({ wire, engine }, random) => {
     // Below the time-out of a probe, or above it.
     wire.disturb({ latencyMs: random.chance(0.5) ? random.between(50, 1_000) : random.between(1_000, 8_000) });
@@ -933,19 +954,10 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
         scene.put({ ...now, containers: [{ ...changed(at), program: first.program }, ...rest] }, random);
     });
   }),
-  "become unready": fault(3, (scene, random) => {
-    const containers = scene.world.ownRunning().filter((container) => scene.rules.hasReadiness(container));
-    if (containers.length === 0) return;
-    const container = random.pick(containers);
-    container.unhealthyUntilMs = scene.world.time.nowMs + random.between(900_000, LONGEST_FAULT_MS);
-    scene.rules.noteUnhealthy(container);
-  }),
-  "become unhealthy": fault(4, (scene, random) => {
-    const container = scene.pickContainer(random);
-    if (!container) return;
-    container.unhealthyUntilMs = scene.world.time.nowMs + random.between(600_000, LONGEST_FAULT_MS);
-    scene.rules.noteUnhealthy(container);
-  }),
+  "become unready": fault(3, (scene, random) =>
+    scene.sicken(random, 900_000, (container) => scene.rules.hasReadiness(container)),
+  ),
+  "become unhealthy": fault(4, (scene, random) => scene.sicken(random, 600_000)),
   "set the clock": fault(3, (scene, random) => {
     scene.setClock(random.pick([-1, 1]) * random.pick([1_500, 60_000, 3_600_000, 86_400_000, 400 * 86_400_000]));
   }),

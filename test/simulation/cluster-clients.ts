@@ -204,6 +204,19 @@ export class ClusterClients {
     if (wrong !== undefined) fail("status", `the node reports pod ${name} with ${wrong}`);
   }
 
+  /** @returns a container that runs for at least this time, and that its pod does not show */
+  findUnreported(forMs: number): string | undefined {
+    const { server, world } = this.#deps;
+    for (const { id, name, labels, startedMs } of world.ownRunning()) {
+      const pod = server.all("pods").find(({ metadata }) => metadata.uid === labels[LABEL_UID]);
+      const isDue = labels["io.kubernetes.container.name"] !== "POD" && world.time.wallMs - startedMs >= forMs;
+      if (!isDue || !pod || pod.metadata.deletionTimestamp !== undefined) continue;
+      if (!JSON.stringify(pod.status.containerStatuses ?? []).includes(id))
+        return `${name} runs for ${forMs / 1000} s, and its pod does not show it`;
+    }
+    return undefined;
+  }
+
   beginRest(): void {
     this.#requestsBefore = this.#deps.server.requests;
   }

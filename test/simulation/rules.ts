@@ -46,6 +46,8 @@ const PROMPT_MS = 3 * 60_000;
 const KILL_DELAY_MS = 5_000;
 /** A liveness probe has failed twice by then, and its container was stopped. */
 const UNHEALTHY_MS = 2 * PROBE_PERIOD_SECONDS * 1000 + 2 * 60_000;
+/** A report that was lost has come by then. */
+const REPORTED_MS = 60_000;
 /** A pull is this old at most when a container is made from its image: others of the pod may have been pulled since. */
 const PULL_AGE_MS = 10 * 60_000;
 /** Rest of a grace period that the command before the stop has used up. */
@@ -103,6 +105,8 @@ export class Rules {
   /** When people last changed the replicas of a Deployment, by app. */
   readonly scaledMs = new Map<string, number>();
   readonly #touchedMs = new Map<string, number>();
+  /** When people edited the values of a workload at rest, by app. */
+  readonly #valuesMs = new Map<string, number>();
   /** When pods were made lately, by app. */
   readonly #madeMs = new Map<string, number[]>();
   #logLinesBefore = 0;
@@ -253,7 +257,7 @@ export class Rules {
     this.#cordonedMs = undefined;
     // Pods made before are assigned to the node, and may wait for another reason.
     const begin = () => {
-      if (isCordoned && this.#wasCalm && nowMs - this.#lastEditMs() > EDIT_SETTLES_MS)
+      if (isCordoned && this.wasCalm && nowMs - this.#lastEditMs() > EDIT_SETTLES_MS)
         this.#cordonedMs = this.#world.time.nowMs;
     };
     this.api.cordon(isCordoned, begin);
@@ -369,6 +373,14 @@ export class Rules {
   noteTouch(app: string): void {
     this.scaledMs.set(app, this.#world.time.nowMs);
     this.#touchedMs.set(app, this.#world.time.nowMs);
+  }
+
+  /** The values in the environment of a workload were edited. @param wasAtRest nothing else is a reason to stop its pods */
+  noteValues(app: string, wasAtRest: boolean): void {
+    const valuesMs = this.#valuesMs.get(app);
+    const isNext = valuesMs !== undefined && valuesMs === this.scaledMs.get(app);
+    this.noteTouch(app);
+    if (wasAtRest || isNext) this.#valuesMs.set(app, this.#world.time.nowMs);
   }
 
   /** Whether they did so lately. */
@@ -547,13 +559,16 @@ export class Rules {
     const isOrdered = wanted.kind === "StatefulSet" && !this.#isTouched(wanted.app);
     const early = isOrdered ? this.#findEarlyStop(container, wanted) : undefined;
     if (early !== undefined) throw new Violation("ordinal", early);
-    if (this.#world.time.nowMs - scaledMs < EDIT_SETTLES_MS) return;
+    const takesTurns = this.#valuesMs.get(wanted.app) === scaledMs && wanted.changedMs === scaledMs;
+    if (!takesTurns && this.#world.time.nowMs - scaledMs < EDIT_SETTLES_MS) return;
     const stopped = container.labels[LABEL.podUid];
     const working = this.#workingPods(wanted);
     // Its other containers may have been asked to stop a moment before.
     const isLoss = container.status === "running" && container.labels[LABEL.container] !== "POD";
-    const others = [...working.keys()].filter((uid) => uid !== stopped).length;
-    const least = replicas - (wanted.kind === undefined ? Math.floor(replicas * MAX_UNAVAILABLE) : 1);
+    const stopping = this.#world.ownRunning().filter(({ termMs }) => termMs !== undefined);
+    const uids = [stopped, ...stopping.map(({ labels }) => labels[LABEL.podUid])];
+    const others = [...working.keys()].filter((uid) => !uids.includes(uid)).length;
+    const least = replicas - (wanted.kind || takesTurns ? 1 : Math.floor(replicas * MAX_UNAVAILABLE));
     if (isLoss && working.has(stopped ?? "") && others < least) {
       throw new Violation(
         "availability",
@@ -674,6 +689,9 @@ export class Rules {
     const isFresh = time.nowMs - backOff.startedMs > BACK_OFF.resetMs;
     time.after((isFresh ? 0 : backOff.delayMs) + RESTART_NOTICE_MS, () => {
       if (this.#podOf(container) !== wanted || this.#isDisturbed(EDIT_SETTLES_MS)) return;
+      // A pod of which nothing runs waits for the one it depends on.
+      const dependency = this.wanted.get(wanted.dependsOn ?? "");
+      if (dependency && !this.isUpToDate(dependency)) return;
       // Ids count up, whatever the clock does.
       const successor = [...engine.containers.values()].some(
         (other) => countKey(other) === countKey(container) && other.id > container.id,
@@ -685,11 +703,21 @@ export class Rules {
   /** Faults reach further than one pod. */
   lastFaultMs = Number.NEGATIVE_INFINITY;
   /** Nothing was wrong for an hour before the last fault began. */
-  #wasCalm = true;
+  wasCalm = true;
 
   noteFault(): void {
-    this.#wasCalm = !this.#isDisturbed(EDIT_SETTLES_MS);
+    this.wasCalm = !this.#isDisturbed(EDIT_SETTLES_MS);
     this.lastFaultMs = this.#world.time.nowMs;
+  }
+
+  /** Nothing was wrong but the way to the API server, which is mended: reports that were lost are repeated. */
+  expectReports(): void {
+    const { time } = this.#world;
+    const { nowMs } = time;
+    time.after(REPORTED_MS, () => {
+      const lost = this.lastFaultMs === nowMs ? this.cluster?.findUnreported(REPORTED_MS) : undefined;
+      if (lost !== undefined) this.#fail(new Violation("status", lost));
+    });
   }
 
   /** Whether the pod of a container is Ready only while its probe succeeds. */
@@ -702,7 +730,7 @@ export class Rules {
   noteUnhealthy(container: ModelContainer): void {
     const app = appOf(container);
     this.#world.note(`probes of ${container.name} fail`);
-    if (!this.#wasCalm || app === undefined) return;
+    if (!this.wasCalm || app === undefined) return;
     this.#expectUnhealthyEnd(container);
     if (this.hasReadiness(container)) this.services.noteUnready(container, app);
   }

@@ -39,7 +39,7 @@ const HOUR_MS = 3_600_000;
 const ACTIVE_MS = DAY_MS - 4 * 60 * 60_000 - LONGEST_FAULT_MS;
 
 /** Actions of the evenings, one each, long after the last fault: for the rules that ask for calm. */
-const EVENINGS = ["roll out", "roll out", "become unhealthy", "become unready"];
+const EVENINGS = ["roll out", "roll out", "edit values", "become unhealthy", "become unready"];
 /** Before the end of the day. */
 const EVENING_MS = 175 * 60_000;
 
