@@ -79,6 +79,9 @@ const NONE: ServiceAddresses = { range: "", clusterIps: {}, ports: {}, nodePorts
 const LIST_NETWORKS_MS = 60_000;
 /** Addresses are used without rules after this time. */
 const MAX_OPENING_MS = 5_000;
+/** A pod that ends, and is still led to, ends after this time. */
+const MAX_LEAVING_MS = 1_000;
+const LEAVING_PAUSE_MS = 10;
 const NO_PODS = new ServicePods([]);
 /** Source: core/v1 `DefaultClientIPServiceAffinitySeconds`. */
 const AFFINITY_SECONDS = 10_800;
@@ -171,9 +174,20 @@ export class ServiceManager {
 
   /** Whether rules by which connections reach a pod with this status are about to be written. */
   isAwaited({ podIPs = [] }: PodStatus): boolean {
-    const leadsTo = (ip: string | undefined) =>
-      this.#applied.services.some(({ ports }) => ports.some(({ endpoints }) => endpoints.some((it) => it.ip === ip)));
-    return this.#applying !== undefined && podIPs.some(({ ip }) => leadsTo(ip));
+    return this.#applying !== undefined && this.#leadsTo(podIPs.map(({ ip = "" }) => ip));
+  }
+
+  #leadsTo(ips: readonly string[]): boolean {
+    const { services } = this.#applied;
+    return services.some(({ ports }) => ports.some(({ endpoints }) => endpoints.some(({ ip }) => ips.includes(ip))));
+  }
+
+  /** Resolves when no rule leads to these addresses of a pod that is about to end, and at the latest after a second. */
+  async left(ips: readonly string[]): Promise<void> {
+    const { clock } = this.#context;
+    if (!this.#leadsTo(ips)) return;
+    const endMs = clock.monotonicMs() + MAX_LEAVING_MS;
+    while ((this.#leadsTo(ips) || this.#applying) && clock.monotonicMs() < endMs) await clock.sleep(LEAVING_PAUSE_MS);
   }
 
   /** Lines of the hosts file of a pod. Called when it is written. */
@@ -234,7 +248,7 @@ export class ServiceManager {
   }
 
   #apply(services: readonly RuledService[], proxy: ServiceProxy): void {
-    const { clock } = this.#context;
+    const { clock, logger } = this.#context;
     const { range } = this.#addresses;
     const before = this.#applied;
     if (range === before.range && isSameList(services, before.services)) return;
@@ -245,17 +259,11 @@ export class ServiceManager {
     });
     this.#applying = applying;
     if (before.services.length > 0 || proxy.hasRules || proxy.problem !== undefined) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = clock.schedule(MAX_OPENING_MS, () => {
-      const text = `the kernel does not have the rules of Services after ${MAX_OPENING_MS / 1000} s`;
-      this.#context.logger.warn(
-        `Pods start although ${text}: what they send to addresses of Services may leave the machine`,
-      );
-      resolve();
-    });
-    void applying.then(resolve);
-    this.#opening = promise.then(() => {
-      cancel();
+    this.#opening = Promise.race([applying, clock.sleep(MAX_OPENING_MS)]).then(() => {
+      if (this.#applying) {
+        const text = `the kernel does not have the rules of Services after ${MAX_OPENING_MS / 1000} s`;
+        logger.warn(`Pods start although ${text}: what they send to addresses of Services may leave the machine`);
+      }
       this.#opening = undefined;
       this.#onChange();
     });

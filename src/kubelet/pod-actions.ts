@@ -260,8 +260,9 @@ export class PodActions {
       this.#state.killing,
       action.id,
       async (signal) => {
-        const { graceSeconds } = action;
-        await services.killContainer({ container, podIps, graceSeconds, ...(pod && { pod }) }, signal);
+        const { graceSeconds, reason } = action;
+        const isPodEnd = reason === "PodEnded" || reason === "PodRemoved";
+        await services.killContainer({ container, podIps, graceSeconds, isPodEnd, ...(pod && { pod }) }, signal);
         await cache.observe(action.id, signal);
       },
       (error) => this.#recordAndDelay(`cannot stop container "${action.name}"`, error),

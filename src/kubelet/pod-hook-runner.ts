@@ -17,6 +17,8 @@ interface PodHookRunnerDeps {
   recorder: EventRecorder;
   node: NodeInfo;
   exec: Pick<ContainerAccess, "run">;
+  /** Resolves when Services do not lead to a pod with these addresses; absent where there are none. */
+  left?: ((podIps: readonly string[]) => Promise<void>) | undefined;
   /** e.g. `1.20`: httpGet hooks introduce themselves as `kube-lifecycle/<version>`. */
   version: string;
 }
@@ -33,6 +35,8 @@ export interface KillContainerRequest {
   pod?: Pod;
   podIps: readonly string[];
   graceSeconds: number;
+  /** All of the pod ends, and not to start again. */
+  isPodEnd?: boolean;
 }
 
 /** Time after the end of its container in which a hook may still report its result. */
@@ -92,6 +96,8 @@ export class PodHookRunner {
       cancel();
       signal.throwIfAborted();
     }
+    // A program that ends at once refuses connections that are still sent to it.
+    if (request.isPodEnd && graceSeconds > 0) await this.#deps.left?.(request.podIps);
     await stop(clock.monotonicMs() - startedAtMs);
     if (handler) clock.schedule(HOOK_DIES_MS, () => giveUp.abort(new Error("the container is gone")));
   }

@@ -105,6 +105,29 @@ test("a pod is awaited until the rules that lead to it are written", async () =>
   expect(manager.isAwaited(status("172.17.0.2"))).toBe(false);
 });
 
+test("a pod that ends is left when the rules without it are written, or after a second", async () => {
+  const { manager, proxy, update, clock } = aManager();
+  const pod = aServicePod("a", "172.17.0.2");
+  update([aService("web")], [pod, client]);
+  await Bun.sleep(0);
+  await manager.left(["172.17.0.9"]);
+  const order: string[] = [];
+  const leaving = manager.left(["172.17.0.2"]).then(() => order.push("left"));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  proxy.written = promise.then(() => void order.push("written"));
+  update([aService("web")], [client]);
+  await clock.advance(100);
+  resolve();
+  await Bun.sleep(0);
+  await clock.advance(100);
+  await leaving;
+  expect(order).toEqual(["written", "left"]);
+  update([aService("web")], [pod, client]);
+  const late = manager.left(["172.17.0.2"]);
+  await clock.advance(1_000);
+  await late;
+});
+
 test("no range is chosen before the rules of others can be read", () => {
   const { update, proxy, kept, logger, manager } = aManager();
   proxy.problem = "iptables-restore: Can't lock /run/xtables.lock";

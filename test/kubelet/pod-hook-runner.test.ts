@@ -173,12 +173,14 @@ test.each([
     version: "1.20",
     recorder: new RecordingRecorder(),
     node,
+    left: async (ips: readonly string[]) => void ran.push(`left ${ips.join()}`),
   };
   const hook = (command: string[]) => ({ exec: { command } });
   const label = "annotation.io.kubernetes.container.preStopHandler";
   const labels: Record<string, string> = created ? { [label]: JSON.stringify(hook(created)) } : {};
-  const request = { container: aRunning("app", { labels }), pod: aPod(), podIps: [], graceSeconds: 30 };
+  const isPodEnd = created !== undefined;
+  const request = { container: aRunning("app", { labels }), pod: aPod(), podIps: ["ip"], graceSeconds: 30, isPodEnd };
   const spec = aContainer(edited && { lifecycle: { preStop: hook(edited) } });
   await new PodHookRunner(deps).runPreStopThen(request, spec, never, async () => void ran.push("stop"));
-  expect(ran).toEqual([...expected, "stop"]);
+  expect(ran).toEqual([...expected, ...(isPodEnd ? ["left ip"] : []), "stop"]);
 });

@@ -145,7 +145,10 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       images,
       volumes,
       files,
-      hooks: new PodHookRunner({ clock, recorder, node, exec: engine.containers, version: probeVersion }),
+      hooks: new PodHookRunner({
+        ...{ clock, recorder, node, exec: engine.containers, version: probeVersion },
+        left: serviceManager && ((podIps) => serviceManager.left(podIps)),
+      }),
       cgroups,
       logLinks,
     },
