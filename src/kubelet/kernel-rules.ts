@@ -110,14 +110,14 @@ export class KernelRules {
    * @returns "locked": another program has the lock of iptables; it is tried again until that is free
    */
   async prepare(): Promise<"ready" | "refused" | "locked" | "missing"> {
-    const { clock, family, host } = this.#deps;
+    const { clock, family, host, prefix } = this.#deps;
     let isLocked = false;
     for (const pauseMs of [...PREPARE_PAUSES_MS, undefined]) {
       const startMs = clock.monotonicMs();
       try {
         const version = await runIptables(family, "restore", ["--version"], host);
         this.#hasGenerations = version.includes("nf_tables");
-        await this.#probe();
+        await probeRules(family, `${prefix}-PROBE`, host.run);
         await this.#read();
         this.problem = undefined;
         return "ready";
@@ -134,11 +134,6 @@ export class KernelRules {
     this.#reportProblem();
     this.#planCheck();
     return "locked";
-  }
-
-  async #probe(): Promise<void> {
-    const { family, prefix, host } = this.#deps;
-    await probeRules(family, `${prefix}-PROBE`, host.run);
   }
 
   #reportProblem(): void {
@@ -187,7 +182,7 @@ export class KernelRules {
   async remove(): Promise<void> {
     const saved = await this.#read();
     const text = toRemovalText(saved);
-    if (text !== "") await this.#restore(text);
+    if (text !== "") await restoreRules(this.#deps.family, text, this.#deps.host.run);
     for (const bridge of saved.loopbackBridges) this.#deps.host.setLoopbackRouting(bridge, false);
     this.#kernel = undefined;
   }
@@ -219,7 +214,7 @@ export class KernelRules {
     const { prefix, rootDir, nodePortAddresses, host, family } = this.#deps;
     const { range } = this.#wanted;
     if (this.#wanted.services.length === 0) {
-      if (this.problem !== undefined) await this.#probe();
+      if (this.problem !== undefined) await probeRules(family, `${prefix}-PROBE`, host.run);
       const { jumps } = this.#kernel?.saved ?? (await this.#read());
       if (jumps.length > 0 || this.#kernel?.tables) await this.remove();
       this.#loopbackBridges.clear();
@@ -261,7 +256,7 @@ export class KernelRules {
     const text = isSame ? "" : toRestoreText(tables, kernel);
     const generation = this.#generation;
     this.#generation = undefined;
-    if (text !== "") await this.#restore(text);
+    if (text !== "") await restoreRules(family, text, host.run);
     // Each table is one change. With those of another program there are more, which the next check sees.
     if (generation !== undefined) this.#generation = generation + text.split("\nCOMMIT\n").length - 1;
     this.#kernel = { saved, tables, services, facts };
@@ -344,10 +339,6 @@ export class KernelRules {
     // Facts of the machine may have changed, too.
     this.apply(this.#wanted.services, this.#wanted.range);
     this.#onChange();
-  }
-
-  async #restore(text: string): Promise<void> {
-    await restoreRules(this.#deps.family, text, this.#deps.host.run);
   }
 
   async #save(): Promise<SavedRules> {

@@ -1,5 +1,10 @@
 import { createHash } from "node:crypto";
-import { IMAGE_UPDATE_ANNOTATION } from "../base/api/annotations.ts";
+import {
+  IMAGE_UPDATE_ANNOTATION,
+  INIT_ANNOTATION,
+  requiredFormat,
+  ULIMITS_ANNOTATION,
+} from "../base/api/annotations.ts";
 import type { Container, ContainerPort } from "../base/api/container.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Pod, PodSpec } from "../base/api/pod.ts";
@@ -21,6 +26,7 @@ import {
 export function adaptPodmanPod(pod: Field<Pod>): SupportNote[] {
   const spec = pod.field("spec");
   return [
+    ...readAnnotations(pod),
     ...removeAnnotations(pod),
     ...removeLabels(pod),
     ...renameVolumes(spec),
@@ -30,7 +36,34 @@ export function adaptPodmanPod(pod: Field<Pod>): SupportNote[] {
     ...correctCase(spec),
     ...addContainerPorts(spec),
     ...publishOnce(spec),
+    ...addSystem(spec),
   ];
+}
+
+/** Annotations of podman, of the pod or of one of its containers, that say what one of ours says of the pod. */
+const READ_ANNOTATIONS = [
+  [/^io\.podman\.annotations\.ulimit(?:\/|$)/, ULIMITS_ANNOTATION],
+  [/^io\.podman\.annotations\.init(?:\/|$)/, INIT_ANNOTATION],
+] as const;
+
+function readAnnotations(pod: Field<Pod>): SupportNote[] {
+  const { annotations = {} } = pod.value.metadata;
+  return READ_ANNOTATIONS.flatMap(([pattern, ours]) => {
+    const [name = "", value = ""] = Object.entries(annotations).find(([key]) => pattern.test(key)) ?? [];
+    const written = value.toLowerCase();
+    if (written === "" || written === "false" || ours in annotations || requiredFormat(ours, written)) return [];
+    delete annotations[name];
+    annotations[ours] = written;
+    return pod.field("metadata").field("annotations").note(`${name} is read as ${ours}, for all containers of the pod`);
+  });
+}
+
+/** Only here a stop signal needs the system of its pod. */
+function addSystem(spec: Field<PodSpec>): SupportNote[] {
+  const [first] = spec.value.os ? [] : containerFields(spec).filter(({ value }) => value.lifecycle?.stopSignal);
+  if (!first) return [];
+  spec.value.os = { name: "linux" };
+  return [first.field("lifecycle").note("its stopSignal needs spec.os in Kubernetes: it is read as linux")].flat();
 }
 
 /**
