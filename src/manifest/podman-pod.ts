@@ -36,34 +36,22 @@ export function adaptPodmanPod(pod: Field<Pod>): SupportNote[] {
     ...correctCase(spec),
     ...addContainerPorts(spec),
     ...publishOnce(spec),
-    ...addSystem(spec),
   ];
 }
 
-/** Annotations of podman, of the pod or of one of its containers, that say what one of ours says of the pod. */
-const READ_ANNOTATIONS = [
-  [/^io\.podman\.annotations\.ulimit(?:\/|$)/, ULIMITS_ANNOTATION],
-  [/^io\.podman\.annotations\.init(?:\/|$)/, INIT_ANNOTATION],
-] as const;
+/** Annotations of podman, of the pod or of a container, that say what one of ours says of the pod. */
+const READ_ANNOTATIONS = { ulimit: ULIMITS_ANNOTATION, init: INIT_ANNOTATION };
 
 function readAnnotations(pod: Field<Pod>): SupportNote[] {
   const { annotations = {} } = pod.value.metadata;
-  return READ_ANNOTATIONS.flatMap(([pattern, ours]) => {
-    const [name = "", value = ""] = Object.entries(annotations).find(([key]) => pattern.test(key)) ?? [];
-    const written = value.toLowerCase();
-    if (written === "" || written === "false" || ours in annotations || requiredFormat(ours, written)) return [];
+  return Object.entries(annotations).flatMap(([name, value]) => {
+    const word = /^io\.podman\.annotations\.(ulimit|init)(?:\/|$)/.exec(name)?.[1] as keyof typeof READ_ANNOTATIONS;
+    const [ours, written] = [READ_ANNOTATIONS[word], value.toLowerCase()];
+    if (!ours || written === "false" || ours in annotations || requiredFormat(ours, written)) return [];
     delete annotations[name];
     annotations[ours] = written;
     return pod.field("metadata").field("annotations").note(`${name} is read as ${ours}, for all containers of the pod`);
   });
-}
-
-/** Only here a stop signal needs the system of its pod. */
-function addSystem(spec: Field<PodSpec>): SupportNote[] {
-  const [first] = spec.value.os ? [] : containerFields(spec).filter(({ value }) => value.lifecycle?.stopSignal);
-  if (!first) return [];
-  spec.value.os = { name: "linux" };
-  return [first.field("lifecycle").note("its stopSignal needs spec.os in Kubernetes: it is read as linux")].flat();
 }
 
 /**

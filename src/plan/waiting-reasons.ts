@@ -368,7 +368,7 @@ function fixOfStart({ command = [], args = [], volumeMounts = [] }: Program, mes
   if (/(?:^|\/)bash$/.test(program) && !message.includes("permission denied")) {
     return "most small images have no bash: write sh in its place";
   }
-  return `check that ${JSON.stringify(program || "the image's entrypoint")} exists in the image and is executable`;
+  return `check that ${JSON.stringify(program || "the image's entrypoint")} is a file of the image, and executable`;
 }
 
 /** Directories of programs that are named without a path. */

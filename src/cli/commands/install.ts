@@ -3,7 +3,6 @@ import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
-import { findRulesProblem } from "../../base/host/iptables.ts";
 import { MachineLock } from "../../base/host/machine-lock.ts";
 import { COMMAND_SOCKET } from "../../base/host/root-directory.ts";
 import { runProgram } from "../../base/host/run-program.ts";
@@ -107,7 +106,7 @@ export async function runUninstall(request: CommandRequest, io: CommandIo): Prom
   if (isAbsent(state) && !(withPods && state.canStart)) {
     throw new CommandError(`kubelet-ts is not installed at ${target.destdir}${state.paths.binary}`);
   }
-  const plan = planUninstall(state, withPods, await findRulesProblem());
+  const plan = planUninstall(state, withPods);
   if ("problem" in plan) throw new CommandError(`${target.destdir}${plan.problem}`);
   await carryOut(plan, target, state.manager, request.isOn("dry-run"), io);
   return 0;

@@ -125,13 +125,8 @@ export const isAbsent = ({ installedHash, unit }: InstallState): boolean =>
 /**
  * Removes the service and the program; configuration, manifests and the root directory stay. Pure.
  * @param withPods also stops the pods and removes their containers: also those that an earlier removal left
- * @param rulesProblem why the kernel has no rules of Services, which would stay like the pods
  */
-export function planUninstall(
-  state: InstallState,
-  withPods: boolean,
-  rulesProblem?: string,
-): InstallPlan | { problem: string } {
+export function planUninstall(state: InstallState, withPods: boolean): InstallPlan | { problem: string } {
   const { paths, manager } = state;
   const isOurs = state.installedHash === state.ownHash || state.hasPrevious || isInstalled(state.unit ?? "");
   if (!isOurs && !isAbsent(state)) {
@@ -157,11 +152,9 @@ export function planUninstall(
   if (state.canStart && manager !== "openrc") steps.push(tryRun(...systemctl(manager), "daemon-reload"));
   const notes = [`Kept: ${paths.config}, ${paths.manifestDir} and the root directory`];
   if (!withPods && state.canStart) {
-    const lead =
-      rulesProblem === undefined
-        ? ", and Services lead to them; any copy of kubelet-ts ends both"
-        : "; any copy of kubelet-ts ends them";
-    notes.unshift(`Pods keep running without supervision${lead}: ./kubelet-ts uninstall --pods`);
+    notes.unshift(
+      "Pods keep running without supervision, and rules of Services, if there are any, stay; any copy of kubelet-ts ends both: ./kubelet-ts uninstall --pods",
+    );
   }
   return { steps, notes };
 }

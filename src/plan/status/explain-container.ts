@@ -189,7 +189,7 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
   if (/address (?:already )?in use|EADDRINUSE/i.test(text)) {
     return pod.spec.hostNetwork
       ? "another program of this machine has the port: choose another one"
-      : "two containers of a pod share their ports: give each its own";
+      : "its program, or another one of the pod, has the port already: give each its own, and start each once";
   }
   if (/read-only file system|EROFS/i.test(text)) {
     const mount = spec.volumeMounts?.find(({ mountPath }) => text.includes(mountPath));
@@ -320,6 +320,8 @@ function fixOfProbe(failure: string, probe: Probe | undefined): string {
   if (status === "400" && probe?.httpGet?.scheme !== "HTTPS") {
     return "the program responds with 400: if it speaks HTTPS, set the probe's scheme: HTTPS; or check the probe's path";
   }
+  if (status === "401" || status === "403")
+    return `the program responds with ${status}: probe a path without a login, or add its header to httpGet.httpHeaders`;
   if (status !== undefined) {
     return `the program responds with ${status}: check the probe's path, or what the program waits for`;
   }

@@ -71,6 +71,7 @@ interface Spec {
   selector?: object;
   ports?: Service["spec"]["ports"];
   unschedulable?: boolean;
+  volumeName?: string;
 }
 
 interface Status {
@@ -252,7 +253,12 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
     const state = isWell ? "its conditions are as they should be" : "pods may not run";
     return { isReady: isWell && !unschedulable, state, causes };
   },
-  PersistentVolumeClaim: (_, { phase = "Pending" }) => ({ isReady: phase === "Bound", state: phase }),
+  PersistentVolumeClaim: ({ volumeName = "" }, { phase = "Pending" }) => {
+    const isLost = phase === "Pending" && volumeName !== "";
+    const problem = `it names the volume "${volumeName}", which is not there, or which another claim has`;
+    const fix = `add a PersistentVolume "${volumeName}", or delete the claim and apply it without volumeName`;
+    return { isReady: phase === "Bound", state: phase, causes: isLost ? [causeOfLack(problem, fix)] : [] };
+  },
   PersistentVolume: (_, { phase = "Pending" }) => ({
     isReady: phase === "Bound" || phase === "Available",
     state: phase,

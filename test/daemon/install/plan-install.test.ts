@@ -164,10 +164,7 @@ test("uninstall leaves pods, configuration and manifests alone unless asked", ()
     `remove ${paths.previousBinary}`,
     "systemctl daemon-reload",
   ]);
-  expect(notes[0]).toContain("and Services lead to them");
-  expect(uninstall(INSTALLED, false, "no table nat").notes[0]).toContain(
-    "Pods keep running without supervision; any copy",
-  );
+  expect(notes[0]).toContain("rules of Services, if there are any, stay");
   expect(shown(uninstall(INSTALLED, true).steps)[1]).toBe("/tmp/kubelet-ts delete --all --root-dir=/var/lib/kubelet");
 });
 

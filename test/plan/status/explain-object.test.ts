@@ -106,6 +106,7 @@ test.each<[string, object, object, number, string]>([
   ["Node", {}, { conditions: [isFull] }, 0, "not ready: pods may not run\n\nDiskPressure is True"],
   ["PersistentVolume", {}, { phase: "Available" }, 0, 'x "web" is ready: Available'],
   ["PersistentVolumeClaim", {}, {}, 0, 'x "web" is not ready: Pending'],
+  ["PersistentVolumeClaim", { volumeName: "v" }, {}, 0, 'it names the volume "v", which is not there'],
 ])("%s %j %j", (kind, spec, status, podCount, text) => {
   const pods = Array.from({ length: podCount }, () => READY);
   const object = { metadata: { name: "web" }, spec, status };

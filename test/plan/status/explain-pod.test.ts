@@ -243,6 +243,12 @@ const MISTAKES: [string, Given, string, string][] = [
     "scheme: HTTP",
   ],
   [
+    "a probe of a page that asks for a login",
+    probed("Readiness probe failed: HTTP probe failed with statuscode: 401"),
+    "readiness probe fails",
+    "httpHeaders",
+  ],
+  [
     "a probe by HTTP of a program with HTTPS",
     probed("Readiness probe failed: HTTP probe failed with statuscode: 400"),
     "readiness probe fails",
