@@ -25,10 +25,7 @@ export function manifestFacts(
   const node = nodeTarget(nodeName);
   const files = new Map<string, string>();
   for (const { file, message } of refused) if (!files.has(file)) files.set(file, message);
-  const facts = [...files.values()].map((message) => ({
-    target: node,
-    event: warning("InvalidManifest", message),
-  }));
+  const facts = [...files.values()].map((message) => ({ target: node, event: warning("InvalidManifest", message) }));
   for (const { pod, asksForClusterDns } of state.pods) {
     const target = podRefOf(pod);
     for (const { reason, message } of state.notices?.get(target.uid) ?? []) {

@@ -39,15 +39,14 @@ export function adaptPodmanPod(pod: Field<Pod>): SupportNote[] {
   ];
 }
 
-/** Annotations of podman, of the pod or of a container, that say what one of ours says of the pod. */
-const READ_ANNOTATIONS = { ulimit: ULIMITS_ANNOTATION, init: INIT_ANNOTATION };
-
+/** Annotations of podman, of the pod or of a container, that say what one of kubelet-ts says of the pod. */
 function readAnnotations(pod: Field<Pod>): SupportNote[] {
   const { annotations = {} } = pod.value.metadata;
   return Object.entries(annotations).flatMap(([name, value]) => {
-    const word = /^io\.podman\.annotations\.(ulimit|init)(?:\/|$)/.exec(name)?.[1] as keyof typeof READ_ANNOTATIONS;
-    const [ours, written] = [READ_ANNOTATIONS[word], value.toLowerCase()];
-    if (!ours || written === "false" || ours in annotations || requiredFormat(ours, written)) return [];
+    const word = /^io\.podman\.annotations\.(ulimit|init)(?:\/|$)/.exec(name)?.[1];
+    const ours = word === "init" ? INIT_ANNOTATION : ULIMITS_ANNOTATION;
+    const written = value.toLowerCase();
+    if (!word || written === "false" || ours in annotations || requiredFormat(ours, written)) return [];
     delete annotations[name];
     annotations[ours] = written;
     return pod.field("metadata").field("annotations").note(`${name} is read as ${ours}, for all containers of the pod`);

@@ -410,7 +410,6 @@ class ManifestReporter {
     const staleKey = `file:${path}:stale`;
     if (record.stale.length > 0) {
       logged.add(staleKey);
-      // The line of its first error says it.
       facts.isNew(staleKey, "");
     } else facts.resolve(staleKey, `${path}: is good again`);
     facts.prune(path, logged);

@@ -153,9 +153,7 @@ export function logFindings(
   stale: readonly PodFullName[],
 ): Set<string> {
   const keys = new Set<string>();
-  const names = stale.map((name) => `"${name}"`).join(", ");
-  let effect =
-    stale.length === 0 ? "" : stale.length > 1 ? `; pods ${names} stay as before` : `; pod ${names} stays as before`;
+  let effect = stale.length > 0 ? `; pods that stay as before: ${stale.join(", ")}` : "";
   for (const finding of findings) {
     const key = `${prefix}${finding.document}:${finding.field}:${finding.message}`;
     keys.add(key);

@@ -152,7 +152,6 @@ export class UrlSource implements FeedSource {
     if (failure === undefined) {
       this.#facts.resolve("url", `Manifests: ${this.name} responds again`);
     } else if (failure === BAD_TEXT) {
-      // The findings say why.
       this.#facts.isNew("url", failure);
     } else {
       this.#facts.log("url", "warn", `Manifests: ${this.name} ${failure}; its pods stay as they are`);

@@ -59,7 +59,7 @@ describe("what podman kube play accepts", () => {
     expect(findings.map(({ line }) => line)).toEqual([3, 5, 7, 9, 10, 11, 13, 14, 16, 18]);
   });
 
-  test("annotations of podman that say what one of ours says, and an empty field that is unknown", () => {
+  test("annotations of podman that say what one of kubelet-ts says, and an empty field that is unknown", () => {
     const podman = `annotations: {io.podman.annotations.ulimit: "nofile=1024:2048", io.podman.annotations.init/c: "TRUE"}`;
     const text = `apiVersion: v1
 kind: Pod

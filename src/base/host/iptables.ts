@@ -7,8 +7,6 @@ const LIMITS: RunProgramOptions = { timeoutMs: 30_000, maxBytes: 32 * 1024 * 102
 /** Time for which iptables-legacy waits for its lock; the other one needs none and takes the flag. Unit: seconds. */
 export const LOCK_WAIT_SECONDS = 5;
 
-const PREFIXES = { IPv4: "iptables", IPv6: "ip6tables" } as const;
-
 /** @returns its output @throws Error with what the program said; with the code `ENOENT` when it is not installed */
 export async function runIptables(
   family: IpFamily,
@@ -16,7 +14,7 @@ export async function runIptables(
   args: readonly string[],
   { run = runProgram, input }: { run?: typeof runProgram; input?: string } = {},
 ): Promise<string> {
-  const program = `${PREFIXES[family]}-${verb}`;
+  const program = `${family === "IPv4" ? "ip" : "ip6"}tables-${verb}`;
   const { exitCode, stdout, stderr } = await run([program, ...args], { ...LIMITS, input });
   if (exitCode === 0) return stdout;
   // The first line may be the name of the program alone.

@@ -316,7 +316,6 @@ function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issue
     const hint = foreign ?? (nearest === undefined ? "" : `; did you mean "${nearest}"?`);
     const message = `there is no field "${shorten(key)}" here${hint}`;
     const isFalse = entry.value.kind === "bool" && !entry.value.value;
-    const isEmpty = entry.value.kind === "map" && entry.value.entries.size === 0;
     issues.push({
       kind: "unknown",
       path: path.child(key),
@@ -326,7 +325,7 @@ function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issue
       ...(nearest !== undefined && { nearest }),
       ...(foreign !== undefined && { isForeign: true }),
       ...(isFalse && { isFalse }),
-      ...(isEmpty && { isNeedless: true }),
+      ...(entry.value.kind === "map" && entry.value.entries.size === 0 && { isNeedless: true }),
     });
   }
 }

@@ -41,7 +41,6 @@ interface ExplainObjectInput extends ObjectContext {
   pods: readonly Pod[];
   /** Events of the object, oldest first. */
   events: readonly CoreEvent[];
-  /** As of a pod's explanation. */
   refused?: readonly string[];
 }
 
