@@ -50,6 +50,7 @@ const OF_CONTAINER: readonly Mistake[] = [
   ["volumeMounts: [{name: v, ⟦path: /x}]", "volumeMounts[0].path", "Kubernetes has mountPath"],
   ["⟦stop_signal: INT", "stop_signal", "Kubernetes has lifecycle.stopSignal"],
   ["⟦dns: 1.1.1.1", "dns", "Kubernetes has dnsConfig of the pod"],
+  ["resources: {⟦storage: 1Gi}", "resources.storage", "Kubernetes has it in requests"],
   ["resources: {⟦cpu: 1}", "resources.cpu", "Kubernetes has it in limits and requests"],
   ["⟦limits: {cpu: 1}", "limits", "Kubernetes has resources.limits"],
   ["⟦memory: 1Gi", "memory", "Kubernetes has resources.limits.memory"],

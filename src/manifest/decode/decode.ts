@@ -266,7 +266,7 @@ function adviceForObject(node: SourceNode, field: string): string {
   if (node.kind === "list" && field === "capabilities") return ": write {add: [NAME]} or {drop: [NAME]}";
   if (node.kind === "list" && node.items.length === 1 && node.items[0]!.kind === "map")
     return ': write it without "- "';
-  if (node.kind !== "string" && node.kind !== "number") return "";
+  if (node.kind !== "string" && node.kind !== "number") return field === "emptyDir" ? ": write {}" : "";
   const text = node.kind === "string" ? node.value : node.json;
   const [, outer, inner] = (field.startsWith("ports") && /^(?:(\d{1,5}):)?(\d{1,5})$/.exec(text)) || [];
   if (inner !== undefined) {
@@ -399,11 +399,12 @@ const SERVICE_OF_BACKEND = "service: {name: NAME, port: {number: PORT}}";
 /** Fields that people write one level too high, or that older versions had, by the field that has the object; and where they are. */
 const FIELDS_OF: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   backend: { serviceName: SERVICE_OF_BACKEND, servicePort: SERVICE_OF_BACKEND },
+  configMap: { configMapName: "name" },
   configMapKeyRef: { configMapName: "name" },
   configMapRef: { configMapName: "name" },
   livenessProbe: PROBE_FIELDS,
   readinessProbe: PROBE_FIELDS,
-  resources: { cpu: "it in limits and requests", memory: "it in limits and requests" },
+  resources: { cpu: "it in limits and requests", memory: "it in limits and requests", storage: "it in requests" },
   secretKeyRef: { secretName: "name" },
   secretRef: { secretName: "name" },
   startupProbe: PROBE_FIELDS,
