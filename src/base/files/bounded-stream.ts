@@ -61,18 +61,19 @@ export async function* partsOfList(stream: Chunks, [open, between, close]: reado
   const decoder = new TextDecoder();
   /** Never searched: each time it would be copied into one text. */
   let begun = "";
+  /** The text after it: an end that may begin the separator of two items. */
   let recent = "";
+  const seam = between!.length - 1;
   let bytes = 0;
   for await (const chunk of stream ?? []) {
     bytes += chunk.length;
     if (bytes > maxBytes) throw new StreamTooLongError(`more than ${maxBytes} bytes`);
-    const text = decoder.decode(chunk, { stream: true });
-    const both = recent + text;
+    const both = recent + decoder.decode(chunk, { stream: true });
     const end = both.lastIndexOf(between!);
     if (end !== -1) {
       yield `${begun}${both.slice(0, end)}}${close}`;
       [begun, recent] = ["", `${open}${both.slice(end + 2)}`];
-    } else [begun, recent] = recent.length < between!.length ? [begun, both] : [begun + recent, text];
+    } else [begun, recent] = [begun + both.slice(0, -seam), both.slice(-seam)];
     if (begun.length > MAX_PART_CHARACTERS) throw new StreamTooLongError("not a list, or an item is too long");
     await nextTurn();
   }
