@@ -169,7 +169,7 @@ const BROKEN: Readonly<Record<string, Case<Fields>>> = Object.fromEntries([
     live: ["liveness", "port", [{ livenessProbe: closed }], [{ livenessProbe: fine }]],
   }),
   ...pods((...command: string[]) => ({ container: { command } }), {
-    program: ["cannot be started", '"nope" exists in the image', ["nope"]],
+    program: ["cannot be started", '"nope" is a file of the image', ["nope"]],
     "shell-line": ["cannot be started", '["sh", "-c", "sleep 1000"]', ["sleep 1000"], ["sh", "-c", "sleep 1000"]],
     bash: ["cannot be started", "write sh", ["/bin/bash", "-c", "sleep 9"]],
   }),

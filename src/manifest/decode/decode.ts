@@ -316,6 +316,8 @@ function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issue
     const hint = foreign ?? (nearest === undefined ? "" : `; did you mean "${nearest}"?`);
     const message = `there is no field "${shorten(key)}" here${hint}`;
     const isFalse = entry.value.kind === "bool" && !entry.value.value;
+    // A name near that of a field is a slip.
+    const isNeedless = !hint && entry.value.kind === "map" && entry.value.entries.size === 0;
     issues.push({
       kind: "unknown",
       path: path.child(key),
@@ -325,7 +327,7 @@ function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issue
       ...(nearest !== undefined && { nearest }),
       ...(foreign !== undefined && { isForeign: true }),
       ...(isFalse && { isFalse }),
-      ...(entry.value.kind === "map" && entry.value.entries.size === 0 && { isNeedless: true }),
+      ...(isNeedless && { isNeedless }),
     });
   }
 }
