@@ -1,23 +1,11 @@
-import {
-  closeSync,
-  constants,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmdirSync,
-  symlinkSync,
-  unlinkSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { codeOf, unlessCode } from "../text/error-message.ts";
 
 /** Names in a directory: text, or bytes where a name is not UTF-8. */
 export type EntryName = string | Buffer;
 
-const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NONBLOCK;
-const DIRECTORY_ITSELF = DIRECTORY | constants.O_NOFOLLOW;
+const DIRECTORY = fs.constants.O_RDONLY | fs.constants.O_DIRECTORY | fs.constants.O_NONBLOCK;
+const DIRECTORY_ITSELF = DIRECTORY | fs.constants.O_NOFOLLOW;
 
 /**
  * A directory that is held open: every operation concerns one name in exactly this directory and follows no link of
@@ -32,18 +20,20 @@ export class HeldDirectory {
 
   /** Opens a path of the machine: links in it are followed. @throws the system's error. */
   static open(path: string): HeldDirectory {
-    return new HeldDirectory(openSync(path, DIRECTORY));
+    return new HeldDirectory(fs.openSync(path, DIRECTORY));
   }
 
   /** Opens a directory in this one; undefined when the name is missing, a link or anything but a directory. */
   child(name: EntryName): HeldDirectory | undefined {
-    const descriptor = unlessCode(["ENOENT", "ENOTDIR", "ELOOP"], () => openSync(this.#path(name), DIRECTORY_ITSELF));
+    const descriptor = unlessCode(["ENOENT", "ENOTDIR", "ELOOP"], () =>
+      fs.openSync(this.#path(name), DIRECTORY_ITSELF),
+    );
     return descriptor === undefined ? undefined : new HeldDirectory(descriptor);
   }
 
   /** As {@link child}; makes the directory when the name is missing. @throws Error when something else has the name. */
   ensureChild(name: string, mode: number): HeldDirectory {
-    unlessCode(["EEXIST"], () => mkdirSync(this.#path(name), { mode }));
+    unlessCode(["EEXIST"], () => fs.mkdirSync(this.#path(name), { mode }));
     const child = this.child(name);
     if (!child) throw new Error(`"${name}" is not a directory`);
     return child;
@@ -51,17 +41,17 @@ export class HeldDirectory {
 
   /** Every name, as bytes. */
   names(): Buffer[] {
-    return readdirSync(this.path, { encoding: "buffer" });
+    return fs.readdirSync(this.path, { encoding: "buffer" });
   }
 
   /** Removes a file or link. @returns false for a directory. A missing name is success. */
   unlink(name: EntryName): boolean {
-    return this.#removes(["EISDIR"], () => unlinkSync(this.#path(name)));
+    return this.#removes(["EISDIR"], () => fs.unlinkSync(this.#path(name)));
   }
 
   /** Removes an empty directory. @returns false when it is not empty or not a directory. A missing name is success. */
   rmdir(name: EntryName): boolean {
-    return this.#removes(["ENOTEMPTY", "EEXIST", "ENOTDIR"], () => rmdirSync(this.#path(name)));
+    return this.#removes(["ENOTEMPTY", "EEXIST", "ENOTDIR"], () => fs.rmdirSync(this.#path(name)));
   }
 
   #removes(refusals: readonly string[], remove: () => void): boolean {
@@ -77,28 +67,28 @@ export class HeldDirectory {
 
   /** Target of a link; undefined when the name is missing or not a link. */
   readlink(name: EntryName): string | undefined {
-    return unlessCode(["ENOENT", "EINVAL", "ENOTDIR"], () => readlinkSync(this.#path(name)));
+    return unlessCode(["ENOENT", "EINVAL", "ENOTDIR"], () => fs.readlinkSync(this.#path(name)));
   }
 
   /** @throws the system's error, `EEXIST` among them. */
   symlink(target: string, name: string): void {
-    symlinkSync(target, this.#path(name));
+    fs.symlinkSync(target, this.#path(name));
   }
 
   /** Moves an entry of this directory to another directory, or to another name. @throws the system's error. */
   rename(name: EntryName, to: EntryName, directory: HeldDirectory = this): void {
-    renameSync(this.#path(name), directory.#path(to));
+    fs.renameSync(this.#path(name), directory.#path(to));
   }
 
   /** Identifies the mount that the directory is on. Bind mounts of one file system differ in it, unlike in `st_dev`. */
   mountId(): string {
-    const info = readFileSync(`/proc/self/fdinfo/${this.#descriptor}`, "utf8");
+    const info = fs.readFileSync(`/proc/self/fdinfo/${this.#descriptor}`, "utf8");
     return /^mnt_id:\s*(\d+)/m.exec(info)?.[1] ?? "";
   }
 
   /** Its present path, for messages. */
   realPath(): string {
-    return readlinkSync(this.path);
+    return fs.readlinkSync(this.path);
   }
 
   /** The directory itself, for calls that take a path. Valid while it is open. */
@@ -107,7 +97,7 @@ export class HeldDirectory {
   }
 
   [Symbol.dispose](): void {
-    closeSync(this.#descriptor);
+    fs.closeSync(this.#descriptor);
   }
 
   #path(name: EntryName): string | Buffer {

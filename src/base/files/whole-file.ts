@@ -1,17 +1,4 @@
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { unlessCode, unlessFailed } from "../text/error-message.ts";
 
@@ -22,8 +9,8 @@ export interface OpenFile extends Disposable {
 
 /** @throws the system's error */
 export function openFile(path: string, flags: string | number): OpenFile {
-  const descriptor = openSync(path, flags);
-  return { descriptor, [Symbol.dispose]: () => closeSync(descriptor) };
+  const descriptor = fs.openSync(path, flags);
+  return { descriptor, [Symbol.dispose]: () => fs.closeSync(descriptor) };
 }
 
 /** A file that a bounded read refuses. */
@@ -35,7 +22,7 @@ export class UnreadableFileError extends Error {
 export const SYSTEM_FILE_BYTES = 16 * 1024 * 1024;
 
 /** O_NONBLOCK: a FIFO without a writer, or a device, must not block the open. */
-export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+export const READ_FLAGS = fs.constants.O_RDONLY | fs.constants.O_NONBLOCK | fs.constants.O_NOCTTY;
 
 const toTooLarge = (bytes: number, maxBytes: number) =>
   new UnreadableFileError(`is too large: ${bytes} bytes, at most ${maxBytes}`);
@@ -59,18 +46,18 @@ export const readTextIfReadable = (path: string, maxBytes: number): string | und
   unlessFailed(() => readBoundedText(path, maxBytes));
 
 /** Names in a directory; none for one that does not exist or cannot be read. */
-export const namesIfReadable = (directory: string): string[] => unlessFailed(() => readdirSync(directory)) ?? [];
+export const namesIfReadable = (directory: string): string[] => unlessFailed(() => fs.readdirSync(directory)) ?? [];
 
 /** The whole file behind an open descriptor, from its start. @throws as {@link readBoundedBytes}. */
 export function readDescriptor(descriptor: number, maxBytes: number): Uint8Array {
-  const stats = fstatSync(descriptor);
+  const stats = fs.fstatSync(descriptor);
   if (!stats.isFile()) throw new UnreadableFileError("is not a regular file");
   if (stats.size > maxBytes) throw toTooLarge(stats.size, maxBytes);
   // The file may have grown since it was measured; files of /proc and /sys have a size of 0.
   let buffer = Buffer.allocUnsafe(Math.min(Math.max(stats.size, 1024), maxBytes) + 1);
   let length = 0;
   for (;;) {
-    const read = readSync(descriptor, buffer, length, buffer.length - length, length);
+    const read = fs.readSync(descriptor, buffer, length, buffer.length - length, length);
     length += read;
     if (length > maxBytes) throw toTooLarge(length, maxBytes);
     if (read === 0) return buffer.subarray(0, length);
@@ -104,23 +91,23 @@ export function prepareFile(
   options: ReplaceOptions,
 ) {
   const scratch = `${path}.tmp`;
-  mkdirSync(dirname(path), { recursive: true, mode: options.directoryMode ?? 0o750 });
+  fs.mkdirSync(dirname(path), { recursive: true, mode: options.directoryMode ?? 0o750 });
   // A partial file uses space on a full disk.
-  const discard = () => rmSync(scratch, { force: true });
+  const discard = () => fs.rmSync(scratch, { force: true });
   try {
     // An older file might have another mode.
     discard();
     if (typeof content === "function") content(scratch);
     // Not writeSync: on a nearly full disk it writes a part and reports success.
-    else writeFileSync(scratch, content, { flag: "wx", mode: 0o600 });
+    else fs.writeFileSync(scratch, content, { flag: "wx", mode: 0o600 });
     // Not when it is opened: the umask takes bits away.
-    if (options.mode !== undefined) chmodSync(scratch, options.mode);
+    if (options.mode !== undefined) fs.chmodSync(scratch, options.mode);
     if (options.durable) sync(scratch);
   } catch (error) {
     discard();
     throw error;
   }
-  return { commit: () => renameSync(scratch, path), discard };
+  return { commit: () => fs.renameSync(scratch, path), discard };
 }
 
 /** Replaces a file as a whole: readers see the old content or the new. @throws the system's error. */
@@ -140,15 +127,15 @@ export function replaceFile(...file: Parameters<typeof prepareFile>): void {
 /** The content of a file, or the names in a directory, survive a power cut from now on. @throws the system's error */
 export function sync(path: string): void {
   using file = openFile(path, "r");
-  fsyncSync(file.descriptor);
+  fs.fsyncSync(file.descriptor);
 }
 
 /** Creates and removes a file: shows that the disk of a directory responds, now. @throws the system's error */
 export function probeDirectory(directory: string): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
   const path = join(directory, `.probe-${process.pid}`);
-  closeSync(openSync(path, "w", 0o600));
-  rmSync(path);
+  fs.closeSync(fs.openSync(path, "w", 0o600));
+  fs.rmSync(path);
 }
 
 /** Text files anywhere on the host. Their disk may not respond: the process that supervises pods reads them in other threads. */

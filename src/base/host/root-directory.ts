@@ -1,14 +1,4 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  writeSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import * as v from "valibot";
 import { readBoundedText, readTextIfExists } from "../files/whole-file.ts";
@@ -26,11 +16,11 @@ export class RootDirectoryError extends Error {}
  */
 export function prepareRootDirectory(path: string): string | undefined {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    accessSync(path, constants.W_OK | constants.X_OK);
+    fs.mkdirSync(path, { recursive: true, mode: 0o700 });
+    fs.accessSync(path, fs.constants.W_OK | fs.constants.X_OK);
     return undefined;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EROFS" && mayAccess(path, constants.R_OK | constants.X_OK)) {
+    if ((error as NodeJS.ErrnoException).code === "EROFS" && mayAccess(path, fs.constants.R_OK | fs.constants.X_OK)) {
       return `The root directory "${path}" is on a read-only file system: pods keep running, new ones cannot start and nothing is kept. Mount it writable, or set another directory with --root-dir`;
     }
     throw unusable(`The root directory "${path}"`, error);
@@ -40,7 +30,7 @@ export function prepareRootDirectory(path: string): string | undefined {
 /** Whether we may use a path in these ways: `constants.R_OK` and the like. */
 export const mayAccess = (path: string, mode: number): boolean =>
   unlessFailed(() => {
-    accessSync(path, mode);
+    fs.accessSync(path, mode);
     return true;
   }) ?? false;
 
@@ -122,7 +112,7 @@ export async function lockRootDir(rootDir: string): Promise<RootLock | undefined
   const { descriptor, isWritable } = openLockFile(path, rootDir);
   let isLocked = false;
   try {
-    const { uid } = fstatSync(descriptor);
+    const { uid } = fs.fstatSync(descriptor);
     if (isWritable && uid !== process.geteuid?.()) {
       throw new RootDirectoryError(`"${path}" belongs to user ${uid}: remove it, or use another --root-dir`);
     }
@@ -131,14 +121,14 @@ export async function lockRootDir(rootDir: string): Promise<RootLock | undefined
     if (inUse !== undefined) throw new RootDirectoryError(inUse);
     isLocked = isFree;
   } finally {
-    if (!isLocked) closeSync(descriptor);
+    if (!isLocked) fs.closeSync(descriptor);
   }
   if (!isLocked) return undefined;
   const write = (text: string) => {
     if (!isWritable) return;
     try {
       // In place, and never empty: the block that the file has serves on a full disk too.
-      ftruncateSync(descriptor, writeSync(descriptor, text, 0));
+      fs.ftruncateSync(descriptor, fs.writeSync(descriptor, text, 0));
     } catch {
       // A full disk: commands cannot ask this kubelet, pods are not affected.
     }
@@ -147,21 +137,21 @@ export async function lockRootDir(rootDir: string): Promise<RootLock | undefined
     publish: (info) => write(`${JSON.stringify({ ...info, startTime: readProcess(info.pid)?.startTime })}\n`),
     release: () => {
       write("\n");
-      closeSync(descriptor);
+      fs.closeSync(descriptor);
     },
   };
 }
 
 function openLockFile(path: string, rootDir: string): { descriptor: number; isWritable: boolean } {
-  const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_DIRECTORY } = constants;
+  const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_DIRECTORY } = fs.constants;
   try {
-    return { descriptor: openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600), isWritable: true };
+    return { descriptor: fs.openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600), isWritable: true };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EROFS") throw unusable(`"${path}"`, error);
   }
   // The disk may have become read-only while another process holds the lock.
-  const held = unlessCode(["ENOENT"], () => openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-  return { descriptor: held ?? openSync(rootDir, O_RDONLY | O_DIRECTORY), isWritable: false };
+  const held = unlessCode(["ENOENT"], () => fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  return { descriptor: held ?? fs.openSync(rootDir, O_RDONLY | O_DIRECTORY), isWritable: false };
 }
 
 /** The process that uses a root directory; undefined when none does; "unreadable" when this user may not know. */
@@ -193,7 +183,7 @@ const COMMAND_SOCKETS = new RegExp(` (\\d+) (/.+)/${COMMAND_SOCKET}$`, "gm");
 
 /** Why a root directory is in use that names no process: its disk took no text, or it was removed under one of this user. */
 export function describeNamelessHolder(rootDir: string): string | undefined {
-  const { dev, ino } = lstatSync(join(rootDir, LOCK_FILE), { throwIfNoEntry: false }) ?? {};
+  const { dev, ino } = fs.lstatSync(join(rootDir, LOCK_FILE), { throwIfNoEntry: false }) ?? {};
   const numbers = [(dev! >> 8) & 0xfff, (dev! & 0xff) | ((dev! >> 12) & 0xfff00)];
   const device = numbers.map((number) => number.toString(16).padStart(2, "0")).join(":");
   const lock = readBoundedText("/proc/locks", MAX_TABLE_BYTES).match(` FLOCK .* (\\d+) ${device}:${ino} `);
@@ -214,7 +204,7 @@ export function isTrusted(directory: string): boolean {
   const trusted = new Set([0, process.geteuid?.() ?? 0]);
   try {
     for (let path = directory; ; path = dirname(path)) {
-      const stats = lstatSync(path);
+      const stats = fs.lstatSync(path);
       const isSticky = (stats.mode & 0o1000) !== 0;
       const isShared = (stats.mode & 0o022) !== 0 && !(isSticky && path !== directory);
       if (!stats.isDirectory() || !trusted.has(stats.uid) || isShared) return false;

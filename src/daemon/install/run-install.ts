@@ -1,15 +1,5 @@
 import { createHash } from "node:crypto";
-import {
-  copyFileSync,
-  createReadStream,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { readTextIfExists, readTextIfReadable, replaceFile } from "../../base/files/whole-file.ts";
@@ -33,7 +23,7 @@ const STEP_LIMIT_MS = 15 * 60_000;
 
 /** Which service manager runs this machine; undefined when it is none that is known. */
 export function detectManager({ destdir, isRoot }: InstallTarget): ServiceManager | undefined {
-  const exists = (path: string) => existsSync(within(destdir, path, true));
+  const exists = (path: string) => fs.existsSync(within(destdir, path, true));
   if (!isRoot && destdir === "") return exists("/run/systemd/system") ? "systemd-user" : undefined;
   if (exists("/sbin/openrc-run") && !exists("/run/systemd/system")) return "openrc";
   return exists("/run/systemd/system") || destdir !== "" ? "systemd" : undefined;
@@ -55,13 +45,13 @@ export async function readInstallState(
     ownHash: await hashOf(process.execPath),
     program: process.execPath,
     ...settings,
-    installedHash: existsSync(paths.binary) ? await hashOf(paths.binary) : undefined,
+    installedHash: fs.existsSync(paths.binary) ? await hashOf(paths.binary) : undefined,
     unit: readTextIfExists(paths.unit, MAX_UNIT_BYTES),
-    hasConfig: existsSync(paths.config),
-    hasManifestDir: existsSync(paths.manifestDir),
-    hasPrevious: existsSync(paths.previousBinary),
+    hasConfig: fs.existsSync(paths.config),
+    hasManifestDir: fs.existsSync(paths.manifestDir),
+    hasPrevious: fs.existsSync(paths.previousBinary),
     canStart: target.destdir === "",
-    isLingering: existsSync(join("/var/lib/systemd/linger", target.user)),
+    isLingering: fs.existsSync(join("/var/lib/systemd/linger", target.user)),
   };
 }
 
@@ -83,7 +73,7 @@ export function within(destdir: string, path: string, follows = false): string {
   const names = path.split("/").filter((name) => name !== "");
   for (let links = 0; names.length > 0; ) {
     const next = join(here, names.shift() ?? "");
-    const target = names.length > 0 || follows ? unlessFailed(() => readlinkSync(destdir + next)) : undefined;
+    const target = names.length > 0 || follows ? unlessFailed(() => fs.readlinkSync(destdir + next)) : undefined;
     if (target === undefined) {
       here = next;
       continue;
@@ -107,21 +97,21 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
   try {
     switch (step.kind) {
       case "directory":
-        return void mkdirSync(within(destdir, step.path, true), { recursive: true, mode: 0o755 });
+        return void fs.mkdirSync(within(destdir, step.path, true), { recursive: true, mode: 0o755 });
       case "write":
         return replace(within(destdir, step.path), step.text, step.mode);
       case "copy-self":
-        return replace(within(destdir, step.path), (path) => copyFileSync(process.execPath, path), 0o755);
+        return replace(within(destdir, step.path), (path) => fs.copyFileSync(process.execPath, path), 0o755);
       case "move":
         return moveFile(within(destdir, step.from), within(destdir, step.to));
       case "keep":
         return replace(within(destdir, step.to), (path) => linkOrCopy(within(destdir, step.from, true), path), 0o755);
       case "remove":
-        return rmSync(within(destdir, step.path), { force: true });
+        return fs.rmSync(within(destdir, step.path), { force: true });
       case "link": {
         const path = within(destdir, step.path);
-        rmSync(path, { force: true });
-        return symlinkSync(step.to, path);
+        fs.rmSync(path, { force: true });
+        return fs.symlinkSync(step.to, path);
       }
       case "run":
         return await runStepProgram(step.argv, step.mayFail ?? false);
@@ -156,26 +146,26 @@ const replace = (path: string, content: string | ((scratch: string) => void), mo
 /** A link takes no space; other file systems get a copy. */
 function linkOrCopy(from: string, to: string): void {
   try {
-    linkSync(from, to);
+    fs.linkSync(from, to);
   } catch {
-    copyFileSync(from, to);
+    fs.copyFileSync(from, to);
   }
 }
 
 function moveFile(from: string, to: string): void {
   try {
-    renameSync(from, to);
+    fs.renameSync(from, to);
   } catch (error) {
     // Another file system.
     if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
-    replace(to, (path) => copyFileSync(from, path), 0o755);
-    rmSync(from);
+    replace(to, (path) => fs.copyFileSync(from, path), 0o755);
+    fs.rmSync(from);
   }
 }
 
 /** Removes what an installation that failed has left. */
 export function removeScratch(paths: readonly string[], destdir: string): void {
-  for (const path of paths) rmSync(within(destdir, path), { force: true });
+  for (const path of paths) fs.rmSync(within(destdir, path), { force: true });
 }
 
 async function runStepProgram(argv: readonly string[], mayFail: boolean): Promise<void> {
@@ -194,7 +184,7 @@ async function runStepProgram(argv: readonly string[], mayFail: boolean): Promis
 
 async function hashOf(file: string): Promise<string> {
   const hash = createHash("sha256");
-  for await (const piece of createReadStream(file)) hash.update(piece as Uint8Array);
+  for await (const piece of fs.createReadStream(file)) hash.update(piece as Uint8Array);
   return hash.digest("hex");
 }
 

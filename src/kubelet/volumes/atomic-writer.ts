@@ -1,15 +1,4 @@
-import {
-  chmodSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { readBoundedBytes } from "../../base/files/whole-file.ts";
 import { unlessCode } from "../../base/text/error-message.ts";
@@ -54,18 +43,18 @@ export function writeAtomically(
     const linked = linkVisibleNames(target, payload, mountPoints);
     return removeStaleNames(target, payload, previous, mountPoints) || linked;
   }
-  const directory = mkdtempSync(join(target, `..${timeStamp(now)}.`));
+  const directory = fs.mkdtempSync(join(target, `..${timeStamp(now)}.`));
   try {
-    chmodSync(directory, 0o755);
+    fs.chmodSync(directory, 0o755);
     writeFiles(directory, payload);
     own?.(directory);
-    rmSync(join(target, "..data_tmp"), { force: true });
-    symlinkSync(directory.slice(target.length + 1), join(target, "..data_tmp"));
+    fs.rmSync(join(target, "..data_tmp"), { force: true });
+    fs.symlinkSync(directory.slice(target.length + 1), join(target, "..data_tmp"));
   } catch (error) {
-    rmSync(directory, { recursive: true, force: true });
+    fs.rmSync(directory, { recursive: true, force: true });
     throw error;
   }
-  renameSync(join(target, "..data_tmp"), join(target, DATA_LINK));
+  fs.renameSync(join(target, "..data_tmp"), join(target, DATA_LINK));
   linkVisibleNames(target, payload, mountPoints);
   removeStaleNames(target, payload, directory.slice(target.length + 1), mountPoints);
   return true;
@@ -74,9 +63,9 @@ export function writeAtomically(
 function writeFiles(directory: string, payload: Payload): void {
   for (const [path, { text, encoding, mode }] of payload) {
     const file = join(directory, path);
-    mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
-    writeFileSync(file, text, { encoding, mode });
-    chmodSync(file, mode);
+    fs.mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
+    fs.writeFileSync(file, text, { encoding, mode });
+    fs.chmodSync(file, mode);
   }
 }
 
@@ -87,7 +76,7 @@ function holdsExactly(directory: string, payload: Payload): boolean {
     const wanted = payload.get(path);
     if (wanted === undefined) return false;
     const file = join(directory, path);
-    const { mode, size } = lstatSync(file);
+    const { mode, size } = fs.lstatSync(file);
     if ((mode & 0o7777) !== wanted.mode) return false;
     const bytes = Buffer.from(wanted.text, wanted.encoding);
     return size === bytes.length && bytes.equals(readBoundedBytes(file, size));
@@ -96,7 +85,7 @@ function holdsExactly(directory: string, payload: Payload): boolean {
 
 /** Relative paths of the regular files; undefined when there is no such directory. */
 function listFiles(directory: string): string[] | undefined {
-  const entries = unlessCode(["ENOENT"], () => readdirSync(directory, { recursive: true, withFileTypes: true }));
+  const entries = unlessCode(["ENOENT"], () => fs.readdirSync(directory, { recursive: true, withFileTypes: true }));
   return entries
     ?.filter((entry) => !entry.isDirectory())
     .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1));
@@ -110,15 +99,15 @@ function linkVisibleNames(target: string, payload: Payload, mountPoints: Readonl
     const link = join(target, name);
     const wanted = join(DATA_LINK, name);
     if (readLink(link) === wanted || isMountPoint(link, name, mountPoints)) continue;
-    rmSync(link, { recursive: true, force: true });
-    symlinkSync(wanted, link);
+    fs.rmSync(link, { recursive: true, force: true });
+    fs.symlinkSync(wanted, link);
     changed = true;
   }
   return changed;
 }
 
 const isMountPoint = (path: string, name: string, mountPoints: ReadonlySet<string>) =>
-  mountPoints.has(name) && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === false;
+  mountPoints.has(name) && fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === false;
 
 /** Removes links whose files are gone and every data directory but the current one. */
 function removeStaleNames(
@@ -129,10 +118,10 @@ function removeStaleNames(
 ): boolean {
   const wanted = visibleNames(payload);
   let changed = false;
-  for (const name of readdirSync(target)) {
+  for (const name of fs.readdirSync(target)) {
     if (name === DATA_LINK || name === current || wanted.has(name)) continue;
     if (isMountPoint(join(target, name), name, mountPoints)) continue;
-    rmSync(join(target, name), { recursive: true, force: true });
+    fs.rmSync(join(target, name), { recursive: true, force: true });
     changed = true;
   }
   return changed;
@@ -147,7 +136,7 @@ function toPlainPath(path: string): string {
   return names.join("/");
 }
 
-const readLink = (path: string): string | undefined => unlessCode(["ENOENT", "EINVAL"], () => readlinkSync(path));
+const readLink = (path: string): string | undefined => unlessCode(["ENOENT", "EINVAL"], () => fs.readlinkSync(path));
 
 /** e.g. `2026_01_31_12_34_56`. */
 const timeStamp = (now: Date) => now.toISOString().slice(0, 19).replace(/[-:T]/g, "_");

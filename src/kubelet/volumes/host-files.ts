@@ -1,20 +1,4 @@
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import type { EmptyDirVolumeSource, HostAlias, HostPathVolumeSource, Pod, PodSpec } from "../../base/api/pod.ts";
 import type { Threaded } from "../../base/concurrency/worker-pool.ts";
@@ -51,7 +35,7 @@ const mounter = new Mounter();
 export const HOST_FILE_TASKS = {
   prepareHostPath,
   /** undefined for a path that is missing. */
-  isDirectory: (path: string): boolean | undefined => statSync(path, { throwIfNoEntry: false })?.isDirectory(),
+  isDirectory: (path: string): boolean | undefined => fs.statSync(path, { throwIfNoEntry: false })?.isDirectory(),
   bindSubPath: (volumePath: string, subPath: string, target: string) =>
     bindSubPath(volumePath, subPath, target, mounter),
   resolveOwnSubPath,
@@ -62,10 +46,10 @@ export const HOST_FILE_TASKS = {
   },
   makePodDirectories: (rootDir: string, uid: string) => new PodDirectories(rootDir, uid).create(),
   /** Makes a directory and those above it, mode 0750. */
-  makeDirectory: (path: string) => void mkdirSync(path, { recursive: true, mode: 0o750 }),
+  makeDirectory: (path: string) => void fs.mkdirSync(path, { recursive: true, mode: 0o750 }),
   /** Names in each directory; none for one that is missing. */
   listAll: (directories: readonly string[]): string[][] =>
-    directories.map((directory) => unlessCode(["ENOENT", "ENOTDIR"], () => readdirSync(directory)) ?? []),
+    directories.map((directory) => unlessCode(["ENOENT", "ENOTDIR"], () => fs.readdirSync(directory)) ?? []),
   prepareEmptyDir: (
     source: EmptyDirVolumeSource,
     pod: Pod,
@@ -87,8 +71,8 @@ export const HOST_FILE_TASKS = {
   makeTerminationLog,
   readTerminationLog,
   /** A file that is missing is success. */
-  removeFile: (path: string) => rmSync(path, { force: true }),
-  overwriteFile: (path: string, text: string) => writeFileSync(path, text),
+  removeFile: (path: string) => fs.rmSync(path, { force: true }),
+  overwriteFile: (path: string, text: string) => fs.writeFileSync(path, text),
   /** Text of a file of the administrator. @throws Error for one that is larger than `maxBytes` */
   readText: (path: string, maxBytes: number) => readBoundedText(path, maxBytes),
   /** As `readText`; undefined when there is no such file. */
@@ -116,15 +100,15 @@ export function prepareHostPath({ path, type }: HostPathVolumeSource): string | 
   if (!path.startsWith("/")) return `hostPath must be absolute: ${path}`;
   const mustBe = (is: boolean | undefined, what: string) =>
     is ? undefined : `hostPath type check failed: ${path} is not a ${what}`;
-  let stats: Stats | undefined;
+  let stats: fs.Stats | undefined;
   try {
-    stats = statSync(path, { throwIfNoEntry: false });
+    stats = fs.statSync(path, { throwIfNoEntry: false });
     if (!stats && (type === "" || type === "DirectoryOrCreate")) {
-      mkdirSync(path, { recursive: true, mode: 0o755 });
+      fs.mkdirSync(path, { recursive: true, mode: 0o755 });
       return undefined;
     }
     if (!stats && type === "FileOrCreate") {
-      closeSync(openSync(path, "a", 0o644));
+      fs.closeSync(fs.openSync(path, "a", 0o644));
       return undefined;
     }
   } catch (error) {
@@ -189,7 +173,7 @@ const MAX_IMAGE_STATE_BYTES = 64 * 1024;
 /** @returns an empty directory for the files of an image */
 function prepareExtraction(directory: string): string {
   const fresh = `${directory}.new`;
-  rmSync(fresh, { recursive: true, force: true });
+  fs.rmSync(fresh, { recursive: true, force: true });
   makeDirectory(fresh, 0o755);
   return fresh;
 }
@@ -197,9 +181,9 @@ function prepareExtraction(directory: string): string {
 /** Puts complete files in the place of earlier ones. */
 function commitExtraction(fresh: string, directory: string): void {
   // Docker adds this file to every container; it is not part of the image.
-  rmSync(join(fresh, ".dockerenv"), { force: true });
-  rmSync(directory, { recursive: true, force: true });
-  renameSync(fresh, directory);
+  fs.rmSync(join(fresh, ".dockerenv"), { force: true });
+  fs.rmSync(directory, { recursive: true, force: true });
+  fs.renameSync(fresh, directory);
 }
 
 /** All that counts: a container may write any amount. Source: the kubelet. */
@@ -207,23 +191,23 @@ const LIMIT_BYTES = 4096;
 /** Any user of the container may write it. */
 const MODE = 0o666;
 /** A container may put a link or a FIFO in its paths. */
-const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const READ = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
 
 /** Creates the empty termination log of one run of a container. @throws the system's error */
 function makeTerminationLog(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
-  writeFileSync(path, "");
-  chmodSync(path, MODE);
+  fs.mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+  fs.writeFileSync(path, "");
+  fs.chmodSync(path, MODE);
 }
 
 /** The end of a termination log; undefined when there is no regular file. */
 export function readTerminationLog(path: string): string | undefined {
   using file = unlessFailed(() => openFile(path, READ));
   if (!file) return undefined;
-  const stats = fstatSync(file.descriptor);
+  const stats = fs.fstatSync(file.descriptor);
   if (!stats.isFile()) return undefined;
   const bytes = Buffer.alloc(Math.min(stats.size, LIMIT_BYTES));
-  const length = readSync(file.descriptor, bytes, 0, bytes.length, Math.max(0, stats.size - LIMIT_BYTES));
+  const length = fs.readSync(file.descriptor, bytes, 0, bytes.length, Math.max(0, stats.size - LIMIT_BYTES));
   return bytes.toString("utf8", 0, length);
 }
 
@@ -278,25 +262,25 @@ function writeHostsFiles(files: readonly Parameters<typeof writeHostsFile>[]): s
  * right. Containers may write to it: anything but a short regular file, or a link, is replaced.
  */
 function writeInPlace(path: string, text: string): void {
-  const flags = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const flags = fs.constants.O_RDWR | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
   using file = unlessCode(["ENOENT", "ELOOP"], () => openFile(path, flags));
   if (file && overwrite(file.descriptor, text)) return;
   // Not replaceFile, which makes the directory: that of a pod that is gone stays gone.
   const fresh = `${path}.new`;
-  rmSync(fresh, { recursive: true, force: true });
-  writeFileSync(fresh, text, { flag: "wx" });
-  chmodSync(fresh, 0o644);
-  renameSync(fresh, path);
+  fs.rmSync(fresh, { recursive: true, force: true });
+  fs.writeFileSync(fresh, text, { flag: "wx" });
+  fs.chmodSync(fresh, 0o644);
+  fs.renameSync(fresh, path);
 }
 
 /** @returns false when the descriptor is not a regular file. */
 function overwrite(descriptor: number, text: string): boolean {
-  const stats = fstatSync(descriptor);
+  const stats = fs.fstatSync(descriptor);
   if (!stats.isFile()) return false;
   const wanted = Buffer.from(text);
   if (stats.size === wanted.length && wanted.equals(readDescriptor(descriptor, wanted.length))) return true;
   // A program that reads it now finds no empty file.
-  writeSync(descriptor, wanted, 0, wanted.length, 0);
-  ftruncateSync(descriptor, wanted.length);
+  fs.writeSync(descriptor, wanted, 0, wanted.length, 0);
+  fs.ftruncateSync(descriptor, wanted.length);
   return true;
 }
