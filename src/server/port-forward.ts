@@ -119,26 +119,38 @@ export async function serveSpdyPortForward(channel: ByteChannel, options: Forwar
   idle.end();
 }
 
+/** How long a program may send nothing to a client that has ended its side. dockershim's socat gives it half a second. */
+const HALF_CLOSED_MS = 30_000;
+
 async function forwardStream(
   connection: SpdyConnection,
   error: SpdyStream,
   data: SpdyStream,
   port: string,
-  { dial, pod }: ForwardOptions,
+  { dial, pod, clock }: ForwardOptions,
 ): Promise<void> {
   const ended = new AbortController();
   const gone = AbortSignal.any([connection.gone, ended.signal]);
   const number = Number(port);
   const isPort = Number.isInteger(number) && number >= 1 && number <= 65_535;
   const dialled = isPort ? dial(number, gone) : Promise.reject(new Error(`"${port}" is not a port`));
-  void dialled.then((peer) => send(data, peer)).catch(() => {});
+  let idle: ReturnType<typeof watchIdle> | undefined;
+  const feedPeer = async (peer: PodConnection) => {
+    await send(data, peer);
+    if (!gone.aborted) idle = watchIdle(clock, HALF_CLOSED_MS, () => ended.abort());
+  };
+  void dialled.then(feedPeer).catch(() => {});
   const client = {
     gone,
-    write: (chunk: Uint8Array) => data.write(chunk),
+    write: async (chunk: Uint8Array) => {
+      await data.write(chunk);
+      idle?.touch();
+    },
     writeError: (message: Uint8Array) => error.write(message),
   };
   await forward(dialled, client, port, pod);
   ended.abort();
+  idle?.end();
   data.end();
   error.end();
 }

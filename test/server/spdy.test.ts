@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { constants, deflateSync, inflateSync } from "node:zlib";
 import { dialPod } from "../../src/base/host/pod-dialer.ts";
 import { serveSpdyPortForward } from "../../src/server/port-forward.ts";
@@ -118,11 +118,17 @@ describe("SPDY/3.1", () => {
     await running;
   });
 
-  test("a client that has ended its side of a forwarded port: the program sees the end, and may still answer", async () => {
+  test("a client that has ended its side of a forwarded port: the program sees the end, and may still answer for a while", async () => {
     const { channel, send, open, answers, end } = aConnection();
+    let silent: Socket | undefined;
+    const clock = new FakeClock();
     const server = createServer({ allowHalfOpen: true }, (socket) => {
       let received = "";
-      socket.on("data", (chunk) => (received += String(chunk))).on("end", () => socket.end(`all of ${received}`));
+      socket.on("data", (chunk) => (received += String(chunk)));
+      socket.on("end", () => {
+        if (received === "hi") socket.end(`all of ${received}`);
+        else silent = socket;
+      });
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as { port: number };
@@ -131,17 +137,22 @@ describe("SPDY/3.1", () => {
     const served = serveSpdyPortForward(channel, {
       dial,
       pod: "default/web",
-      clock: new FakeClock(),
+      clock,
       idleTimeoutMs: 0,
     });
-    for (const [at, streamtype] of ["error", "data"].entries()) {
-      await open(2 * at + 1, { streamtype, port: String(port), requestid: "0" });
+    for (const id of [1, 3, 5, 7]) {
+      const streamtype = id % 4 === 1 ? "error" : "data";
+      await open(id, { streamtype, port: String(port), requestid: String(id >> 2) });
     }
     send(encodeData(3, true, Buffer.from("hi")));
-    const isLast = (frame: SpdyFrame) => frame.kind === "data" && frame.streamId === 3 && frame.isLast;
-    const frames = await answers((seen) => seen.some(isLast));
+    const isLast = (of: number) => (frame: SpdyFrame) => frame.kind === "data" && frame.streamId === of && frame.isLast;
+    const frames = await answers((seen) => seen.some(isLast(3)));
     const data = frames.filter((frame) => frame.kind === "data" && frame.streamId === 3);
     expect(Buffer.concat(data.map(({ payload }) => payload)).toString()).toBe("all of hi");
+    send(encodeData(7, true, Buffer.from("ho")));
+    await until("the end at the program", () => silent);
+    await clock.advance(30_000);
+    await answers((seen) => seen.some(isLast(7)));
     end();
     await served;
     server.close();
