@@ -31,6 +31,10 @@ const ENGINE_AWAITED = {
   message: "waits for the Docker engine: whether it runs is not known before that has answered",
 };
 
+/** So many pods whose revision has changed are synced together, the others after them in intervals. */
+const SYNCS_AT_ONCE = 10;
+const SYNC_INTERVAL_MS = 20;
+
 /**
  * The sync loop: turns the desired state and what the engine reports into orders for pod workers, one worker per pod. A
  * pod whose name or host port is still held by a terminating pod waits for it.
@@ -47,6 +51,8 @@ export class Kubelet {
   readonly #edits: PendingEdits;
   /** Arguments of the last {@link setDesired}. */
   #submitted: [state: DesiredState, isComplete: boolean] | undefined;
+  /** Pods with another revision in this pass of {@link #reconcile}. */
+  #changed = 0;
   #isStopped = false;
   #mayRemoveOrphans = false;
 
@@ -288,6 +294,7 @@ export class Kubelet {
       rules: this.#deps.rules,
     });
     this.#blocked.begin();
+    this.#changed = 0;
     const removing = this.#workers.removing();
     for (const desired of this.#desired.pods) {
       const uid = desired.pod.metadata.uid!;
@@ -307,8 +314,7 @@ export class Kubelet {
   #keep(desired: DesiredPod, why: Rejection): void {
     const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     const before = this.#earlierOf(desired) ?? desired;
-    worker.setRevision(this.#edits.refuse(worker, this.#deps.rules.toPodRevision(before, this.#desired), why));
-    this.#workers.halts.apply(worker);
+    this.#setRevision(worker, this.#edits.refuse(worker, this.#deps.rules.toPodRevision(before, this.#desired), why));
   }
 
   #earlierOf(desired: DesiredPod): DesiredPod | undefined {
@@ -340,7 +346,13 @@ export class Kubelet {
     if (!this.#workers.hasLeftovers(uid)) this.#blocked.assign(desired);
     const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     const next = isTentative ? toTentativeRevision(revision, worker.snapshot) : revision;
-    worker.setRevision(this.#edits.select(worker, next, (kept) => this.#deps.rules.toPodRevision(kept, this.#desired)));
+    const toRevision = (kept: DesiredPod) => this.#deps.rules.toPodRevision(kept, this.#desired);
+    this.#setRevision(worker, this.#edits.select(worker, next, toRevision));
+  }
+
+  #setRevision(worker: PodWorker, revision: PodRevision): void {
+    const afterMs = SYNC_INTERVAL_MS * Math.floor(this.#changed / SYNCS_AT_ONCE);
+    if (worker.setRevision(revision, afterMs)) this.#changed++;
     this.#workers.halts.apply(worker);
   }
 

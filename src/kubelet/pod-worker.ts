@@ -128,12 +128,16 @@ export class PodWorker {
     return sandboxError ? new Map([["", sandboxError]]) : startErrors;
   }
 
-  /** Sets the revision to run. Has no effect on a pod that is being deleted. */
-  setRevision(revision: PodRevision): void {
-    if (this.isRemoving) return;
+  /**
+   * Sets the revision to run. Has no effect on a pod that is being deleted.
+   * @param afterMs when the sync may begin: those of many pods would hold the loop in one turn
+   * @returns whether it needs a sync
+   */
+  setRevision(revision: PodRevision, afterMs = 0): boolean {
+    if (this.isRemoving) return false;
     const before = this.revision;
     // There is nothing to plan, unless the pod waits for others, which may have changed.
-    if (this.#given === revision && this.#holdSinceMs === undefined) return;
+    if (this.#given === revision && this.#holdSinceMs === undefined) return false;
     this.#given = revision;
     this.#state.revision = revision;
     this.#addImageProbes(this.snapshot);
@@ -158,7 +162,9 @@ export class PodWorker {
       if (before) this.#timer.edited();
       this.#state.forgetFailures();
     }
-    this.wake();
+    if (afterMs === 0) this.wake();
+    else this.#wakeAt(this.#deps.clock.monotonicMs() + afterMs);
+    return true;
   }
 
   /** Containers cannot be moved to the cgroup of another QoS class, so the pod starts again. */
