@@ -500,8 +500,13 @@ export class World {
         if (event === "message") this.#listener = listener;
       }
 
-      postMessage({ id, task, args }: { id: number; task: string; args: unknown[] }): void {
-        const copied = copy(args);
+      #parts: unknown[] = [];
+
+      postMessage(part: unknown): void {
+        this.#parts.push(copy(part));
+        const [{ id, task, count }, ...copied] = this.#parts as [{ id: number; task: string; count: number }];
+        if (copied.length < count) return;
+        this.#parts = [];
         time.afterForProcess(0.3, async () => {
           try {
             const value = await tasks()[task]?.(...copied);

@@ -2,9 +2,15 @@
 import type { TaskRequest, TaskResponse } from "../../base/concurrency/worker-pool.ts";
 import { BACKGROUND_TASKS } from "./background-tasks.ts";
 
-declare const self: { onmessage: (event: { data: TaskRequest }) => void; postMessage(response: TaskResponse): void };
+declare const self: { onmessage: (event: { data: unknown }) => void; postMessage(response: TaskResponse): void };
 
-self.onmessage = async ({ data: { id, task, args } }) => {
+/** The request that comes, after it its arguments. */
+let parts: unknown[] = [];
+self.onmessage = async ({ data }) => {
+  parts.push(data);
+  const [{ id, task, count }, ...args] = parts as [Omit<TaskRequest, "args"> & { count: number }, ...unknown[]];
+  if (args.length < count) return;
+  parts = [];
   try {
     const run = BACKGROUND_TASKS[task as keyof typeof BACKGROUND_TASKS] as (...all: unknown[]) => unknown;
     self.postMessage({ id, ok: true, value: await run(...args) });

@@ -20,6 +20,7 @@ import {
   applyEmptyDirOptions,
   type FileVolumeContent,
   type FileVolumePaths,
+  type ObjectData,
   prepareEmptyDir,
   writeFileVolume,
   writeState,
@@ -59,8 +60,8 @@ export const HOST_FILE_TASKS = {
   ) => prepareEmptyDir(source, pod, paths, wanted, canMount ? mounter : undefined),
   applyEmptyDirOptions,
   writeVolumeState: writeState,
-  writeFileVolume: (paths: FileVolumePaths, content: FileVolumeContent, canMount: boolean) =>
-    writeFileVolume(paths, content, canMount ? mounter : undefined),
+  writeFileVolume: (paths: FileVolumePaths, content: FileVolumeContent, canMount: boolean, ...data: ObjectData[]) =>
+    writeFileVolume(paths, content, canMount ? mounter : undefined, data),
   readImageState,
   writeImageState,
   prepareExtraction,

@@ -12,9 +12,9 @@ import type {
 import { quantityToWhole } from "../../base/api/quantity.ts";
 import { readBoundedText } from "../../base/files/whole-file.ts";
 import type { TokenSpec } from "../../base/model/cluster-connection.ts";
-import type { ObjectIndex } from "../../base/model/desired-state.ts";
 import { containersOf } from "../../base/model/pod.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef } from "../../plan/downward-api.ts";
+import { volumeReferences } from "../../plan/object-references.ts";
 import { computePodMemoryLimit } from "../../plan/pod-cgroup.ts";
 import { type Payload, type ProjectedFile, writeAtomically } from "./atomic-writer.ts";
 import { computeMountPointNames } from "./mount-points.ts";
@@ -172,8 +172,27 @@ export interface FileVolumePaths extends VolumePaths {
   plugin: FileVolumePlugin;
 }
 
-/** From these its files are made; the time is for the name of their directory. */
-export type FileVolumeContent = [volume: Volume, pod: Pod, facts: PayloadFacts & { now: Date }];
+/** From these and {@link dataOf} its files are made; the time is for the name of their directory. */
+export type FileVolumeContent = [volume: Volume, pod: Pod, facts: Omit<PayloadFacts, "objects"> & { now: Date }];
+
+/** Of an object that a volume refers to: `data`, which is undefined when there is none, or `binaryData`. */
+export type ObjectData = Readonly<Record<string, string>> | undefined;
+
+/** The data of all objects that a volume refers to: each crosses to another thread by itself, without a copy of its texts. */
+export const dataOf = (volume: Volume, pod: Pod, { configMaps, secrets }: PayloadFacts["objects"]): ObjectData[] =>
+  volumeReferences(pod, volume).flatMap(({ kind, fullName }) => {
+    const found = (kind === "ConfigMap" ? configMaps : secrets).get(fullName);
+    return [found && (found.data ?? {}), found?.binaryData];
+  });
+
+function objectsOf(volume: Volume, pod: Pod, tables: readonly ObjectData[]): PayloadFacts["objects"] {
+  const objects = { configMaps: new Map<string, ObjectContent>(), secrets: new Map<string, ObjectContent>() };
+  for (const [index, { kind, fullName }] of volumeReferences(pod, volume).entries()) {
+    const [data, binaryData] = tables.slice(2 * index);
+    if (data) objects[kind === "ConfigMap" ? "configMaps" : "secrets"].set(fullName, { data, binaryData });
+  }
+  return objects;
+}
 
 /**
  * Makes the files of a volume these: at set-up and again whenever an object or the pod's labels or annotations changed.
@@ -186,8 +205,9 @@ export async function writeFileVolume(
   { plugin, directory, stateDirectory }: FileVolumePaths,
   [volume, pod, facts]: FileVolumeContent,
   mounter: Mounter | undefined,
+  data: readonly ObjectData[],
 ): Promise<boolean> {
-  const files = computePayload(volume, pod, facts);
+  const files = computePayload(volume, pod, { ...facts, objects: objectsOf(volume, pod, data) });
   const { fsGroup } = pod.spec.securityContext;
   const inMemory = mounter !== undefined && isInMemory(plugin);
   const state = `${fsGroup ?? ""}`;
@@ -228,9 +248,11 @@ export async function fetchTokens(
 const withGroupAccess = (files: Payload): Payload =>
   new Map([...files].map(([path, file]) => [path, { ...file, mode: file.mode | READ_ONLY }]));
 
+type ObjectContent = Partial<Record<"data" | "binaryData", ObjectData>>;
+
 /** The data from which the files of a projected volume are made. */
 interface PayloadFacts {
-  objects: ObjectIndex;
+  objects: Readonly<Record<"configMaps" | "secrets", ReadonlyMap<string, ObjectContent>>>;
   allocatable: NodeAllocatable;
   /** Tokens of the service account, by {@link tokenKey}; absent where there is no API server. */
   tokens?: ReadonlyMap<string, string> | undefined;

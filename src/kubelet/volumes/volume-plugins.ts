@@ -12,11 +12,18 @@ import type { ImageInfo, VolumeEngine } from "../../base/model/container-engine.
 import type { ObjectIndex } from "../../base/model/desired-state.ts";
 import { containersOf } from "../../base/model/pod.ts";
 import type { NodeAllocatable } from "../../plan/downward-api.ts";
-import { resolvePullSecrets, volumeReferences } from "../../plan/object-references.ts";
+import { resolvePullSecrets } from "../../plan/object-references.ts";
 import type { HostFiles } from "./host-files.ts";
 import { Mounter } from "./mounter.ts";
 import { isPlainDirectory, type MountSource, mountsImages } from "./mounts.ts";
-import { computePayload, emptyDirState, type FileVolumePlugin, fetchTokens, isInMemory } from "./own-volumes.ts";
+import {
+  computePayload,
+  dataOf,
+  emptyDirState,
+  type FileVolumePlugin,
+  fetchTokens,
+  isInMemory,
+} from "./own-volumes.ts";
 import type { PodDirectories, VolumePaths } from "./pod-directories.ts";
 
 /** Pulls by policy as for a container of the pod: `ImageManager`. */
@@ -225,13 +232,9 @@ async function checkHostPath(
 }
 
 /** From what the files of a volume are made. @throws Error with a message for users when there is no token */
-async function factsOf(volume: Volume, pod: Pod, host: VolumeHost, { configMaps, secrets }: ObjectIndex) {
-  const names = volumeReferences(pod, volume).map(({ fullName }) => fullName);
-  // No others: what another thread gets is copied.
-  const pick = <T>(all: ReadonlyMap<string, T>) => new Map(names.map((name) => [name, all.get(name)!]));
-  const objects = { configMaps: pick(configMaps), secrets: pick(secrets) };
+async function factsOf(volume: Volume, pod: Pod, host: VolumeHost) {
   const tokens = host.cluster && (await fetchTokens(volume, pod, host.cluster));
-  return { objects, allocatable: host.allocatable, tokens, now: host.clock.now() };
+  return { allocatable: host.allocatable, tokens, now: host.clock.now() };
 }
 
 /** Volumes whose files we write; containers see them read-only. */
@@ -243,19 +246,20 @@ function filesPlugin(plugin: FileVolumePlugin): VolumePlugin<unknown> {
     const paths = { plugin, ...directories.paths(plugin, name) };
     let facts: Awaited<ReturnType<typeof factsOf>>;
     try {
-      facts = await factsOf(source, pod, host, objects);
+      facts = await factsOf(source, pod, host);
     } catch (error) {
       // Tokens that are there serve while the API server is unreachable.
       if (!(await isSetUp(plugin, volume, host)) || !isMountPoint(paths.directory)) throw error;
       return false;
     }
-    return await host.hostFiles.writeFileVolume(paths, [source, pod, facts], host.mounter !== undefined);
+    const data = dataOf(source, pod, objects);
+    return await host.hostFiles.writeFileVolume(paths, [source, pod, facts], host.mounter !== undefined, ...data);
   };
   return {
     directory: plugin,
     async check(_, { pod, name }, host, objects) {
       const source = pod.spec.volumes?.find((one) => one.name === name);
-      if (source) computePayload(source, pod, await factsOf(source, pod, host, objects));
+      if (source) computePayload(source, pod, { ...(await factsOf(source, pod, host)), objects });
     },
     setUp: async (_, volume, host, objects) => void (await write(volume, host, objects)),
     /** A volume that is not set up yet is left to `setUp`. */
