@@ -175,10 +175,10 @@ export interface FileVolumePaths extends VolumePaths {
 /** From these and {@link dataOf} its files are made; the time is for the name of their directory. */
 export type FileVolumeContent = [volume: Volume, pod: Pod, facts: Omit<PayloadFacts, "objects"> & { now: Date }];
 
-/** Of an object that a volume refers to: `data`, which is undefined when there is none, or `binaryData`. */
+/** One table of an object that a volume refers to: `data`, which is undefined when there is no object, or `binaryData`. */
 export type ObjectData = Readonly<Record<string, string>> | undefined;
 
-/** The data of all objects that a volume refers to: each crosses to another thread by itself, without a copy of its texts. */
+/** The data of all objects that a volume refers to: each crosses to another thread alone, without a copy of its texts. */
 export const dataOf = (volume: Volume, pod: Pod, { configMaps, secrets }: PayloadFacts["objects"]): ObjectData[] =>
   volumeReferences(pod, volume).flatMap(({ kind, fullName }) => {
     const found = (kind === "ConfigMap" ? configMaps : secrets).get(fullName);
