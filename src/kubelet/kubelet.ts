@@ -173,9 +173,10 @@ export class Kubelet {
   /**
    * Gives a desired pod these ephemeral containers: new ones are started in its namespaces, once.
    * @param containers all of them, those it already has included
+   * @returns a promise that resolves when that is stored, or could not be
    */
-  setEphemeralContainers(uid: PodUID, containers: readonly EphemeralContainer[]): void {
-    this.#deps.revisions.setEphemeralContainers(uid, containers);
+  setEphemeralContainers(uid: PodUID, containers: readonly EphemeralContainer[]): Promise<void> {
+    return this.#deps.revisions.setEphemeralContainers(uid, containers);
   }
 
   /** It was told what to run. */

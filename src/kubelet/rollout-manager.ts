@@ -268,8 +268,9 @@ export class RevisionSelector {
   }
 
   /** @param containers all ephemeral containers of the pod, including earlier ones */
-  setEphemeralContainers(uid: PodUID, containers: readonly EphemeralContainer[]): void {
+  async setEphemeralContainers(uid: PodUID, containers: readonly EphemeralContainer[]): Promise<void> {
     this.#ephemeral.set(uid, containers);
     this.changes.emit();
+    await this.#ephemeral.saved();
   }
 }

@@ -557,3 +557,19 @@ describe("a pod that finishes", () => {
     },
   );
 });
+
+test("an ephemeral container that is added counts as stored when it is in the file", async () => {
+  await world.started(named("web"));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.disk = promise;
+  let isStored = false;
+  const container = { name: "debug", image: "debug" } as never;
+  void world.kubelet.setEphemeralContainers("uid-web", [container]).then(() => {
+    isStored = true;
+  });
+  await world.clock.advance(1_000);
+  expect(isStored).toBe(false);
+  resolve();
+  await world.clock.advance(1);
+  expect([isStored, world.ephemeralContainers]).toEqual([true, [["uid-web", [container]]]]);
+});

@@ -546,7 +546,7 @@ export class NodeObjects implements ObjectRules {
         const isOfJob = object.metadata.ownerReferences?.some(({ controller, kind }) => controller && kind === "Job");
         if (isMade && !isOfJob) storing.note(this.deleteMade(object, spec.terminationGracePeriodSeconds ?? 30));
       }
-    } else kubelet.setEphemeralContainers(uid, spec.ephemeralContainers ?? []);
+    } else storing.note(kubelet.setEphemeralContainers(uid, spec.ephemeralContainers ?? []));
     this.#syncPods(definition);
     return written;
   }
