@@ -360,7 +360,7 @@ export class IngressManager {
       const problems = [...(this.#config?.problems.get(fullName) ?? []), ...(ofServer ? [ofServer] : [])];
       const key = `ingress ${fullName}`;
       if (problems.length === 0) this.#log.resolve(key, `Ingress "${fullName}" is served`);
-      else if (this.#log.isNew(key, JSON.stringify(problems))) {
+      else if (this.#log.note(key, JSON.stringify(problems))) {
         const { name = "", namespace = "default" } = metadata;
         const uid = metadata.uid ?? objectUid(node.name, "Ingress", namespace, name);
         const target = { kind: "Ingress", apiVersion: "networking.k8s.io/v1", name, namespace, uid };

@@ -426,7 +426,7 @@ export class ServiceManager {
       const key = `service ${namespace}/${name}`;
       const problem = this.#problems.get(serviceName(service));
       if (!problem) this.#log.resolve(key, `Service "${namespace}/${name}" has all that it asks for`);
-      else if (this.#log.isNew(key, problem.message)) {
+      else if (this.#log.note(key, problem.message)) {
         recorder.record({ kind: "Service", apiVersion: "v1", name, namespace, uid }, { type: "Warning", ...problem });
       }
     }

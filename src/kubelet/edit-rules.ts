@@ -204,7 +204,7 @@ export interface PodTurn extends PodRef {
   isBroken: boolean;
   /** It was not Ready when its edit came. */
   wasBroken: boolean;
-  /** No edit of it waits. */
+  /** It has the edit: none of it waits. */
   hasEdit: boolean;
   /** Ready, and all of it is of the revision that it is to run now. */
   isAvailable: boolean;

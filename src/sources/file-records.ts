@@ -410,7 +410,7 @@ class ManifestReporter {
     const staleKey = `file:${path}:stale`;
     if (record.stale.length > 0) {
       logged.add(staleKey);
-      facts.isNew(staleKey, "");
+      facts.note(staleKey, "");
     } else facts.resolve(staleKey, `${path}: is good again`);
     facts.prune(path, logged);
   }

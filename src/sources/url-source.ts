@@ -152,7 +152,7 @@ export class UrlSource implements FeedSource {
     if (failure === undefined) {
       this.#facts.resolve("url", `Manifests: ${this.name} responds again`);
     } else if (failure === BAD_TEXT) {
-      this.#facts.isNew("url", failure);
+      this.#facts.note("url", failure);
     } else {
       this.#facts.log("url", "warn", `Manifests: ${this.name} ${failure}; its pods stay as they are`);
     }

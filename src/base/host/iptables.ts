@@ -39,6 +39,6 @@ export async function findRulesProblem(families: readonly IpFamily[] = ["IPv4"])
     for (const family of families) await probeRules(family, "KTS-PROBE");
     return undefined;
   } catch (error) {
-    return messageOf(error);
+    return `no rules can be written (${messageOf(error)})`;
   }
 }

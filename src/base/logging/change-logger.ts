@@ -16,11 +16,11 @@ export class ChangeLogger {
   }
 
   log(key: string, level: LogLevel, message: string, fields?: LogFields): void {
-    if (this.isNew(key, message)) this.#logger[level](message, fields);
+    if (this.note(key, message)) this.#logger[level](message, fields);
   }
 
   /** Notes a fact that the caller reports. @returns whether it is another one than before */
-  isNew(key: string, message: string): boolean {
+  note(key: string, message: string): boolean {
     if (this.#known.get(key) === message) return false;
     this.#known.delete(key);
     this.#known.set(key, message);

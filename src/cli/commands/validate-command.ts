@@ -33,7 +33,7 @@ export async function runValidate(request: CommandRequest, io: CommandIo): Promi
   const results = checkInputs(inputs, options, rules);
   const problem = results.some(needsServiceRules) && (await findRulesProblem());
   if (problem) {
-    const text = `Services have no addresses on this machine, their names lead to pods, at the ports of containers: ${problem}`;
+    const text = `Services have no addresses where ${problem}: their names lead to pods, at the ports of containers`;
     io.stderr(`kubelet-ts validate: warning: ${text}\n`);
   }
   if (request.value("output") === "json") io.stdout(`${JSON.stringify({ results: results.map(toJsonResult) })}\n`);
