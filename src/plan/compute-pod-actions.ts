@@ -171,8 +171,8 @@ function planRestartAll(draft: PlanDraft): boolean {
 /** They start as soon as there is a sandbox, also when an init container fails, and never a second time. */
 function planEphemeralContainers(draft: PlanDraft): void {
   for (const container of draft.input.pod.spec.ephemeralContainers ?? []) {
-    if (draft.isBusy(container.name) || draft.attempts(container.name).length > 0) continue;
-    draft.start(container, false);
+    const hasRun = draft.attempts(container.name).some((it) => isRunning(it) || isTerminated(it));
+    if (!draft.isBusy(container.name) && !hasRun) draft.start(container, false);
   }
 }
 

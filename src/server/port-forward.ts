@@ -74,6 +74,7 @@ async function forward(
       close();
     }
   } catch (error) {
+    if (gone.aborted) return;
     await client.writeError(Buffer.from(`error forwarding port ${port} to pod ${pod}: ${(error as Error).message}`));
   }
 }

@@ -445,6 +445,12 @@ describe("ephemeral containers", () => {
       ["one that runs is left alone", "app debug", ""],
       ["one that ended never starts again", "app debug!1", ""],
       [
+        "one that was made and not started is made again",
+        [up("app"), up("debug", { state: "created" })],
+        "remove debug-0",
+      ],
+      ["one whose start failed does not", [up("app"), up("debug", { state: "created", exitCode: 127 })], ""],
+      [
         "nor one of an earlier sandbox",
         [up("app", { sandboxId: "new" }), ended("debug", 0, { sandboxId: "old" })],
         "",
