@@ -227,7 +227,7 @@ describeWithEngine("labels of a workload's pod are changed", () => {
       await kubectl.words(`annotate ${pod} note=mine`);
       expect(await pods("debug=yes,app=web")).toEqual([pod!]);
       await kubectl.words(`label ${pod} app-`);
-      expect(await owner()).toBeUndefined();
+      await kubectl.until("it is released", async () => (await owner()) === undefined);
       const isNamed = kind === "StatefulSet";
       // The name of a StatefulSet's pod is taken until the released one is deleted.
       if (!isNamed) await kubectl.until("another pod", async () => (await containers()).length === 2);
