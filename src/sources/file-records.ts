@@ -271,8 +271,8 @@ export class FileRecords {
   }
 }
 
-/** How long a file must be missing before its pods are removed: editors and git remove files for a moment. */
-const REMOVAL_SETTLE_MS = 100;
+/** How long a file must be missing before its pods are removed: editors, git and `rm FILE && curl -o FILE` remove it for a moment. */
+const REMOVAL_SETTLE_MS = 1_000;
 /** The same while another new file has not settled: the file may have been moved. */
 const LONGEST_REMOVAL_SETTLE_MS = 10_000;
 /** How long a file must not be written to before its text counts: a text that reads well may still be half of it. */

@@ -22,5 +22,7 @@ test.each([
 });
 
 test("a missing file keeps its pods for a moment, longer while a new file may describe them", () => {
-  expect([removalSettleMs(0, false), removalSettleMs(150, false), removalSettleMs(150, true)]).toEqual([100, 0, 9850]);
+  expect([removalSettleMs(0, false), removalSettleMs(1_100, false), removalSettleMs(150, true)]).toEqual([
+    1000, 0, 9850,
+  ]);
 });

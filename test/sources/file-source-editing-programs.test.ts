@@ -65,6 +65,7 @@ const EDITS: [program: string, way: string, command: string][] = [
     "slowly, with pauses",
     `while IFS= read -r line; do printf '%s\n' "$line"; sleep 0.03; done < new.yaml > manifests/web.yaml`,
   ],
+  ["sh", "removed, then written", "rm manifests/web.yaml; sleep 0.4; cp new.yaml manifests/web.yaml"],
   ["tee", "from a pipe", "cat new.yaml | tee manifests/web.yaml"],
   ["rsync", "-a", "rsync -a --ignore-times new.yaml manifests/web.yaml"],
   ["rsync", "-a --inplace --backup", "rsync -a --ignore-times --inplace --backup new.yaml manifests/web.yaml"],

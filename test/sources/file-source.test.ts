@@ -363,7 +363,7 @@ test("a file that is written again under another name is the same pod all the ti
   expect(directory.history).toEqual(["web=busybox:1"]);
   expect(directory.sets.at(-1)!.pods[0]!.origin).toBe(directory.file("b.yaml"));
   fs.unlinkSync(directory.file("b.yaml"));
-  await clock.advance(500);
+  await clock.advance(1_500);
   expect(directory.pods).toEqual([]);
 });
 
