@@ -10,7 +10,7 @@ export interface DeadContainer {
   createdAt: Date;
   /** Monotonic; when it ended. */
   exitedAtMs: number;
-  /** The newest attempt of a container that may restart: its restart count and back-off are still needed. */
+  /** The newest attempt that stays of a container that may restart: its restart count and back-off are still needed. */
   isNeeded: boolean;
 }
 
@@ -21,16 +21,16 @@ export function findDeadContainers(
   { removing, exitedAtMs }: Pick<SyncState, "removing" | "exitedAtMs">,
   mayRestart: boolean,
 ): DeadContainer[] {
-  return containers
-    .filter((container) => isTerminated(container) && !removing.has(container.id))
-    .map(({ id, name, createdAt }) => ({
-      podUid,
-      name,
-      id,
-      createdAt,
-      exitedAtMs: exitedAtMs.get(id) ?? Number.NEGATIVE_INFINITY,
-      isNeeded: mayRestart && containers.find((one) => one.name === name)?.id === id,
-    }));
+  // One that was made and never started is removed before the next start.
+  const staying = containers.filter((it) => !removing.has(it.id) && (it.state !== "created" || isTerminated(it)));
+  return staying.filter(isTerminated).map(({ id, name, createdAt }) => ({
+    podUid,
+    name,
+    id,
+    createdAt,
+    exitedAtMs: exitedAtMs.get(id) ?? Number.NEGATIVE_INFINITY,
+    isNeeded: mayRestart && staying.find((one) => one.name === name)?.id === id,
+  }));
 }
 
 export interface DeadContainerPolicy {

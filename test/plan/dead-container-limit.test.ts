@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
-import { computeSurplusDead, type DeadContainer } from "../../src/plan/dead-container-limit.ts";
-import { at } from "../support/builders.ts";
+import type { ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
+import { computeSurplusDead, type DeadContainer, findDeadContainers } from "../../src/plan/dead-container-limit.ts";
+import { anExited, aRunning, aSnapshot, aSyncState, at } from "../support/builders.ts";
 
 /** `a/app@3` is container app of pod a, created (and ended) at second 3; `!` = its restart rests on it. */
 function dead(text: string): DeadContainer {
@@ -20,4 +21,16 @@ test.each<[when: string, max: number, there: string, going: string]>([
 ])("%s", (_when, maxInAll, there, going) => {
   const surplus = computeSurplusDead(there.split(" ").map(dead), { maxInAll, minTtlMs: 5_000 }, 100_000);
   expect(surplus.map(({ id }) => id).join(" ")).toBe(going);
+});
+
+test.each<{ newest: string; container: ContainerSnapshot; needed: boolean[] }>([
+  { newest: "runs", container: aRunning("app", { id: "new" }), needed: [false] },
+  { newest: "was made and not started", container: aRunning("app", { id: "new", state: "created" }), needed: [true] },
+  { newest: "is being removed", container: anExited("app", 1, { id: "gone" }), needed: [true] },
+  { newest: "has ended", container: anExited("app", 1, { id: "new" }), needed: [true, false] },
+])("the restart count of a container is read from the one before, when the newest $newest: $needed", (row) => {
+  const state = aSyncState();
+  state.removing.add("gone");
+  const dead = findDeadContainers("u1", aSnapshot([row.container, anExited("app", 1, { id: "old" })]), state, true);
+  expect(dead.map(({ isNeeded }) => isNeeded)).toEqual(row.needed);
 });
