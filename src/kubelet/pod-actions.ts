@@ -319,21 +319,22 @@ export class PodActions {
         if (id !== undefined && container.lifecycle?.postStart) this.#postStart(request, id);
       },
       async (error) => {
-        // A container that was created but could not be started counts as crashed, with its back-off.
-        if (createdId !== undefined) await this.#untilObserved(createdId);
+        // A container that was created but could not be started counts as crashed, with its back-off. Perhaps its sandbox has gone.
+        if (createdId !== undefined) await Promise.all([createdId, sandbox.id].map((id) => this.#untilObserved(id)));
         const step = toStepError(error, "CreateContainerError");
         state.startErrors.set(name, { reason: step.reason, message: step.message });
+        const created = this.#snapshot.containers.find(({ id }) => id === createdId);
         // The engine did it, and the response was lost.
-        const hasRun = this.#snapshot.containers.some(
-          ({ id, startedAt }) => id === createdId && startedAt !== undefined,
-        );
+        const hasRun = created?.startedAt !== undefined;
         if (step.reason === "RunContainerError" || hasRun) {
           if (action.backOff) state.backOff.set(action.backOff.key, action.backOff.entry);
           state.startErrors.delete(name);
+          // It is made again.
+          if (!hasRun && created?.exitCode === 0) state.retryAtMs.set(name, this.#deps.clock.monotonicMs() + RETRY_MS);
         } else {
           state.retryAtMs.set(name, this.#deps.clock.monotonicMs() + retryDelayMs(step));
         }
-        if (hasRun && createdId !== undefined && container.lifecycle?.postStart) this.#postStart(request, createdId);
+        if (hasRun && container.lifecycle?.postStart) this.#postStart(request, created.id);
         // Images have their own events.
         if (!step.reason.includes("Image")) {
           // Events name containers, not ids. Source: the kubelet's recordContainerEvent.

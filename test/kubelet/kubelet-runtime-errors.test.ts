@@ -223,6 +223,27 @@ describe("errors of the runtime", () => {
   });
 
   test.each([
+    { gone: "the sandbox was removed unseen", isGone: true, sandboxes: 2, starts: 2, state: { running: {} } },
+    { gone: "the engine is not well", isGone: false, sandboxes: 1, starts: 9, state: { waiting: {} } },
+  ])(
+    "a start that fails because $gone is not repeated without a pause",
+    async ({ isGone, sandboxes, starts, state }) => {
+      const { engine, clock } = world;
+      engine.takesMs.set("pull app", 1_000);
+      await world.started(named("web"));
+      engine.takesMs.clear();
+      failAt("start app", new PodStepError("RunContainerError", "No such container: x"), isGone ? 1 : 99);
+      engine.isDeaf = true;
+      if (isGone) engine.destroy(engine.idOf("web-node1", "POD"));
+      engine.isDeaf = false;
+      await clock.advance(9_000);
+      const count = (what: string) => engine.calls.filter((call) => call.startsWith(what)).length;
+      expect([count("sandbox#"), count("start app")]).toEqual([sandboxes, starts]);
+      expect(world.containerOf("web")).toMatchObject({ restartCount: 0, state });
+    },
+  );
+
+  test.each([
     { notice: "of the container, too late for the engine", of: "app", exitCode: 137, reason: "OOMKilled" },
     { notice: "of its sandbox only", of: "POD", exitCode: 137, reason: "OOMKilled" },
     { notice: "and an end of its own", of: "POD", exitCode: 1, reason: "Error" },

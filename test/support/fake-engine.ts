@@ -272,7 +272,10 @@ export class FakeEngine implements PodEngine, PodServices {
     } catch (error) {
       const it = this.containers.get(id);
       if (it?.kind === "container") {
-        this.#put(id, { ...it, container: { ...it.container, exitCode: 127, error: (error as Error).message } });
+        const { message } = error as Error;
+        // Not the container's own error.
+        const exitCode = message.startsWith("No such container") ? 0 : 127;
+        this.#put(id, { ...it, container: { ...it.container, exitCode, error: message } });
       }
       throw error;
     }
