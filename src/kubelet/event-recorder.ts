@@ -36,7 +36,7 @@ const STORE_MS = { news: 10_000, repeats: 300_000 };
 /** The newest of all pods are stored. */
 const MAX_STORED = 1000;
 
-/** An event on disk, oldest first: its times in milliseconds since 1970. */
+/** As on disk, oldest first: its times in milliseconds since 1970. */
 interface StoredEvent {
   ref: EventTarget;
   event: PodEvent;
@@ -47,14 +47,10 @@ interface StoredEvent {
 }
 
 interface KeptEvent {
-  event: PodEvent;
+  stored: StoredEvent;
   /** Order of the last occurrence over all pods. */
   version: number;
-  first: Date;
-  last: Date;
-  count: number;
   lastLoggedMs: number;
-  name: string;
 }
 
 interface PodRing {
@@ -94,12 +90,13 @@ export class PodEventRecorder implements EventRecorder {
     const { clock } = this.#deps;
     const sinceMs = clock.now().getTime() - KEEP_GONE_MS;
     const isOurs = new Set(this.#rings.keys());
-    for (const { ref, event, name, count, firstMs, lastMs } of file.read() ?? []) {
+    for (const stored of file.read() ?? []) {
+      const { ref, event, lastMs } = stored;
       if (lastMs < sinceMs || isOurs.has(ref.uid)) continue;
       const ring = this.#ringOf(ref);
       ring.goneAtMs = clock.monotonicMs();
-      const times = { first: new Date(firstMs), last: new Date(lastMs), lastLoggedMs: Number.NEGATIVE_INFINITY };
-      ring.events.set(keyOf(event), { event, name, count, ...times, version: ++this.revision });
+      const lastLoggedMs = Number.NEGATIVE_INFINITY;
+      ring.events.set(keyOf(event), { stored, lastLoggedMs, version: ++this.revision });
     }
     this.#file = file;
     this.#dropOldRings();
@@ -109,14 +106,8 @@ export class PodEventRecorder implements EventRecorder {
   store(): void {
     this.#cancelStore?.();
     this.#storeAtMs = Number.POSITIVE_INFINITY;
-    const all = [...this.#rings.values()].flatMap(({ ref, events }) =>
-      [...events.values()].map(({ event, name, count, first, last, version }) => {
-        const stored: StoredEvent = { ref, event, name, count, firstMs: first.getTime(), lastMs: last.getTime() };
-        return [version, stored] as const;
-      }),
-    );
-    const newest = all.toSorted(([a], [b]) => a - b).slice(-MAX_STORED);
-    this.#file?.write(newest.map(([, stored]) => stored));
+    const newest = inOrder(this.#rings.values()).slice(-MAX_STORED);
+    this.#file?.write(newest.map(({ stored }) => stored));
   }
 
   /** Unless it happens earlier. */
@@ -140,16 +131,18 @@ export class PodEventRecorder implements EventRecorder {
     const isLong = event.message.length > MAX_MESSAGE_CHARS;
     const message = isLong ? `${event.message.slice(0, MAX_MESSAGE_CHARS - 1)}…` : event.message;
     const key = keyOf({ ...event, message });
-    const now = this.#deps.clock.now();
-    const before = ring.events.get(key) ?? this.#newEvent(target.name, now);
-    const version = ++this.revision;
-    const kept = { ...before, event: { ...event, message }, count: before.count + 1, last: now, version };
+    const lastMs = this.#deps.clock.now().getTime();
+    const { stored: before, lastLoggedMs = Number.NEGATIVE_INFINITY } = ring.events.get(key) ?? {};
+    const { name, firstMs } = before ?? { name: this.#nameOf(target, lastMs), firstMs: lastMs };
+    const count = (before?.count ?? 0) + 1;
+    const stored = { ref: ring.ref, event: { ...event, message }, name, count, firstMs, lastMs };
+    const kept = { stored, lastLoggedMs, version: ++this.revision };
     ring.events.delete(key);
     ring.events.set(key, kept);
     dropSurplus(ring.events, event);
     this.#log(ring, kept);
     this.#dropOldRings();
-    if (this.#file) this.#storeIn(before.count === 0 ? STORE_MS.news : STORE_MS.repeats);
+    if (this.#file) this.#storeIn(count === 1 ? STORE_MS.news : STORE_MS.repeats);
     this.#listeners.emit();
   }
 
@@ -178,21 +171,15 @@ export class PodEventRecorder implements EventRecorder {
 
   /** Events whose last occurrence came after this version, in that order. */
   newerThan(version: number): CoreEvent[] {
-    return this.#inOrder([...this.#rings.values()], (kept) => kept.version > version);
+    const newer = inOrder(this.#rings.values(), (kept) => kept.version > version);
+    return newer.map((kept) => this.#toCoreEvent(kept));
   }
 
   /** In the order of their last occurrence; of one pod, or of all. */
   list(uid?: PodUID): CoreEvent[] {
     this.#dropOldRings();
-    const rings = uid === undefined ? [...this.#rings.values()] : [this.#rings.get(uid)].filter((ring) => !!ring);
-    return this.#inOrder(rings, () => true);
-  }
-
-  #inOrder(rings: readonly PodRing[], isWanted: (kept: KeptEvent) => boolean): CoreEvent[] {
-    return rings
-      .flatMap((ring) => [...ring.events.values()].filter(isWanted).map((kept) => [ring, kept] as const))
-      .sort(([, a], [, b]) => a.version - b.version)
-      .map(([ring, kept]) => this.#toCoreEvent(ring, kept));
+    const rings = uid === undefined ? this.#rings.values() : [this.#rings.get(uid)].filter((ring) => !!ring);
+    return inOrder(rings).map((kept) => this.#toCoreEvent(kept));
   }
 
   #ringOf(target: EventTarget): PodRing {
@@ -203,31 +190,30 @@ export class PodEventRecorder implements EventRecorder {
     return ring;
   }
 
-  #newEvent(podName: string, first: Date) {
+  #nameOf({ name }: EventTarget, firstMs: number): string {
     // Upstream's names: the pod and nanoseconds in hex. JavaScript has no nanoseconds; a counter makes names unique.
-    const timestamp = BigInt(first.getTime()) * 1_000_000n + BigInt(this.revision % 1_000_000);
-    const name = `${podName}.${timestamp.toString(16)}`;
-    return { first, count: 0, lastLoggedMs: Number.NEGATIVE_INFINITY, name };
+    const timestamp = BigInt(firstMs) * 1_000_000n + BigInt(this.revision % 1_000_000);
+    return `${name}.${timestamp.toString(16)}`;
   }
 
   #log(ring: PodRing, kept: KeptEvent): void {
-    const { ref } = ring;
+    const { ref, event, count } = kept.stored;
     const now = this.#deps.clock.monotonicMs();
-    if (kept.event.isLogged || now - kept.lastLoggedMs < REPEAT_LOG_MS) return;
+    if (event.isLogged || now - kept.lastLoggedMs < REPEAT_LOG_MS) return;
     kept.lastLoggedMs = now;
-    const { type, reason, message, fieldPath } = kept.event;
+    const { type, reason, message, fieldPath } = event;
     const container = /\{(.*)\}$/.exec(fieldPath ?? "")?.[1];
     const fields = {
       [logKey(ref)]: ref.kind === "Node" ? ref.name : `${ref.namespace}/${ref.name}`,
       ...(container !== undefined && { container }),
-      ...(kept.count > 1 && { count: kept.count }),
+      ...(count > 1 && { count }),
     };
     this.#deps.logger[type === "Warning" ? "warn" : "info"](`${reason}: ${message.trimEnd()}`, fields);
     // After a Killing event the Started event of the successor is logged as well.
     if (reason === "Killing") {
       forgetLogTimes(
         ring,
-        (other) => other !== kept && other.event.type === "Normal" && other.event.fieldPath === fieldPath,
+        (other) => other !== kept && other.stored.event.type === "Normal" && other.stored.event.fieldPath === fieldPath,
       );
     }
   }
@@ -240,19 +226,21 @@ export class PodEventRecorder implements EventRecorder {
     }
   }
 
-  #toCoreEvent({ ref }: PodRing, kept: KeptEvent): CoreEvent {
-    const { type, reason, message, fieldPath } = kept.event;
+  #toCoreEvent({ stored, version }: KeptEvent): CoreEvent {
+    const { ref, name, count, firstMs, lastMs } = stored;
+    const { type, reason, message, fieldPath } = stored.event;
     const { nodeName } = this.#deps;
+    const firstTimestamp = formatTime(new Date(firstMs));
     const component = componentOf(ref, reason);
     return {
       apiVersion: "v1",
       kind: "Event",
       metadata: {
-        name: kept.name,
+        name,
         namespace: ref.namespace,
-        uid: `${ref.uid}.${kept.name.slice(kept.name.lastIndexOf(".") + 1)}`,
-        resourceVersion: String(kept.version),
-        creationTimestamp: formatTime(kept.first),
+        uid: `${ref.uid}.${name.slice(name.lastIndexOf(".") + 1)}`,
+        resourceVersion: String(version),
+        creationTimestamp: firstTimestamp,
       },
       involvedObject: {
         kind: ref.kind ?? "Pod",
@@ -265,9 +253,9 @@ export class PodEventRecorder implements EventRecorder {
       reason,
       message,
       source: { component, host: nodeName },
-      firstTimestamp: formatTime(kept.first),
-      lastTimestamp: formatTime(kept.last),
-      count: kept.count,
+      firstTimestamp,
+      lastTimestamp: formatTime(new Date(lastMs)),
+      count,
       type,
       eventTime: null,
       reportingComponent: component,
@@ -275,6 +263,10 @@ export class PodEventRecorder implements EventRecorder {
     };
   }
 }
+
+/** The last occurrence of each decides. */
+const inOrder = (rings: Iterable<PodRing>, isWanted: (kept: KeptEvent) => boolean = () => true): KeptEvent[] =>
+  [...rings].flatMap(({ events }) => [...events.values()].filter(isWanted)).sort((a, b) => a.version - b.version);
 
 /** `pod`, `replicaSet`. */
 const logKey = ({ kind = "Pod" }: EventTarget): string => kind.charAt(0).toLowerCase() + kind.slice(1);
@@ -300,7 +292,8 @@ const keyOf = ({ type, reason, fieldPath = "", message }: PodEvent) =>
 
 /** Makes room after `added`: first among those like it, then among all, oldest first. */
 function dropSurplus(events: Map<string, KeptEvent>, added: PodEvent): void {
-  const isLike = ({ event }: KeptEvent) => event.reason === added.reason && event.fieldPath === added.fieldPath;
+  const isLike = ({ stored: { event } }: KeptEvent) =>
+    event.reason === added.reason && event.fieldPath === added.fieldPath;
   const like = [...events].filter(([, kept]) => isLike(kept));
   for (const [key] of like.slice(0, -MAX_EVENTS_PER_REASON)) events.delete(key);
   for (const key of events.keys()) {
