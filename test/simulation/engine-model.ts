@@ -110,7 +110,7 @@ export class EngineModel {
     { container: ModelContainer; argv: readonly string[]; exitCode: number | null; isRunning: boolean }
   >();
   /** Grows with each change of a container. */
-  #version = 0;
+  version = 0;
   /** The text of each container in a list, while it is in this state. */
   readonly #listed = new WeakMap<ModelContainer, { state: string; text: string }>();
   #lists = { version: -1, encoded: new Map<string, Uint8Array>() };
@@ -487,7 +487,7 @@ export class EngineModel {
       this.#end(container, 137, "request");
     }
     container.status = "removing";
-    this.#version++;
+    this.version++;
     this.#time.after(this.#random.between(1, this.removalMs), () => {
       if (!this.isUp) return;
       this.#forget(container, "request");
@@ -504,7 +504,7 @@ export class EngineModel {
 
   #list(query: URLSearchParams): Uint8Array {
     const key = `${query.get("all")} ${query.get("filters")}`;
-    if (this.#lists.version !== this.#version) this.#lists = { version: this.#version, encoded: new Map() };
+    if (this.#lists.version !== this.version) this.#lists = { version: this.version, encoded: new Map() };
     const encoded = this.#lists.encoded.get(key) ?? new TextEncoder().encode(`[${this.#readList(query)}]`);
     this.#lists.encoded.set(key, encoded);
     return encoded;
@@ -731,7 +731,7 @@ export class EngineModel {
   }
 
   #tell(transition: Transition): void {
-    this.#version++;
+    this.version++;
     for (const observer of this.observers) observer(transition);
   }
 }

@@ -81,6 +81,8 @@ export class World {
   #keptName: string | undefined;
   #hash = 0n;
   #writes = 0;
+  #running: { version: number; own: readonly ModelContainer[] } = { version: -1, own: [] };
+  #now = { ms: -1, text: "" };
   /** Versions of the program, the one that starts next first. */
   #programs: Program[] = [];
   #stop: AbortController | undefined;
@@ -169,9 +171,12 @@ export class World {
 
   /** `day 12 03:04:05.678` */
   get now(): string {
-    const { nowMs } = this.time;
-    const day = Math.floor(nowMs / DAY_MS);
-    return `day ${day} ${new Date(nowMs % DAY_MS).toISOString().slice(11, 23)}`;
+    const ms = Math.floor(this.time.nowMs);
+    if (ms !== this.#now.ms) {
+      const time = new Date(ms % DAY_MS).toISOString().slice(11, 23);
+      this.#now = { ms, text: `day ${Math.floor(ms / DAY_MS)} ${time}` };
+    }
+    return this.#now.text;
   }
 
   /** Loads the program, unless another machine has; afterwards the clocks and files of this JavaScript realm are those of the world. */
@@ -213,10 +218,12 @@ export class World {
   }
 
   /** Running containers and sandboxes of kubelet-ts. */
-  ownRunning(): ModelContainer[] {
-    return [...this.engine.containers.values()].filter(
-      ({ status, labels }) => status === "running" && labels["kubelet-ts.io/node"] !== undefined,
-    );
+  ownRunning(): readonly ModelContainer[] {
+    const { version, containers } = this.engine;
+    if (this.#running.version === version) return this.#running.own;
+    const isOwn = ({ status, labels }: ModelContainer) => status === "running" && labels["kubelet-ts.io/node"];
+    this.#running = { version, own: [...containers.values()].filter(isOwn) };
+    return this.#running.own;
   }
 
   /** How the process ended alone; undefined while it runs. */
