@@ -414,11 +414,8 @@ function findNodeRefusals(candidates: readonly NodeCandidate[], rules: NodeRules
     replicasOf.set(one, replicas);
   }
   const { rejections } = admitPods({
-    earlier: new Map(),
     pods: admitted.flatMap((one) => [one.pod, ...replicasOf.get(one)!].map((pod) => toDesired(one, pod))),
     running: new Set<PodUID>(),
-    held: new Map(),
-    allocations: new Map(),
     node,
   });
   return candidates.map((one) => {

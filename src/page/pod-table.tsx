@@ -263,6 +263,5 @@ const Row = ({ pod, moment }: { pod: PodRow; moment: Moment }) => (
 );
 
 function groupByNamespace(rows: readonly PodRow[]): [string, PodRow[]][] {
-  const groups = Map.groupBy(rows, ({ namespace }) => namespace);
-  return [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
+  return [...Map.groupBy(rows, ({ namespace }) => namespace)].sort(([a], [b]) => (a < b ? -1 : 1));
 }

@@ -49,14 +49,18 @@ interface AdmissionInput {
   pods: readonly DesiredPod[];
   /** Have their place already: they keep it before new ones. */
   running: ReadonlySet<PodUID>;
+  /** Refused last time: they may still be stopping. */
+  refused?: ReadonlySet<PodUID>;
   /** As they were when they were admitted last; an edit may ask for more than its pod holds. */
-  held: ReadonlyMap<PodUID, Pod>;
+  held?: ReadonlyMap<PodUID, Pod>;
   /** Resources of running pods that are not in `held`, from before this process; without an entry: what they ask for. */
-  allocations: ReadonlyMap<PodUID, PodAllocation>;
+  allocations?: ReadonlyMap<PodUID, PodAllocation>;
   /** Manifests of before, of running pods that were edited. */
-  earlier: ReadonlyMap<PodUID, DesiredPod>;
+  earlier?: ReadonlyMap<PodUID, DesiredPod>;
   node: AdmissionNode;
 }
+
+const NONE: ReadonlyMap<PodUID, never> = new Map<PodUID, never>();
 
 /** The verdict of the node on a set of pods. A pod without an entry runs as its manifest says. */
 export interface Admission {
@@ -105,8 +109,8 @@ const requestsOf = memoized((pod: Pod) => {
 /**
  * Which pods the node refuses. Critical pods come first and take resources (not ports) from others, then pods that
  * already run, then the rest by age (pods of manifests first). A refused pod is reconsidered whenever anything changes. A
- * running pod is never refused for an edit of its resources: it gets them when all running pods have what they hold, or
- * keeps its own.
+ * running pod keeps its place when the node offers less than before; for an edit of its resources it waits until all
+ * running pods have what they hold.
  * Source: the kubelet's GeneralPredicates, CriticalPodAdmissionHandler, canResizePod.
  */
 export function admitPods(input: AdmissionInput): Admission {
@@ -124,7 +128,7 @@ export function admitPods(input: AdmissionInput): Admission {
 
 /** @param swaps pods whose edits give back their host ports */
 function judgePods(input: AdmissionInput, swaps: ReadonlySet<PodUID>): Admission {
-  const { pods, running, held, allocations, earlier, node } = input;
+  const { pods, running, refused, held = NONE, allocations = NONE, earlier = NONE, node } = input;
   const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
   const admittedOf = (uid: PodUID) => earlier.get(uid)?.pod ?? held.get(uid);
   const rank = (desired: DesiredPod) => (isCriticalPod(desired.pod) ? 0 : running.has(uidOf(desired)) ? 1 : 2);
@@ -138,15 +142,15 @@ function judgePods(input: AdmissionInput, swaps: ReadonlySet<PodUID>): Admission
   // Ports in use count first, in any order: no pod loses its port to another. An edit that waits gives none back yet.
   for (const desired of pods) {
     const uid = uidOf(desired);
-    const inUse = admittedOf(uid) ?? desired.pod;
-    if (running.has(uid) && !swaps.has(uid)) taken.addPorts(uid, inUse);
+    if (running.has(uid) && !swaps.has(uid)) taken.addPorts(uid, admittedOf(uid) ?? desired.pod);
   }
   let isPreempted = false;
-  const judge = (desired: DesiredPod) => {
+  const judge = (desired: DesiredPod, isEdit: boolean) => {
     const uid = uidOf(desired);
     const pod = running.has(uid) ? asAllocated(desired.pod, held.get(uid), allocations.get(uid)) : desired.pod;
+    const keepsPlace = running.has(uid) && !isEdit && !isPreempted && !refused?.has(uid);
     const rejection =
-      rejectForResources(pod, taken, node, isPreempted && running.has(uid)) ??
+      (keepsPlace ? undefined : rejectForResources(pod, taken, node, isPreempted && running.has(uid))) ??
       rejectForPorts(uid, pod, taken) ??
       // Labels count when a pod is scheduled: a pod that runs is not stopped when they change.
       (running.has(uid) && wasScheduled(desired, admittedOf(uid)) ? undefined : rejectForNode(desired, node));
@@ -154,9 +158,9 @@ function judgePods(input: AdmissionInput, swaps: ReadonlySet<PodUID>): Admission
   };
   const place = (newest: DesiredPod) => {
     const uid = uidOf(newest);
-    const verdict = judge(newest);
     const before = running.has(uid) ? earlier.get(uid) : undefined;
-    const kept = verdict.rejection && before && judge(before);
+    const verdict = judge(newest, before !== undefined);
+    const kept = verdict.rejection && before && judge(before, false);
     if (verdict.rejection && kept && !kept.rejection) refusedEdits.set(uid, verdict.rejection);
     const { desired, pod, rejection } = kept ?? verdict;
     if (rejection) {
@@ -370,6 +374,7 @@ export type StoredAllocations = Readonly<Record<PodUID, PodAllocation>>;
 export class NodeAdmission {
   readonly #node: AdmissionNode;
   #held = new Map<PodUID, Pod>();
+  #refused: ReadonlySet<PodUID> = new Set();
   readonly #allocations: StoredMap<PodUID, PodAllocation, StoredAllocations>;
 
   constructor(node: AdmissionNode, file: Persisted<StoredAllocations>) {
@@ -390,11 +395,13 @@ export class NodeAdmission {
     const admission = admitPods({
       pods,
       running,
+      refused: this.#refused,
       held: this.#held,
       allocations: this.#allocations,
       earlier,
       node: this.#node,
     });
+    this.#refused = new Set(admission.rejections.keys());
     const before = this.#held;
     this.#held = new Map();
     for (const { pod } of pods) {

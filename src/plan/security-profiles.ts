@@ -70,8 +70,7 @@ export function computeSysctlNamespace(name: string): "ipc" | "net" | undefined 
 
 /** With `/` as first separator dots and slashes change places: `net/ipv4/conf/eth0.1/arp_filter`. Source: kubelet. */
 export function toDottedSysctl(name: string): string {
-  const first = /[./]/.exec(name)?.[0];
-  if (first !== "/") return name;
+  if (/[./]/.exec(name)?.[0] !== "/") return name;
   return name.replace(/[./]/g, (separator) => (separator === "/" ? "." : "/"));
 }
 

@@ -49,14 +49,13 @@ function desired(name: string, { cpu, memory, hostPort, hostIP, critical, spec }
 
 function admit(
   pods: DesiredPod[],
-  options: { running?: string[]; held?: DesiredPod[]; node?: Partial<AdmissionNode> } = {},
+  options: { running?: string[]; refused?: string[]; held?: DesiredPod[]; node?: Partial<AdmissionNode> } = {},
 ) {
   const held = new Map((options.held ?? []).map(({ pod }) => [pod.metadata.uid!, pod]));
   const running = new Set([...(options.running ?? []), ...held.keys()]);
+  const refused = new Set(options.refused);
   const node = { ...NODE, ...options.node };
-  return Object.fromEntries(
-    admitPods({ pods, running, held, allocations: new Map(), earlier: new Map(), node }).rejections,
-  );
+  return Object.fromEntries(admitPods({ pods, running, refused, held, node }).rejections);
 }
 
 /** A file of allocations; `written` is what it holds. */
@@ -156,6 +155,12 @@ describe("--max-pods", () => {
     expect(reasons(THREE, { running: ["b", "c"], node: { maxPods: 2 } })).toEqual({ a: "OutOfpods" });
   });
 
+  test("pods that run keep their places on a node that offers less than before", () => {
+    const node = { maxPods: 1, cpuMillis: 10 };
+    const pods = [desired("a", { cpu: "1" }), desired("b", { cpu: "1" }), desired("c")];
+    expect(reasons(pods, { running: ["a", "b"], node })).toEqual({ c: "OutOfpods" });
+  });
+
   test("a refused pod takes nothing from the next", () => {
     const pods = [desired("a", { cpu: "3" }), desired("b", { cpu: "2" }), desired("c", { cpu: "1" })];
     expect(reasons(pods)).toEqual({ a: "OutOfcpu", c: "OutOfcpu" });
@@ -187,7 +192,7 @@ describe("host ports", () => {
     ];
     const earlier = new Map([["a", before]]);
     const running = new Set(["a", "b"]);
-    const input = { running, held: new Map(), allocations: new Map(), earlier, node: NODE };
+    const input = { running, earlier, node: NODE };
     const { rejections, refusedEdits } = admitPods({ ...input, pods: [a, b, desired("c", { hostPort: 81 })] });
     expect([...rejections.keys()]).toEqual(["c"]);
     expect(refusedEdits.get("a")?.reason).toBe("NodePorts");
@@ -199,14 +204,7 @@ describe("host ports", () => {
     const running = new Set(earlier.keys());
     const judge = (all: Iterable<DesiredPod>) => {
       const held = new Map([...all].map(({ pod }) => [pod.metadata.uid!, pod]));
-      const { rejections, refusedEdits } = admitPods({
-        pods,
-        running,
-        held,
-        allocations: new Map(),
-        earlier,
-        node: NODE,
-      });
+      const { rejections, refusedEdits } = admitPods({ pods, running, held, earlier, node: NODE });
       return { refused: [...rejections.keys()], waiting: [...refusedEdits.keys()] };
     };
     // At first, and when some are admitted but not yet begun.
@@ -246,7 +244,8 @@ describe("critical pods", () => {
   });
 
   test("that run already do not make others preempted", () => {
-    expect(reasons(pods, { running: ["a", "c"] })).toEqual({ a: "OutOfcpu" });
+    expect(reasons(pods, { running: ["a", "c"] })).toEqual({});
+    expect(reasons(pods, { running: ["a", "c"], refused: ["a"] })).toEqual({ a: "OutOfcpu" });
   });
 });
 

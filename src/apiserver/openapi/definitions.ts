@@ -88,8 +88,7 @@ export function openApiDefinitions(
       $ref?: string;
     };
     // A named schema is a reference to itself.
-    const own = converted.$defs?.[name] ?? converted;
-    definitions[name] = toOpenApi(own, []);
+    definitions[name] = toOpenApi(converted.$defs?.[name] ?? converted, []);
   }
   for (const kind of kinds) {
     const name = definitionName(kind);

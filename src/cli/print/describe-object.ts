@@ -192,8 +192,7 @@ const describeCronJob: Describe<CronJob> = (out, { metadata, spec }, { lastSched
   describeJobNumbers(out, job);
   if (job.activeDeadlineSeconds) out.field(0, "Active Deadline Seconds", `${job.activeDeadlineSeconds}s`);
   describeTemplate(out, job.template);
-  const last = lastScheduleTime ? times.toText(lastScheduleTime) : "<unset>";
-  out.field(0, "Last Schedule Time", last);
+  out.field(0, "Last Schedule Time", lastScheduleTime ? times.toText(lastScheduleTime) : "<unset>");
   const jobs = Array.isArray(active) ? active.map(({ name }) => name ?? "") : [];
   out.field(0, "Active Jobs", jobs.join(", ") || "<none>");
 };

@@ -82,8 +82,7 @@ export function isUnedited(text: string): boolean {
   const lines = text.split("\n");
   const index = lines.findIndex((line) => line.startsWith(MARK));
   if (index < 0 || index > 1) return false;
-  const claimed = lines[index]!.slice(MARK.length).trim();
-  return claimed === checksum(lines.toSpliced(index, 1).join("\n"));
+  return lines[index]!.slice(MARK.length).trim() === checksum(lines.toSpliced(index, 1).join("\n"));
 }
 
 const checksum = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 16);

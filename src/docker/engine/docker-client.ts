@@ -485,8 +485,7 @@ export function pullQuery(reference: string): { fromImage: string; tag: string }
   const at = reference.indexOf("@");
   if (at >= 0) {
     // With both a tag and a digest the digest decides; the engine does not take the two together.
-    const name = reference.slice(0, at);
-    return { fromImage: withoutTag(name), tag: reference.slice(at + 1) };
+    return { fromImage: withoutTag(reference.slice(0, at)), tag: reference.slice(at + 1) };
   }
   const fromImage = withoutTag(reference);
   return { fromImage, tag: reference.slice(fromImage.length + 1) || "latest" };

@@ -68,8 +68,7 @@ function describe(error: unknown, timeout: string): string {
     }
     return `error: health rpc probe failed: rpc error: code = ${error.code} desc = ${error.message}`;
   }
-  const text = messageOf(error);
-  return `error: health rpc probe failed: rpc error: code = Unavailable desc = ${text}`;
+  return `error: health rpc probe failed: rpc error: code = Unavailable desc = ${messageOf(error)}`;
 }
 
 /** The call itself. Rejects with GrpcStatusError, the signal's reason, or what broke the connection. */

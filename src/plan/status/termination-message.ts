@@ -30,8 +30,7 @@ export async function toTerminationMessage(input: TerminationMessageInput): Prom
   try {
     return firstBytes(endOfLog(await input.readLog()), share);
   } catch (error) {
-    const reason = messageOf(error);
-    return firstBytes(`Error on reading termination message from logs: ${reason}`, share);
+    return firstBytes(`Error on reading termination message from logs: ${messageOf(error)}`, share);
   }
 }
 
