@@ -118,17 +118,6 @@ export function defaultText(row: OptionRow | CommandRow): string {
 /** Words in lines of 80 columns. @param first what the first line begins with; further lines are indented as far */
 export function wrap(text: string, first: string): string[] {
   const indent = " ".repeat(first.length);
-  const lines: string[] = [];
-  let line = first;
-  let isEmpty = true;
-  for (const word of text.split(" ")) {
-    if (!isEmpty && line.length + 1 + word.length > WIDTH) {
-      lines.push(line);
-      line = indent;
-      isEmpty = true;
-    }
-    line += isEmpty ? word : ` ${word}`;
-    isEmpty = false;
-  }
-  return [...lines, line];
+  const lines = Bun.wrapAnsi(text, WIDTH - first.length).split("\n");
+  return lines.map((line, index) => (index === 0 ? first : indent) + line);
 }
