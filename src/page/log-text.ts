@@ -188,8 +188,6 @@ export function splitStamp(line: string): { stamp: string; text: string } {
 /** `2026-11-22 14:03:12.345` in the reader's time zone. */
 export function toLocalTime(stamp: string): string {
   const at = new Date(stamp);
-  const two = (value: number) => String(value).padStart(2, "0");
-  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-  return `${day} ${clock}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+  const local = new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString();
+  return local.replace("T", " ").slice(0, -1);
 }

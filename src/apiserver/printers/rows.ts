@@ -57,9 +57,6 @@ export function parseTime(time: string | null | undefined): Date | undefined {
   return Number.isNaN(ms) || ms <= 0 ? undefined : new Date(ms);
 }
 
-const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
 /**
  * A time as kubectl's descriptions have it: `Sat, 21 Nov 2026 08:26:23 +0000`.
  * @param offsetMinutes east of Greenwich
@@ -68,12 +65,11 @@ export function formatLongTime(time: string | null | undefined, offsetMinutes: (
   const date = parseTime(time);
   if (!date) return "<unknown>";
   const offset = offsetMinutes(date);
-  const local = new Date(date.getTime() + offset * 60_000);
+  const local = new Date(date.getTime() + offset * 60_000).toUTCString();
   const two = (value: number) => String(value).padStart(2, "0");
-  const clock = [local.getUTCHours(), local.getUTCMinutes(), local.getUTCSeconds()].map(two).join(":");
-  const day = `${WEEKDAYS[local.getUTCDay()]}, ${two(local.getUTCDate())} ${MONTHS[local.getUTCMonth()]} ${local.getUTCFullYear()}`;
   const size = Math.abs(offset);
-  return `${day} ${clock} ${offset < 0 ? "-" : "+"}${two(Math.floor(size / 60))}${two(size % 60)}`;
+  const zone = `${offset < 0 ? "-" : "+"}${two(Math.floor(size / 60))}${two(size % 60)}`;
+  return local.replace("GMT", zone);
 }
 
 /** One line of `kubelet-ts get pods`. */
