@@ -46,7 +46,6 @@ async function signItself(
   extensions: x509.Extension[],
 ): Promise<KeyPair> {
   const cert = await x509.X509CertificateGenerator.createSelfSigned({
-    serialNumber: serialNumber(),
     name: nameOf(commonName),
     notBefore: new Date(notBefore),
     notAfter: new Date(notAfter),
@@ -66,7 +65,6 @@ const authorityExtensions = async (publicKey: CryptoKey | x509.PublicKey): Promi
 async function makeLink(authority: x509.X509Certificate, notBefore: number, former: Issuer): Promise<string> {
   const { certificate, signingKey } = former;
   const link = await x509.X509CertificateGenerator.create({
-    serialNumber: serialNumber(),
     subject: authority.subject,
     issuer: certificate.subject,
     notBefore: new Date(notBefore),
@@ -86,7 +84,6 @@ async function makeLeaf(leaf: LeafRequest, notBefore: number, issuer: Issuer): P
   const { certificate, signingKey } = issuer;
   const keys = await generateKeys();
   const cert = await x509.X509CertificateGenerator.create({
-    serialNumber: serialNumber(),
     subject: nameOf(leaf.commonName, leaf.organization),
     issuer: certificate.subject,
     notBefore: new Date(notBefore),
@@ -125,13 +122,6 @@ const nameOf = (commonName: string, organization?: string): x509.JsonName => [
 ];
 
 const generateKeys = () => crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]) as Promise<CryptoKeyPair>;
-
-/** Positive, 16 bytes. */
-const serialNumber = () => {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[0]! &= 0x7f;
-  return Buffer.from(bytes).toString("hex");
-};
 
 const pem = (certificate: x509.X509Certificate) => `${certificate.toString("pem").trim()}\n`;
 
