@@ -1,3 +1,5 @@
+import { parseMediaTypes } from "../../base/text/media-types.ts";
+
 /** `prometheus`: text format 0.0.4. `openmetrics`: OpenMetrics 1.0. */
 export type TextFormat = "prometheus" | "openmetrics";
 
@@ -203,10 +205,9 @@ const boundText = (bound: number, format: TextFormat): string =>
 /** The format a scraper gets: OpenMetrics when it ranks that at least as high as the other format. */
 export function negotiateTextFormat(accept: string | null): TextFormat {
   let best: { format: TextFormat; quality: number } = { format: "prometheus", quality: 0 };
-  for (const part of (accept ?? "").split(",")) {
-    const [type = "", ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
-    const quality = Number(parameters.find((text) => text.startsWith("q="))?.slice(2) ?? 1);
-    const version = parameters.find((text) => text.startsWith("version="))?.slice("version=".length);
+  for (const { type, parameters } of parseMediaTypes(accept ?? "")) {
+    const { version, q = 1 } = parameters;
+    const quality = Number(q);
     const format = type === "application/openmetrics-text" ? "openmetrics" : "prometheus";
     const known =
       format === "openmetrics" ? !version || version.startsWith("1.") || version === "0.0.1" : isPlain(type);
