@@ -1,4 +1,3 @@
-import { BlockList, isIP } from "node:net";
 import { join } from "node:path";
 import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
 import type { TextFiles } from "../base/files/whole-file.ts";
@@ -6,6 +5,7 @@ import { SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
 import type { RegistryAuth } from "../base/model/registry-auth.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";
+import { isInRange, rangeOfAddress } from "../base/text/ip-range.ts";
 import { isRecord, jsonIfValid } from "../base/text/json.ts";
 
 /** Registries without TLS. */
@@ -264,15 +264,8 @@ function basicOf(auth: RegistryAuth | undefined): string | undefined {
 export function isInsecureRegistry(domain: string, { hosts, cidrs }: InsecureRegistries): boolean {
   const host = domain.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
   if (hosts.includes(domain) || hosts.includes(host) || host === "localhost") return true;
-  const family = isIP(host);
-  if (family === 0) return false;
-  const type = family === 4 ? "ipv4" : "ipv6";
-  const list = new BlockList();
-  for (const cidr of ["127.0.0.0/8", "::1/128", ...cidrs]) {
-    const [address = "", prefix = ""] = cidr.split("/");
-    if (isIP(address) !== 0) list.addSubnet(address, Number(prefix), isIP(address) === 4 ? "ipv4" : "ipv6");
-  }
-  return list.check(host, type);
+  const ranges = ["127.0.0.0/8", "::1/128", ...cidrs].flatMap((cidr) => rangeOfAddress(cidr) ?? []);
+  return ranges.some((range) => isInRange(host, range));
 }
 
 /** A registry refused or did not respond; the message holds no credentials. */
