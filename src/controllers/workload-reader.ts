@@ -27,7 +27,10 @@ export interface WorkloadReaderDeps {
   ingresses?: Pick<IngressManager, "statusOf"> | undefined;
 }
 
-/** Workloads as the API shows them: identities, statuses, and the objects that controllers derive from them. */
+/**
+ * Workloads as the API shows them: identities, statuses, and the objects that controllers derive from them. Of identities and
+ * objects only what is stored: no crash undoes what a client has seen.
+ */
 export class WorkloadReader {
   readonly #deps: WorkloadReaderDeps;
   /** Objects derived from a record, made again when its Ready pods change. */
@@ -43,7 +46,9 @@ export class WorkloadReader {
   derivedObjects(): WorkloadObject[] {
     const { records, observer, claims } = this.#deps;
     const pod = observer.reader();
-    const derived = records.entries().flatMap(({ desired, record }) => {
+    const derived = records.entries().flatMap(({ desired }) => {
+      const record = records.stored.get(objectKey(desired.kind, desired.object.metadata));
+      if (!record) return [];
       const ready = record.pods.flatMap(({ uid }) => (pod(uid).isReady ? [uid] : [])).join();
       return this.#toDerived(record, desired, ready);
     });
@@ -52,7 +57,7 @@ export class WorkloadReader {
 
   /** Uid of an object of the sources in the API, and the time since which it is known. */
   identityOf(kind: string, metadata: ObjectMeta): { uid: string; creationTimestamp?: string } {
-    const record = this.#deps.records.get(objectKey(kind, metadata));
+    const record = this.#deps.records.stored.get(objectKey(kind, metadata));
     if (record) return { uid: record.uid, creationTimestamp: record.createdAt };
     const { namespace = "default", name = "" } = metadata;
     return { uid: metadata.uid ?? objectUid(this.#deps.nodeName, kind, namespace, name) };

@@ -250,13 +250,14 @@ describe("on a full disk", () => {
     expect([world.uids.length, world.uids.includes(before[0]!)]).toEqual([1, false]);
   });
 
-  test("a rollout waits; the pods of a workload that is removed go", async () => {
+  test("a rollout waits, and the API shows nothing of it; the pods of a workload that is removed go", async () => {
     const { world, kept, before } = full(deployment("web"));
     world.set(deployment("web", "busybox:2"));
     await world.tick(10_000);
-    expect(world.uids).toEqual(before);
+    expect([world.uids, world.manager.reader.derivedObjects().length]).toEqual([before, 1]);
     kept.empty!();
     await world.tick();
+    expect(world.manager.reader.derivedObjects()).toHaveLength(2);
     expect([world.uids.length, world.uids.includes(before[0]!)]).toEqual([1, false]);
     kept.isFull = true;
     world.set();
@@ -272,11 +273,13 @@ describe("on a full disk", () => {
     const before = world.uids;
     kept.isFull = true;
     const name = world.names[0]!.replace(/-[^-]+$/, "");
+    const shown = () => world.manager.reader.derivedObjects().map(({ metadata }) => metadata.name);
     expect(await world.manager.removalOfJob(`default/${name}`)!()).toBe(false);
     await world.clock.advance(60_000);
-    expect([before.length, world.uids]).toEqual([1, before]);
+    expect([before.length, world.uids, shown()]).toEqual([1, before, [name]]);
     kept.empty!();
     await world.tick();
+    expect(shown()).toEqual([expect.not.stringContaining(name)]);
     expect([world.uids.length, world.uids.includes(before[0]!)]).toEqual([1, false]);
   });
 });
