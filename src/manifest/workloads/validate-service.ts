@@ -15,6 +15,8 @@ import {
 
 const DNS_1035 = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 const TRAFFIC_POLICIES = ["Cluster", "Local"];
+const DISTRIBUTIONS = ["PreferClose", "PreferSameNode", "PreferSameZone"];
+const OF_LOAD_BALANCER = ["allocateLoadBalancerNodePorts", "loadBalancerClass", "loadBalancerSourceRanges"] as const;
 const MAX_AFFINITY_SECONDS = 86_400;
 const MAX_PORT_NAME = 63;
 
@@ -51,13 +53,9 @@ function validateAddresses(spec: Field<Service["spec"]>): void {
     if (type === "ExternalName") spec.field("clusterIP").forbidden("must be absent when type is ExternalName");
     else if (clusterIP !== "None") spec.field("clusterIP").format(checkIp);
   }
-  for (const address of spec.field("externalIPs").items()) address.format(checkIp);
+  for (const address of spec.field("externalIPs").items()) address.format(checkEndpointIp);
   validateFamilies(spec);
-  const ranges = spec.field("loadBalancerSourceRanges");
-  if (ranges.items().length > 0 && type !== "LoadBalancer") {
-    ranges.forbidden("must be absent unless type is LoadBalancer");
-  }
-  for (const range of ranges.items()) {
+  for (const range of spec.field("loadBalancerSourceRanges").items()) {
     const [, address = "", length = ""] = /^([^/]*)\/(\d{1,3})$/.exec(range.value.trim()) ?? [];
     if (checkIp(address).length > 0 || Number(length) > (address.includes(":") ? 128 : 32)) {
       range.invalid("must be a range of addresses such as 10.240.0.0/24");
@@ -93,16 +91,19 @@ function validateAffinity(spec: Field<Service["spec"]>): void {
   spec.field("sessionAffinityConfig").field("clientIP").field("timeoutSeconds").between(1, MAX_AFFINITY_SECONDS);
 }
 
-/** Fields that only types which publish on the node have. */
+/** Where connections may come from and go to: fields that not every type has. Source: its `ExternallyAccessible`. */
 function validateExposure(spec: Field<Service["spec"]>): void {
-  const { type, externalTrafficPolicy = "", healthCheckNodePort = 0 } = spec.value;
+  const { type, externalIPs = [], externalTrafficPolicy = "", healthCheckNodePort = 0 } = spec.value;
   const isPublished = type === "NodePort" || type === "LoadBalancer";
-  if (externalTrafficPolicy !== "") {
-    const policy = spec.field("externalTrafficPolicy");
-    if (!isPublished && TRAFFIC_POLICIES.includes(externalTrafficPolicy)) {
-      policy.invalid("must be absent unless type is NodePort or LoadBalancer");
-    } else policy.oneOf(TRAFFIC_POLICIES);
-  }
+  const policy = spec.field("externalTrafficPolicy");
+  if (externalTrafficPolicy !== "") policy.oneOf(TRAFFIC_POLICIES);
+  if (TRAFFIC_POLICIES.includes(externalTrafficPolicy) && !isPublished && externalIPs.length === 0)
+    policy.invalid("must be absent unless type is NodePort or LoadBalancer, or there are externalIPs");
+  spec.field("internalTrafficPolicy").oneOf(TRAFFIC_POLICIES);
+  spec.field("trafficDistribution").oneOf(DISTRIBUTIONS);
+  spec.field("loadBalancerClass").format(checkQualifiedName);
+  for (const field of type === "LoadBalancer" ? [] : OF_LOAD_BALANCER.map((name) => spec.field(name)))
+    if (`${field.value ?? ""}` !== "") field.forbidden("must be absent unless type is LoadBalancer");
   const hasHealthCheck = type === "LoadBalancer" && externalTrafficPolicy === "Local";
   if (healthCheckNodePort < 0 || (healthCheckNodePort > 0 && !hasHealthCheck)) {
     const message = "must be absent unless type is LoadBalancer and externalTrafficPolicy is Local";

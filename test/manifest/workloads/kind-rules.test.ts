@@ -158,8 +158,20 @@ const slice = (address: string, addressType = "IPv4", more: object = {}) => ({
   endpoints: [{ addresses: [address] }],
   ...more,
 });
-// The verdicts are those of kube-apiserver 1.20.2.
+const service = (more: object) => ({ spec: { ports: [{ port: 80 }], ...more } });
+// The verdicts are those of kube-apiserver 1.20.2, or of the version that brought the field.
 test.each<[string, object, string | undefined]>([
+  ["Service", service({ externalIPs: ["203.0.113.7"], externalTrafficPolicy: "Local" }), undefined],
+  ["Service", service({ externalTrafficPolicy: "Local" }), "spec.externalTrafficPolicy"],
+  ["Service", service({ externalIPs: ["127.0.0.1"] }), "spec.externalIPs[0]"],
+  ["Service", service({ internalTrafficPolicy: "Node" }), "spec.internalTrafficPolicy"],
+  ["Service", service({ trafficDistribution: "PreferSameZone" }), undefined],
+  ["Service", service({ trafficDistribution: "Near" }), "spec.trafficDistribution"],
+  ["Service", service({ allocateLoadBalancerNodePorts: false }), "spec.allocateLoadBalancerNodePorts"],
+  ["Service", service({ loadBalancerClass: "a/b" }), "spec.loadBalancerClass"],
+  ["Service", service({ type: "LoadBalancer", loadBalancerClass: "a b" }), "spec.loadBalancerClass"],
+  ["Service", service({ loadBalancerSourceRanges: [] }), undefined],
+  ["Service", service({ loadBalancerSourceRanges: ["10.0.0.0/8"] }), "spec.loadBalancerSourceRanges"],
   ["Endpoints", subset({ ip: "192.0.2.1", hostname: "a" }, { port: 1 }), undefined],
   ["Endpoints", { subsets: [{ notReadyAddresses: [{ ip: "192.0.2.1" }] }] }, undefined],
   ["Endpoints", { subsets: [{ ports: [{ port: 1 }] }] }, "subsets[0]"],
@@ -180,7 +192,7 @@ test.each<[string, object, string | undefined]>([
   ["EndpointSlice", slice("192.0.2.1", "IPv4", { endpoints: [{ addresses: [] }] }), "endpoints[0].addresses"],
   ["EndpointSlice", slice("192.0.2.1", "IPv4", { ports: [{ port: 1 }, { port: 2 }] }), "ports[1].name"],
 ])("%s: %j is refused for %p", (kind, fields, field) => {
-  const apiVersion = kind === "Endpoints" ? "v1" : "discovery.k8s.io/v1";
+  const apiVersion = kind === "EndpointSlice" ? "discovery.k8s.io/v1" : "v1";
   const { findings } = read({ apiVersion, kind, metadata: { name: "x" }, ...fields });
   expect(findings.filter(({ severity }) => severity === "error").map((it) => it.field)).toEqual(field ? [field] : []);
 });
