@@ -3,12 +3,12 @@
  * a Dockerfile or builder: a file tree and a configuration.
  */
 import { existsSync, readFileSync, realpathSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { libraryPackagesOf, unpackPackages } from "./apt.mjs";
 import { runCommand } from "./run-command.mjs";
 import { CannotContinue } from "./say.mjs";
+import { ROOT } from "./workspace.mjs";
 
 /**
  * @typedef {import("./tar.mjs").TarEntry} TarEntry
@@ -19,19 +19,29 @@ import { CannotContinue } from "./say.mjs";
 
 const USUAL_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/** Where programs that this machine lacks stay unpacked: images of tests are compared with what they would be at each run. */
+const UNPACKED = join(ROOT, "node_modules", ".cache", "image-programs");
+
 /** @param {string} program @param {readonly string[]} packages @param {(root: string) => Promise<T>} use @template T */
 async function withProgram(program, packages, use) {
-  const root = existsSync(program) ? undefined : await mkdtemp(join(tmpdir(), "kubelet-ts-root-"));
-  try {
-    if (root !== undefined) {
-      await unpackPackages(packages, root);
+  if (existsSync(program)) return await use("/");
+  const root = join(UNPACKED, packages[0]);
+  if (!existsSync(root)) {
+    await mkdir(UNPACKED, { recursive: true });
+    const scratch = await mkdtemp(`${root}-`);
+    try {
+      await unpackPackages(packages, scratch);
       const libraries = (await Promise.all(packages.map(libraryPackagesOf))).flat();
-      if (libraries.length > 0) await unpackPackages(libraries, root);
+      if (libraries.length > 0) await unpackPackages(libraries, scratch);
+      // Another run may have been faster.
+      await rename(scratch, root).catch((error) => {
+        if (!existsSync(root)) throw error;
+      });
+    } finally {
+      await rm(scratch, { recursive: true, force: true });
     }
-    return await use(root ?? "/");
-  } finally {
-    if (root !== undefined) await rm(root, { recursive: true, force: true });
   }
+  return await use(root);
 }
 
 let busyboxOnce;

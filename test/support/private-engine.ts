@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { isConflict, isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { TestDocker } from "./test-docker.ts";
-import { podCgroupsOf, RUN_ID, removeCgroup, unmountBelow } from "./test-node.ts";
+import { engineSocketPath, podCgroupsOf, RUN_ID, removeCgroup, unmountBelow } from "./test-node.ts";
 import { until } from "./until.ts";
 
 /**
@@ -116,16 +116,11 @@ export class PrivateEngine {
     this.#child?.kill("SIGCONT");
   }
 
+  /** Loads images of the engine that the tests run against. */
   async provideImages(...names: string[]): Promise<void> {
-    const script = join(import.meta.dir, "..", "..", "scripts", "images.mjs");
-    const child = Bun.spawn({
-      cmd: ["node", script, ...names],
-      env: { ...process.env, DOCKER_HOST: `unix://${this.socketPath}` },
-      stdout: "pipe",
-      stderr: "pipe",
-    });
-    const stderr = await new Response(child.stderr).text();
-    if ((await child.exited) !== 0) throw new Error(`Cannot provide ${names.join(", ")}: ${stderr}`);
+    const machine = new TestDocker({ kind: "unix", path: engineSocketPath() });
+    const archive = await machine.saveImages(names, new AbortController().signal);
+    await this.docker.loadImage(new Blob(await Array.fromAsync(archive)));
   }
 
   #logTail(): string {
