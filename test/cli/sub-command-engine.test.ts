@@ -67,6 +67,13 @@ describe("with neither a kubelet nor an engine", () => {
     expect(Object.keys(ARGUMENTS).sort()).toEqual(COMMANDS.map(({ name }) => name).sort());
   });
 
+  test("delete says how a file is given", async () => {
+    const [file, io] = [join(tempDir(), "web.yaml"), capturedIo()];
+    writeFileSync(file, "");
+    expect(await runSubCommand(COMMANDS.find(({ name }) => name === "delete")!, [file], io)).toBe(2);
+    expect(io.err).toContain(`"${file}" is a file: give it with -f`);
+  });
+
   test.each(COMMANDS.map((command) => [command.name, command] as const))(
     "%s ends in a message",
     async (name, command) => {

@@ -131,7 +131,7 @@ export class ApiClient {
     const listed = all.filter(({ verbs }) => verbs.includes("list"));
     const hint = didYouMean(
       name,
-      listed.flatMap((it) => [it.name, it.singularName, ...(it.shortNames ?? [])]),
+      listed.flatMap((it) => [it.name, it.singularName, ...(it.shortNames ?? [])]).filter(Boolean),
     );
     const known = `; it has ${[...new Set(listed.map((it) => it.name))].join(", ")}`;
     throw new UsageError(

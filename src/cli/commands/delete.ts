@@ -4,8 +4,7 @@ import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { nodeNameOfPod } from "../../base/host/node-name.ts";
 import { RootDirectoryError } from "../../base/host/root-directory.ts";
-import type { DesiredPod } from "../../base/model/desired-state.ts";
-import { type DesiredWorkload, isWorkload } from "../../base/model/desired-state.ts";
+import { type DesiredPod, type DesiredWorkload, isWorkload } from "../../base/model/desired-state.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { namespaceOf, podFullName } from "../../base/model/pod.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
@@ -46,6 +45,8 @@ interface Wanted {
 /** `kubelet-ts delete` and `kubelet-ts down`. Returns the exit code. */
 export async function runDelete(request: CommandRequest, io: CommandIo): Promise<number> {
   removeProxies();
+  const file = request.positionals.find((word) => /\.(?:ya?ml|json)$/.test(word) && existsSync(word));
+  if (file !== undefined) throw new UsageError(`"${file}" is a file: give it with -f`);
   const kubelet = await locateKubelet(request);
   if (!("problem" in kubelet)) return await deleteByApi(request, io, graceOf(request));
   // Which of several kubelets is meant is never guessed.

@@ -22,6 +22,7 @@ const KINDS = [
   kind("pods", "pod", "", { kind: "Pod", shortNames: ["po"], categories: ["all"] }),
   kind("services", "service", "", { shortNames: ["svc"], categories: ["all"] }),
   kind("deployments", "deployment", "apps", { shortNames: ["deploy"] }),
+  kind("leases", "", "apps", {}),
 ];
 const OBJECTS: Record<string, string[]> = { pods: ["web", "db-node1"], services: ["web"], deployments: [] };
 
@@ -84,6 +85,7 @@ test("words name kinds, objects of a kind, or pods", async () => {
   for (const words of [["pod/"], ["a/b/c"], ["po,nope"], ["pods", "svc/web"], ["nope/a"]]) {
     expect(readWrittenObjects(api, words)).rejects.toThrow(/KIND\/NAME|has no kind|none of the pods/);
   }
+  expect(readWrittenObjects(api, ["./web"])).rejects.toThrow('the server has no kind "."; it has ');
   await stop();
 });
 
