@@ -42,9 +42,11 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
   }
   const early: string[] = [];
   let warn = (message: string): void => void early.push(message);
-  const { resolved, start } = await chooseConfiguration(asFiled, resolve, (directory) =>
-    openConfigurationStore(directory, new SystemClock(), (message) => warn(message)),
-  );
+  const openStore = (directory: string) =>
+    openConfigurationStore(directory, new SystemClock(), (message) => warn(message));
+  const { resolved, start } = asFiled.configuration
+    ? await chooseConfiguration(asFiled, resolve, openStore)
+    : { resolved: asFiled, start: undefined };
   if (resolved.errors.length > 0) {
     for (const message of resolved.errors) writeStderr(`kubelet-ts: ${message}\n`);
     writeStderr("Try 'kubelet-ts --help'.\n");

@@ -3,7 +3,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { type AccessRules, authenticate, authorize } from "./client-identity.ts";
 import { CONTAINER_ROOTS, type ContainerRoutesContext, routeContainers } from "./container-routes.ts";
-import { isKnownPath, type ReadOnlyContext, rootOf, routeReadOnly } from "./read-only-routes.ts";
+import { isKnownPath, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 import {
   cleanPath,
   debugDisabled,
@@ -16,6 +16,7 @@ import {
   type RouteRequest,
   type RouteResponse,
   resourceNotFound,
+  rootOf,
   type ServerRequest,
   textResponse,
 } from "./request-handler.ts";
@@ -43,7 +44,8 @@ export async function routeAuthenticated(
   context: AuthenticatedContext,
 ): Promise<ListenerResponse> {
   const path = cleanPath(request.path);
-  if (!isKnownPath(path)) return notFound();
+  const root = rootOf(path);
+  if (!CONTAINER_ROOTS.has(root) && !isKnownPath(path)) return notFound();
   const onError = (error: string) =>
     context.logger.warn("The API server cannot review a client of the kubelet", { error });
   const user = await authenticate(request, context.rules, context.clock.now(), onError);
@@ -52,7 +54,6 @@ export async function routeAuthenticated(
   if (refusal) return textResponse(refusal.status, refusal.message);
   // Redirects paths with doubled slashes and dots.
   if (path !== request.path) return routeReadOnly(request, context.readOnly);
-  const root = rootOf(path);
   if (!context.debuggingHandlers) {
     if (root === "runningpods") return debugDisabled();
     return root === "configz" || root === "flagz" ? notFound() : routeReadOnly(request, context.readOnly);

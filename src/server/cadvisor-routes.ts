@@ -180,9 +180,9 @@ export function pageAddress(host: string | null, { address, port }: Omit<PagePor
   return isLoopback(address) ? `http://localhost:${port}/` : `https://${name}:${port}/`;
 }
 
-/** The response to a browser that opens the root of a port without a page; undefined for other clients and paths. */
-export function pageHint({ method, path, header }: RouteRequest, page: PagePort): HttpResponse | undefined {
-  if (path !== "/" || method !== "GET" || !/\btext\/html\b/.test(header("Accept") ?? "")) return undefined;
+/** The response to a browser that opens the root of a port without a page; undefined for other clients. */
+export function pageHint({ method, header }: RouteRequest, page: PagePort): HttpResponse | undefined {
+  if (method !== "GET" || !/\btext\/html\b/.test(header("Accept") ?? "")) return undefined;
   const link = pageAddress(header("Host"), page);
   if (link === undefined) return undefined;
   const host = hostName(header("Host")) ?? "";

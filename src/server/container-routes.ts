@@ -11,6 +11,7 @@ import {
   NOSNIFF,
   type RouteResponse,
   resourceNotFound,
+  rootOf,
   type ServerRequest,
   textResponse,
 } from "./request-handler.ts";
@@ -87,7 +88,7 @@ export function routeContainers(
   context: ContainerRoutesContext,
 ): ListenerResponse | Promise<ListenerResponse> {
   const { path, method } = request;
-  const root = path.split("/", 2)[1] ?? "";
+  const root = rootOf(path);
   const route = ROUTES[root];
   const found = PATTERNS.map((pattern) => pattern.exec(path)).find((match) => match !== null)?.groups;
   if (!route || !found) return resourceNotFound();

@@ -32,6 +32,7 @@ import {
   notFound,
   type RouteRequest,
   resourceNotFound,
+  rootOf,
   textResponse,
 } from "./request-handler.ts";
 import type { SharedResponses } from "./shared-responses.ts";
@@ -115,8 +116,6 @@ const RESOURCE_ROOTS = new Set(["pods", "node", "spec", "stats", "configz", "run
 const TEXT_ROOTS = new Set(["metrics", "healthz", "flagz", "statusz"]);
 /** Upstream answers these on the authenticated port only. */
 const DEBUG_ROOTS = new Set(["run", "exec", "attach", "portForward", "containerLogs", "logs", "debug"]);
-
-export const rootOf = (path: string): string => path.split("/", 2)[1] ?? "";
 
 const PATTERNS = Object.entries(ROUTES).map(([path, handler]) => {
   const pattern = path.replace(/\/$/, "").replace(/\{\w+\}/g, "([^/]+)");

@@ -160,6 +160,9 @@ export function cleanPath(path: string): string {
   return `/${kept.join("/")}${trailing}`;
 }
 
+/** First part of a path: that of `/pods/` is `pods`. */
+export const rootOf = (path: string): string => path.split("/", 2)[1] ?? "";
+
 /** The part of a listener's options that no transport needs. */
 export interface RequestHandlerOptions {
   name: string;

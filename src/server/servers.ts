@@ -19,12 +19,12 @@ import type { ListenerTls } from "./node-transport.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import type { PodStreams } from "./pod-streams.ts";
 import { healthzResponse, READ_ONLY_PATHS, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
-import type { ListenAddress } from "./request-handler.ts";
 import {
   type HttpResponse,
   isLocalHost,
   isLoopback,
   isReading,
+  type ListenAddress,
   methodNotAllowed,
   notFound,
   type RouteRequest,
@@ -111,7 +111,8 @@ export class Servers {
     };
     this.#fullContext = { ...this.#context, podList: options.readOnlyFull ? podList : new PodListRenderer(true) };
     const pageAddress = { address: options.cadvisorBindAddress, port: page ? options.cadvisorPort : 0 };
-    const hint = (request: RouteRequest) => pageHint(request, { ...pageAddress, nodeName: view.nodeName() });
+    const hint = (request: RouteRequest) =>
+      request.path === "/" ? pageHint(request, { ...pageAddress, nodeName: view.nodeName() }) : undefined;
     const readOnly = this.#counted("readonly", (request: RouteRequest) => {
       return hint(request) ?? routeReadOnly(request, this.#context);
     });
