@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { nextTurn } from "../base/concurrency/turn-pace.ts";
-import type { TextFiles } from "../base/files/whole-file.ts";
-import { SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
+import { SYSTEM_FILE_BYTES, type TextFiles } from "../base/files/whole-file.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";

@@ -1,12 +1,10 @@
-import type { LabelSelector } from "../base/api/meta.ts";
-import { formatSelector } from "../base/api/meta.ts";
+import { formatSelector, type LabelSelector } from "../base/api/meta.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
 import { parseMediaTypes } from "../base/text/media-types.ts";
-import type { HttpResponse } from "../server/request-handler.ts";
-import { FairShare } from "../server/request-handler.ts";
+import { FairShare, type HttpResponse } from "../server/request-handler.ts";
 import {
   ApiError,
   badRequest,

@@ -1,10 +1,8 @@
 import { REVISION_ANNOTATION, withoutSource } from "../base/api/annotations.ts";
-import type { ObjectMeta } from "../base/api/meta.ts";
-import { matchesSelector } from "../base/api/meta.ts";
+import { matchesSelector, type ObjectMeta } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
-import type { DesiredPod } from "../base/model/desired-state.ts";
-import { type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-state.ts";
+import { type DesiredPod, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-state.ts";
 import { canonicalJson } from "../base/text/json.ts";
 import { type ControllerWorld, Draft, podUid } from "./controller.ts";
 import {

@@ -1,5 +1,4 @@
-import type { ObjectMeta } from "../base/api/meta.ts";
-import { matchesSelector } from "../base/api/meta.ts";
+import { matchesSelector, type ObjectMeta } from "../base/api/meta.ts";
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { Container, Pod, PodSpec, Volume } from "../base/api/pod.ts";
 import { compareQuantities, parseQuantity, quantityToWhole, ZERO_QUANTITY } from "../base/api/quantity.ts";

@@ -6,8 +6,7 @@ import type { Container, ContainerPort, Pod, PodSpec } from "../base/api/pod.ts"
 import { withRequests } from "../base/api/pod-requests.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
-import type { DesiredPod, DesiredState } from "../base/model/desired-state.ts";
-import { type DesiredWorkload, isWorkload } from "../base/model/desired-state.ts";
+import { type DesiredPod, type DesiredState, type DesiredWorkload, isWorkload } from "../base/model/desired-state.ts";
 import { podFullName } from "../base/model/pod.ts";
 import { canonicalJson, hex32 } from "../base/text/json.ts";
 import { describeIgnoredLabels, matchesOnlyNode } from "../plan/node-affinity.ts";

@@ -1,8 +1,7 @@
 import type { Clock } from "../base/model/clock.ts";
 import type { Configuration } from "../base/model/configuration.ts";
 import type { Logger } from "../base/model/logger.ts";
-import type { KubeletOptions } from "../config/option-table.ts";
-import { compareOptions } from "../config/option-table.ts";
+import { compareOptions, type KubeletOptions } from "../config/option-table.ts";
 import type { ResolvedOptions } from "../config/resolve-options.ts";
 import type { PathWatch } from "../sources/path-watch.ts";
 import type { ConfigurationTrial } from "./configuration-trial.ts";

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
-import type { TextFiles } from "../base/files/whole-file.ts";
-import { SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
+import { SYSTEM_FILE_BYTES, type TextFiles } from "../base/files/whole-file.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
 import type { RegistryAuth } from "../base/model/registry-auth.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";

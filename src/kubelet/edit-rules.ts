@@ -4,8 +4,7 @@ import type { Container, ContainerResizePolicy, Pod, PodSpec, QOSClass, Volume }
 import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-state.ts";
 import { memoized } from "../base/model/memoized.ts";
 import type { NodeInfo } from "../base/model/node.ts";
-import type { PodRef } from "../base/model/pod.ts";
-import { allContainersOf, containersOf, mapContainers } from "../base/model/pod.ts";
+import { allContainersOf, containersOf, mapContainers, type PodRef } from "../base/model/pod.ts";
 import { attemptsOf, isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import { rowsOf } from "../base/text/word-rows.ts";

@@ -5,8 +5,7 @@ import {
   type PodDependency,
   parseDependsOn,
 } from "../base/api/annotations.ts";
-import type { ObjectMeta } from "../base/api/meta.ts";
-import { hasCondition } from "../base/api/meta.ts";
+import { hasCondition, type ObjectMeta } from "../base/api/meta.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { type PodUID, podFullName } from "../base/model/pod.ts";
 import { formatDuration } from "../base/text/duration.ts";

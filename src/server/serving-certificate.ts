@@ -1,8 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import type { TextFiles } from "../base/files/whole-file.ts";
-import { SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
+import { SYSTEM_FILE_BYTES, type TextFiles } from "../base/files/whole-file.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { SelfSignedRequest } from "./certificates/certificate-process.ts";

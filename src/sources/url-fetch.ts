@@ -1,8 +1,7 @@
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
-import type { TextFiles } from "../base/files/whole-file.ts";
-import { SYSTEM_FILE_BYTES } from "../base/files/whole-file.ts";
+import { SYSTEM_FILE_BYTES, type TextFiles } from "../base/files/whole-file.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
 import { maskUrl } from "../base/text/url.ts";
 import type { KubeletOptions } from "../config/option-table.ts";

@@ -1,7 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
-import type { TextFiles } from "../../base/files/whole-file.ts";
-import { SYSTEM_FILE_BYTES } from "../../base/files/whole-file.ts";
+import { SYSTEM_FILE_BYTES, type TextFiles } from "../../base/files/whole-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { messageOf, unlessFailed } from "../../base/text/error-message.ts";

@@ -1,5 +1,4 @@
-import type { LabelSelector } from "../../base/api/meta.ts";
-import { hasCondition, matchesSelector, toLabelSelector } from "../../base/api/meta.ts";
+import { hasCondition, type LabelSelector, matchesSelector, toLabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { allStatusesOf, namespaceOf } from "../../base/model/pod.ts";
 import { didYouMean, nearestName } from "../../base/text/nearest-name.ts";

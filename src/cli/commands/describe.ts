@@ -1,5 +1,4 @@
-import type { NodeObject } from "../../apiserver/printers/rows.ts";
-import { formatLongTime } from "../../apiserver/printers/rows.ts";
+import { formatLongTime, type NodeObject } from "../../apiserver/printers/rows.ts";
 import type { EndpointSlice, Endpoints } from "../../base/api/endpoints.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";

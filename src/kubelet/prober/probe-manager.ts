@@ -5,8 +5,7 @@ import { LoopLagMonitor } from "../../base/concurrency/loop-lag-monitor.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { NodeInfo } from "../../base/model/node.ts";
-import type { PodRef, PodUID } from "../../base/model/pod.ts";
-import { containerFieldPath } from "../../base/model/pod.ts";
+import { containerFieldPath, type PodRef, type PodUID } from "../../base/model/pod.ts";
 import type { EventRecorder } from "../../base/model/pod-event.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../../base/model/pod-snapshot.ts";
 import type {

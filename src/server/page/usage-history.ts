@@ -1,8 +1,7 @@
 import { deserialize, serialize } from "bun:jsc";
 import { join } from "node:path";
 import type { Summary } from "../../base/api/stats-summary.ts";
-import type { ReplaceFile } from "../../base/files/whole-file.ts";
-import { readBoundedBytes } from "../../base/files/whole-file.ts";
+import { type ReplaceFile, readBoundedBytes } from "../../base/files/whole-file.ts";
 import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
