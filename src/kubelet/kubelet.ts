@@ -45,7 +45,7 @@ export class Kubelet {
   readonly workers: ReadonlyMap<PodUID, PodWorker>;
   readonly #deps: KubeletDeps;
   readonly #cache: PodCache;
-  readonly #workers: PodWorkers;
+  readonly #podWorkers: PodWorkers;
   readonly #blocked: BlockedPods;
   readonly #statusStore: PodStatusStore;
   readonly #edits: PendingEdits;
@@ -62,23 +62,23 @@ export class Kubelet {
     this.#cache = worker.cache;
     this.#statusStore = new PodStatusStore(worker.clock);
     this.#blocked = new BlockedPods(worker);
-    this.#workers = new PodWorkers({ ...deps, statuses: this.#statusStore });
-    this.workers = this.#workers.byUid;
+    this.#podWorkers = new PodWorkers({ ...deps, statuses: this.#statusStore });
+    this.workers = this.#podWorkers.byUid;
     this.#edits = new PendingEdits({ ...worker, workers: this.workers });
     revisions.changes.add(() => this.refresh());
     this.#edits.changes.add(() => this.#reconcile());
     this.#cache.changes.add((uid) => this.#onObserved(uid));
     this.#cache.removals.add((container) => worker.services.containerGone(container));
-    this.#workers.gone.add((uid) => this.#onGone(uid));
-    this.#workers.progress.add((one) => revisions.observe(one));
-    this.#workers.progress.add((one) => this.#edits.observe(one));
+    this.#podWorkers.gone.add((uid) => this.#onGone(uid));
+    this.#podWorkers.progress.add((one) => revisions.observe(one));
+    this.#podWorkers.progress.add((one) => this.#edits.observe(one));
     watcher.resyncs.add(() => {
       for (const one of this.workers.values()) one.retryNow();
       this.#reconcile();
     });
     watcher.periodicLists.add(() => {
       this.#removeOrphans();
-      this.#workers.forgetRemoved();
+      this.#podWorkers.forgetRemoved();
       if (deadContainers) this.removeSurplusDead(deadContainers);
     });
     watcher.healthChanges.add(() => this.#statusStore.changed());
@@ -100,7 +100,7 @@ export class Kubelet {
     this.#deps.podManager.state = state;
     this.#statusStore.noteSeen(state.pods, (uid) => this.workers.has(uid));
     this.#mayRemoveOrphans = isComplete;
-    this.#workers.dependencies.check(isComplete);
+    this.#podWorkers.dependencies.check(isComplete);
     this.#blocked.forgetEdited((uid) => this.#deps.podManager.get(uid)?.revision, isComplete);
     this.#reconcile();
   }
@@ -136,12 +136,12 @@ export class Kubelet {
    * @returns a promise that resolves when nothing of it runs any more
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
-    await this.#workers.halts.halt(uid, this.workers.get(uid), end, maxGraceSeconds);
+    await this.#podWorkers.halts.halt(uid, this.workers.get(uid), end, maxGraceSeconds);
   }
 
   /** Halted pods run again, and pods refused in the meantime are reconsidered. */
   resume(): void {
-    this.#workers.halts.clear();
+    this.#podWorkers.halts.clear();
     for (const worker of this.workers.values()) worker.resume();
     this.#reconcile();
   }
@@ -167,7 +167,7 @@ export class Kubelet {
 
   /** Removes dead containers beyond these limits, over all pods. @returns how many are removed */
   removeSurplusDead(policy: DeadContainerPolicy): number {
-    return this.#workers.removeSurplusDead(policy);
+    return this.#podWorkers.removeSurplusDead(policy);
   }
 
   /**
@@ -223,7 +223,7 @@ export class Kubelet {
 
   /** All containers were inspected, and nothing is left of this pod: no container, volume or cgroup. */
   isGone(uid: PodUID): boolean {
-    return this.isSynced && !this.workers.has(uid) && !this.#workers.hasLeftovers(uid) && !this.#cache.refOf(uid);
+    return this.isSynced && !this.workers.has(uid) && !this.#podWorkers.hasLeftovers(uid) && !this.#cache.refOf(uid);
   }
 
   /** It ran, or was about to, and no list of containers has shown that it is gone. */
@@ -282,8 +282,9 @@ export class Kubelet {
     if (!this.isSynced) return this.#statusStore.changed();
     const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
     const undesired = [...this.workers.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
-    for (const worker of this.#workers.dependencies.removable(undesired)) this.#workers.remove(worker, this.#desired);
-    this.#workers.removePredecessors(this.#desired.pods);
+    for (const worker of this.#podWorkers.dependencies.removable(undesired))
+      this.#podWorkers.remove(worker, this.#desired);
+    this.#podWorkers.removePredecessors(this.#desired.pods);
     if (this.#mayRemoveOrphans) this.#edits.prune(desiredUids);
     const { held, rejections, resizes, refusedEdits } = decideAdmission({
       desired: this.#desired,
@@ -296,7 +297,7 @@ export class Kubelet {
     });
     this.#blocked.begin();
     this.#changed = 0;
-    const removing = this.#workers.removing();
+    const removing = this.#podWorkers.removing();
     for (const desired of this.#desired.pods) {
       const uid = desired.pod.metadata.uid!;
       const rejection = rejections.get(uid);
@@ -306,14 +307,14 @@ export class Kubelet {
       else if (refusedEdits.has(uid)) this.#keep(desired, refusedEdits.get(uid)!);
       else this.#syncPod(desired, resizes.get(uid), removing);
     }
-    this.#workers.removeDescribed(this.#desired);
+    this.#podWorkers.removeDescribed(this.#desired);
     this.#removeOrphans();
     this.#statusStore.changed();
   }
 
   /** A pod whose edit the node refuses keeps running with its earlier manifest. */
   #keep(desired: DesiredPod, why: Rejection): void {
-    const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
+    const worker = this.#podWorkers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     const before = this.#earlierOf(desired) ?? desired;
     this.#setRevision(worker, this.#edits.refuse(worker, this.#deps.rules.toPodRevision(before, this.#desired), why));
   }
@@ -327,7 +328,7 @@ export class Kubelet {
   #syncPod(desired: DesiredPod, pending: PendingResize | undefined, removing: PodWorker[]): void {
     const uid = desired.pod.metadata.uid!;
     const own = this.workers.get(uid);
-    const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod, removing);
+    const holder = own?.isRemoving ? own : this.#podWorkers.findHolder(desired.pod, removing);
     if (holder) return this.#blocked.wait(uid, podFullName(holder.ref));
     const isTentative =
       (!own || own.revision?.isTentative) &&
@@ -344,8 +345,8 @@ export class Kubelet {
       const why = { reason: "Unsupported", message: (error as Error).message };
       return this.#earlierOf(desired) ? this.#keep(desired, why) : this.#reject(desired, why, removing);
     }
-    if (!this.#workers.hasLeftovers(uid)) this.#blocked.assign(desired);
-    const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
+    if (!this.#podWorkers.hasLeftovers(uid)) this.#blocked.assign(desired);
+    const worker = this.#podWorkers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     const next = isTentative ? toTentativeRevision(revision, worker.snapshot) : revision;
     const toRevision = (kept: DesiredPod) => this.#deps.rules.toPodRevision(kept, this.#desired);
     this.#setRevision(worker, this.#edits.select(worker, next, toRevision));
@@ -354,7 +355,7 @@ export class Kubelet {
   #setRevision(worker: PodWorker, revision: PodRevision): void {
     const afterMs = SYNC_INTERVAL_MS * Math.floor(this.#changed / SYNCS_AT_ONCE);
     if (worker.setRevision(revision, afterMs)) this.#changed++;
-    this.#workers.halts.apply(worker);
+    this.#podWorkers.halts.apply(worker);
   }
 
   /** @param removing gets the worker of the pod, so that later pods of the same sync wait for its end */
@@ -377,6 +378,6 @@ export class Kubelet {
 
   #removeOrphans(): void {
     if (!this.#mayRemoveOrphans || !this.isSynced) return;
-    this.#workers.removeOrphans(this.#desired, (uid) => this.rejection(uid) !== undefined);
+    this.#podWorkers.removeOrphans(this.#desired, (uid) => this.rejection(uid) !== undefined);
   }
 }
