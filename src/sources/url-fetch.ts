@@ -99,8 +99,9 @@ async function follow(
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return readResponse(response);
     await response.body?.cancel();
-    const next = URL.canParse(location, url.href) ? new URL(location, url.href) : undefined;
-    if (!next || !/^https?:$/.test(next.protocol)) throw new UrlFetchError("is redirected to something that is no URL");
+    if (!URL.canParse(location, url.href)) throw new UrlFetchError("is redirected to something that is no URL");
+    const next = new URL(location, url.href);
+    if (!/^https?:$/.test(next.protocol)) throw new UrlFetchError(`is redirected to a URL of ${next.protocol}`);
     if (url.protocol === "https:" && next.protocol === "http:") {
       throw new UrlFetchError(`is redirected from https to plain http (${maskUrl(next.href)})`);
     }

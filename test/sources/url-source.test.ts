@@ -155,7 +155,7 @@ describe("what is not a response leaves the pods alone", () => {
     ["no server", () => "http://127.0.0.1:1/", "refuses the connection"],
     ["no socket", () => "unix:/nowhere/s:/", "does not exist"],
     ["a redirect in a circle", inCircle, "more than 10 times"],
-    ["a redirect to a file", toFile, "no URL"],
+    ["a redirect to a file", toFile, "is redirected to a URL of file:"],
   ])(
     "%s",
     async (_what, url, why) => {
