@@ -10,7 +10,7 @@ import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeTarget } from "../base/model/prober
 import { messageOf } from "../base/text/error-message.ts";
 import { jsonIfValid } from "../base/text/json.ts";
 import { quoteGo } from "../base/text/quote-go.ts";
-import { HttpGetError, httpGet, PortError, toHttpLocation } from "./prober/http-get.ts";
+import { HttpGetError, httpGet, PortError, toHttpLocation } from "./prober/port-requests.ts";
 
 interface PodHookRunnerDeps {
   clock: Clock;

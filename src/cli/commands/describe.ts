@@ -12,7 +12,7 @@ import { KubeletApi, openReader } from "../client/kubelet-api.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
 import { readWrittenEndpoints } from "../client/written-endpoints.ts";
 import { describeObject } from "../print/describe-object.ts";
-import { type DescribeTimes, describeNode, describePod } from "../print/describe-pod.ts";
+import { type DescribeTimes, describeNode, describePod } from "../print/describe-pods-and-nodes.ts";
 import {
   CommandError,
   type CommandIo,

@@ -17,7 +17,7 @@ import {
   describeVolume,
   pairs,
   tolerationLines,
-} from "./describe-pod.ts";
+} from "./describe-pods-and-nodes.ts";
 import { Description } from "./text-table.ts";
 
 /** Surroundings of a described object. */

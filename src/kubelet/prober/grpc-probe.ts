@@ -7,7 +7,7 @@ import { formatDuration } from "../../base/text/duration.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { ProtobufError, protobufFields, protobufText } from "../../base/text/protobuf.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";
-import { DeadlineError, DialError, dial, joinHostPort, resolvePort } from "./http-get.ts";
+import { DeadlineError, DialError, dial, joinHostPort, resolvePort } from "./port-requests.ts";
 
 class GrpcStatusError extends Error {
   constructor(

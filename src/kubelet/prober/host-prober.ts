@@ -4,7 +4,7 @@ import type { ContainerAccess } from "../../base/model/container-access.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type Prober, type ProbeTarget } from "../../base/model/prober.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { probeGrpc } from "./grpc-probe.ts";
-import { DeadlineError, DialError, dial, probeHttp, resolvePort } from "./http-get.ts";
+import { DeadlineError, DialError, dial, probeHttp, resolvePort } from "./port-requests.ts";
 
 interface HostProberOptions {
   exec: Pick<ContainerAccess, "run">;

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { CommandOptions, ContainerAccess } from "../../../src/base/model/container-access.ts";
 import type { ProbeTarget } from "../../../src/base/model/prober.ts";
 import { HostProber, probeTcp } from "../../../src/kubelet/prober/host-prober.ts";
-import { DeadlineError, PortError, resolvePort } from "../../../src/kubelet/prober/http-get.ts";
+import { DeadlineError, PortError, resolvePort } from "../../../src/kubelet/prober/port-requests.ts";
 import { aProbe } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { freePorts, rawServers } from "../../support/test-servers.ts";

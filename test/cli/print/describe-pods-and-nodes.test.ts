@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { formatLongTime } from "../../../src/apiserver/printers/rows.ts";
 import type { CoreEvent } from "../../../src/base/api/event.ts";
 import type { Probe } from "../../../src/base/api/pod.ts";
-import { describePod, probeText } from "../../../src/cli/print/describe-pod.ts";
+import { describePod, probeText } from "../../../src/cli/print/describe-pods-and-nodes.ts";
 import { aContainer, aCoreEvent } from "../../support/builders.ts";
 import { ago, ended, has, NOW, running, type ShownPod, shown, waiting } from "./pods.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { NodeObject } from "../../../src/apiserver/printers/rows.ts";
 import { formatLongTime } from "../../../src/apiserver/printers/rows.ts";
-import { describeNode } from "../../../src/cli/print/describe-pod.ts";
+import { describeNode } from "../../../src/cli/print/describe-pods-and-nodes.ts";
 import { aContainer } from "../../support/builders.ts";
 import { ago, ended, has, NOW, shown } from "./pods.ts";
 

@@ -3,7 +3,12 @@ import type { Socket } from "node:net";
 import type { HTTPGetAction } from "../../../src/base/api/container.ts";
 import type { ProbeOutcome } from "../../../src/base/model/prober.ts";
 import { HostProber } from "../../../src/kubelet/prober/host-prober.ts";
-import { followLocation, formatUrl, type HttpLocation, toRequestTarget } from "../../../src/kubelet/prober/http-get.ts";
+import {
+  followLocation,
+  formatUrl,
+  type HttpLocation,
+  toRequestTarget,
+} from "../../../src/kubelet/prober/port-requests.ts";
 import { aProbe } from "../../support/builders.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
