@@ -307,7 +307,10 @@ export class PodActions {
             createdId = created;
             if (container.lifecycle?.postStart) state.postStartPending.add(created);
           };
-          if (targetName !== undefined) request.targetId = this.#findTarget(targetName);
+          const target = attemptsOf(this.#snapshot, targetName ?? "").find(isRunning);
+          if (target) request.targetId = target.id;
+          else if (targetName !== undefined)
+            throw new PodStepError("CreateContainerConfigError", `unable to find target container "${targetName}"`);
           const started = await services.startContainer(request, onCreated, signal);
           await cache.observeStart(started, signal);
           return started;
@@ -349,13 +352,6 @@ export class PodActions {
         noteEnd();
       },
     );
-  }
-
-  /** @throws PodStepError when the container whose processes are wanted does not run */
-  #findTarget(name: string): string {
-    const target = attemptsOf(this.#snapshot, name).find(isRunning);
-    if (!target) throw new PodStepError("CreateContainerConfigError", `unable to find target container "${name}"`);
-    return target.id;
   }
 
   #postStart(request: StartContainerRequest, id: string): void {
@@ -403,8 +399,7 @@ export class PodActions {
       id,
       async (signal) => {
         await remove(signal);
-        // Its event may have been first.
-        if (this.#deps.cache.has(id)) await this.#deps.cache.observe(id, signal);
+        await this.#deps.cache.forget(id, signal);
       },
       (error) => this.#recordAndDelay("cannot remove a container", error),
     );

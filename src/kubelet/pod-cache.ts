@@ -4,6 +4,7 @@ import type { ImageEngine, Observed, ObservedRuntime, RuntimeEvent } from "../ba
 import type { Persisted } from "../base/model/persisted.ts";
 import type { PodRef, PodUID } from "../base/model/pod.ts";
 import {
+  attemptsOf,
   byNewest,
   type ContainerId,
   type ContainerSnapshot,
@@ -32,6 +33,9 @@ const SIGKILL = "9";
 /** A removal that takes longer has failed: what is left of the container counts then. */
 const REMOVAL_MS = 5_000;
 
+/** One that ended no longer ago than this before its removal may have been ended by it: `docker rm -f`. */
+const FORCED_REMOVAL_MS = 10_000;
+
 interface PodCacheDeps {
   runtime: ObservedRuntime;
   clock: Clock;
@@ -44,6 +48,8 @@ interface Entry {
   observed: Observed;
   /** As the list calls it; differs from the list when something changed unseen. */
   running: boolean;
+  /** Someone removed it after its end, which still counts: until the kubelet removes it too, or this sandbox is gone. */
+  goneFrom?: ContainerId;
 }
 
 /**
@@ -58,7 +64,7 @@ export class PodCache {
   readonly #imageNames = new Map<string, ImageNames>();
   /** Names of images by id, those that were looked up. */
   readonly imageNames: ReadonlyMap<string, ImageNames> = this.#imageNames;
-  readonly #learning = new Map<string, Promise<void>>();
+  readonly #learning = new Map<string, ReturnType<ImageEngine["imageStatus"]>>();
   readonly #deps: PodCacheDeps;
   readonly #entries = new Map<ContainerId, Entry>();
   readonly #byPod = new Map<PodUID, Set<ContainerId>>();
@@ -82,13 +88,9 @@ export class PodCache {
   }
 
   /** Looks a name up, once for all pods of an image that ask at the same time. */
-  learnImage(imageId: string): Promise<void> {
-    const forget = () => void this.#learning.delete(imageId);
-    return this.#learning.getOrInsertComputed(imageId, () => this.#learnImage(imageId).finally(forget));
-  }
-
-  async #learnImage(imageId: string): Promise<void> {
-    const image = await this.#deps.images.imageStatus(imageId);
+  async learnImage(imageId: string): Promise<void> {
+    const learning = this.#learning.getOrInsertComputed(imageId, () => this.#deps.images.imageStatus(imageId));
+    const image = await learning.finally(() => this.#learning.delete(imageId));
     const [tag] = image?.repoTags ?? [];
     const [digest] = image?.repoDigests ?? [];
     this.#imageNames.set(imageId, { ...(tag && { tag }), ...(digest && { digest }) });
@@ -116,7 +118,7 @@ export class PodCache {
   }
 
   /**
-   * Lists everything and inspects what changed without an event, and what could not be inspected before.
+   * Lists everything and inspects what changed without an event, and what could not be inspected before, 16 at a time.
    * @param full inspect every container again, after a time without events.
    * @throws what the engine throws; the next call goes on with the rest.
    */
@@ -127,10 +129,15 @@ export class PodCache {
       const isAsListed = this.#entries.get(id)?.running === (state === "running" || state === "paused");
       if (full || !isAsListed) this.#unsure.add(id);
     }
-    for (const id of this.#entries.keys()) if (!seen.has(id)) this.#unsure.add(id);
-    const gone = [...this.#oomVerdicts].filter((id) => !seen.has(id));
-    this.#judge(gone, false);
-    await inParallel([...this.#unsure], 16, (id) => this.observe(id, signal));
+    for (const [id, { goneFrom }] of this.#entries) if (!seen.has(id) && !goneFrom) this.#unsure.add(id);
+    this.#judge([...this.#oomVerdicts.keys().filter((id) => !seen.has(id))], false);
+    const ids = [...this.#unsure].values();
+    const observeNext = async () => {
+      for (const id of ids) await this.observe(id, signal);
+    };
+    const results = await Promise.allSettled(Array.from({ length: 16 }, observeNext));
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed) throw failed.reason;
   }
 
   /** Takes an event of the engine. @returns when the cache knows. */
@@ -196,6 +203,13 @@ export class PodCache {
     this.#put(id, undefined);
   }
 
+  /** After a removal by the kubelet itself, whether or not its event was first. */
+  async forget(id: ContainerId, signal?: AbortSignal): Promise<void> {
+    if (this.has(id)) await this.observe(id, signal);
+    const entry = this.#entries.get(id);
+    if (entry?.goneFrom) this.#drop(id, entry);
+  }
+
   async #noteOom(id: ContainerId): Promise<void> {
     const { clock } = this.#deps;
     this.#oomNotices.set(id, { monotonicMs: clock.monotonicMs(), wallMs: clock.now().getTime() });
@@ -226,13 +240,10 @@ export class PodCache {
 
   /** `docker rm -f` stops a container first: it did not crash. Its `destroy` event follows. */
   #awaitRemoval(id: ContainerId): void {
-    this.#deps.clock.schedule(REMOVAL_MS, () => {
-      if (!this.#entries.has(id)) return;
-      this.#deps.runtime.inspect(id).then(
-        (found) => this.#put(id, found),
-        () => {},
-      );
-    });
+    const observeAgain = async () => {
+      if (this.#entries.has(id)) this.#put(id, await this.#deps.runtime.inspect(id));
+    };
+    this.#deps.clock.schedule(REMOVAL_MS, () => void observeAgain().catch(() => {}));
   }
 
   #put(id: ContainerId, found: Observed | undefined): void {
@@ -249,23 +260,40 @@ export class PodCache {
     if (observed) {
       this.#entries.set(id, { observed, running: isUp(observed) });
       this.#byPod.getOrInsertComputed(uid, () => new Set()).add(id);
-    } else {
-      this.#entries.delete(id);
-      this.#exitedAtMs.delete(id);
-      const ids = this.#byPod.get(uid);
-      ids?.delete(id);
-      if (ids?.size === 0) this.#byPod.delete(uid);
-      if (before?.observed.kind === "container") this.removals.emit(before.observed.container);
+    } else if (before && !before.goneFrom) {
+      const container = before.observed.kind === "container" ? before.observed.container : undefined;
+      if (container && this.#stillCounts(container, this.get(before.observed.pod)))
+        before.goneFrom = container.sandboxId;
+      else this.#drop(id, before);
+      if (container) this.removals.emit(container);
     }
     this.#snapshots.delete(uid);
     this.changes.emit(uid);
   }
 
+  #drop(id: ContainerId, { observed: { pod } }: Entry): void {
+    this.#entries.delete(id);
+    this.#exitedAtMs.delete(id);
+    const ids = this.#byPod.get(pod.uid) ?? new Set();
+    ids.delete(id);
+    if (ids.size === 0) this.#byPod.delete(pod.uid);
+    this.#snapshots.delete(pod.uid);
+    for (const each of ids) if (this.#entries.get(each)?.goneFrom === id) this.#drop(each, this.#entries.get(each)!);
+  }
+
+  /**
+   * After `docker container prune`, what is done does not run a second time, and the restart count does not fall. What was
+   * removed by force runs again.
+   */
+  #stillCounts({ id, name, sandboxId, state }: ContainerSnapshot, snapshot: PodSnapshot): boolean {
+    const endedAtMs = this.#exitedAtMs.get(id);
+    if (state !== "exited" || endedAtMs === undefined || !this.#entries.get(sandboxId)?.running) return false;
+    const isNewest = attemptsOf(snapshot, name)[0]?.id === id;
+    return isNewest && this.#deps.clock.monotonicMs() - endedAtMs > FORCED_REMOVAL_MS;
+  }
+
   #noteExit(container: ContainerSnapshot, before: Entry | undefined): void {
-    if (!isTerminated(container)) {
-      this.#exitedAtMs.delete(container.id);
-      return;
-    }
+    if (!isTerminated(container)) return void this.#exitedAtMs.delete(container.id);
     if (this.#exitedAtMs.has(container.id)) return;
     const { clock } = this.#deps;
     // Seen alive before: it ended just now. Otherwise the engine's wall clock has to be believed, never the future.
@@ -303,14 +331,3 @@ function withRestart(observed: Observed, before: Observed | undefined): Observed
 
 const isUp = (observed: Observed) =>
   observed.kind === "sandbox" ? observed.sandbox.state === "ready" : observed.container.state === "running";
-
-/** Runs `work` on every item, at most `width` at a time; the first failure is thrown after those under way have ended. */
-async function inParallel<T>(items: readonly T[], width: number, work: (item: T) => Promise<void>): Promise<void> {
-  let next = 0;
-  const lane = async () => {
-    while (next < items.length) await work(items[next++]!);
-  };
-  const results = await Promise.allSettled(Array.from({ length: Math.min(width, items.length) }, lane));
-  const failed = results.find((result) => result.status === "rejected");
-  if (failed) throw failed.reason;
-}

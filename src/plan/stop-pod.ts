@@ -62,10 +62,8 @@ export function computeStopActions(input: StopPodInput): PodAction[] {
     return ready.map(({ id }) => ({ kind: "stop-sandbox", id, graceSeconds: SANDBOX_GRACE_SECONDS }));
   if (!input.remove) return [];
 
-  const containers = snapshot.containers.filter(({ id }) => !state.removing.has(id));
-  if (containers.length > 0) return containers.map(({ id, name }) => ({ kind: "remove-container", id, name }));
-  if (snapshot.containers.length > 0) return [];
-  return snapshot.sandboxes
-    .filter(({ id }) => !state.removing.has(id))
-    .map(({ id }) => ({ kind: "remove-sandbox", id }));
+  const isLeft = ({ id }: { id: string }) => !state.removing.has(id);
+  if (snapshot.containers.length > 0)
+    return snapshot.containers.filter(isLeft).map(({ id, name }) => ({ kind: "remove-container", id, name }));
+  return snapshot.sandboxes.filter(isLeft).map(({ id }) => ({ kind: "remove-sandbox", id }));
 }

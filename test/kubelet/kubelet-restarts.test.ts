@@ -116,6 +116,37 @@ describe("a container", () => {
     });
   });
 
+  test.each([
+    { of: "one that failed and stays so", restartPolicy: "Never", exitCode: 3, after: { restartCount: 0 } },
+    { of: "one that is done", restartPolicy: "OnFailure", exitCode: 0, after: { restartCount: 0 } },
+    { of: "one that crashed", restartPolicy: "Always", exitCode: 1, after: { restartCount: 5 } },
+  ] as const)("docker container prune in a pod that runs, of $of: its end still counts", async (row) => {
+    const { restartPolicy, exitCode } = row;
+    await world.started(
+      named("web", {
+        restartPolicy,
+        containers: [aContainer({ name: "app" }), aContainer({ name: "other" })],
+      }),
+    );
+    await world.exit("web", "app", exitCode, 11_000);
+    for (let crash = 1; crash < 5 && restartPolicy === "Always"; crash++) {
+      await world.clock.advance(300_000);
+      await world.exit("web", "app", exitCode, 11_000);
+    }
+    const [removed, before] = [world.engine.idOf("web-node1", "app"), world.containerOf("web")];
+    world.engine.destroy(removed);
+    await world.clock.advance(10);
+    expect(world.containerOf("web")).toEqual(before!);
+    expect(world.engine.gone).toContain(removed);
+    await world.clock.advance(600_000);
+    expect(world.containerOf("web")).toMatchObject(row.after);
+    expect(world.engine.running()).toHaveLength(restartPolicy === "Always" ? 3 : 2);
+    await world.exit("web", "other", 0, 11_000);
+    world.want();
+    await world.clock.advance(120_000);
+    expect([world.engine.containers.size, world.kubelet.workers.size]).toEqual([0, 0]);
+  });
+
   test("a removal that the engine does not finish is a crash after all", async () => {
     await world.started(named("web"));
     const first = world.engine.idOf("web-node1", "app");
