@@ -25,7 +25,7 @@ import { checkCreateBody, toContainerCreateBody, toSandboxCreateBody, toUpdateBo
 import type { ContainerCreateBody } from "./engine/container-create-body.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { DockerError, isConflict, isNotFound, known } from "./engine/docker-error.ts";
-import { toIps, toObserved } from "./inspect-to-snapshot.ts";
+import { isDisconnected, toIps, toObserved } from "./inspect-to-snapshot.ts";
 import {
   computeRootHash,
   isOwned,
@@ -203,7 +203,10 @@ export class DockerPods implements PodEngine {
   async list(signal?: AbortSignal): Promise<Listed[]> {
     const filters = { label: toOwnershipFilter(this.#deps.owner) };
     const containers = await this.#client.listContainers({ all: true, filters }, { signal });
-    return containers.map(({ Id, State, Labels }) => ({ id: Id, podUid: Labels[LABEL.podUid] ?? "", state: State }));
+    return containers.map(({ Id, State, Labels, NetworkSettings }) => {
+      const isUnusable = Labels[LABEL.type] === "podsandbox" && isDisconnected({ NetworkSettings });
+      return { id: Id, state: isUnusable ? "dead" : State };
+    });
   }
 
   async inspect(id: ContainerId, signal?: AbortSignal): Promise<Observed | undefined> {

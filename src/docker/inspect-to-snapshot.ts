@@ -46,6 +46,10 @@ const HealthcheckSchema = v.object({
   retries: v.number(),
 });
 
+/** `docker network disconnect` of a sandbox: the pod needs another one. Source: the kubelet's podSandboxChanged. */
+export const isDisconnected = ({ NetworkSettings }: Pick<ContainerInspect, "NetworkSettings">) =>
+  Object.keys(NetworkSettings.Networks).length === 0;
+
 /** A label that cannot be read is as if it were not there. */
 const wholeOf = (text = "") => (/^-?\d+$/.test(text) ? Number(text) : undefined);
 
@@ -73,7 +77,7 @@ export function toObserved(
   if (labels[LABEL.type] === "podsandbox") {
     // A process that ended between the start of a sandbox and its attachment left it without a network.
     const isDetached = labels[LABEL.networkPlugin] !== undefined && pluginIps === undefined;
-    const isUp = inspect.State.Running && !inspect.State.Dead && !isDetached;
+    const isUp = inspect.State.Running && !inspect.State.Dead && !isDetached && !isDisconnected(inspect);
     const sandbox: SandboxSnapshot = {
       id: inspect.Id,
       state: isUp ? "ready" : "notready",

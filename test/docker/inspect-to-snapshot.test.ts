@@ -148,8 +148,11 @@ describe("a sandbox", () => {
     expect(toObserved(inspect({}, sandboxLabels, rest))).toMatchObject({ sandbox: { hostNetwork: true, ips: [] } });
   });
 
-  test("that ended is not ready and has no addresses", () => {
+  test("that ended, or was disconnected from its networks, is not ready and has no addresses", () => {
     const rest = { NetworkSettings: { Networks: { bridge } } };
-    expect(toObserved(inspect(exited, sandboxLabels, rest))).toMatchObject({ sandbox: { state: "notready", ips: [] } });
+    const unusable = { sandbox: { state: "notready", ips: [] } };
+    expect(toObserved(inspect(exited, sandboxLabels, rest))).toMatchObject(unusable);
+    // Runs, after `docker network disconnect`.
+    expect(toObserved(inspect({}, sandboxLabels))).toMatchObject(unusable);
   });
 });

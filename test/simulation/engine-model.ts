@@ -525,7 +525,15 @@ export class EngineModel {
     const state = `${name} ${imageId} ${status}`;
     const known = this.#listed.get(container);
     if (known?.state === state) return known.text;
-    const item = { Id: id, Names: [`/${name}`], Image: body.Image, ImageID: imageId, State: status, Labels: labels };
+    const item = {
+      Id: id,
+      Names: [`/${name}`],
+      Image: body.Image,
+      ImageID: imageId,
+      State: status,
+      Labels: labels,
+      NetworkSettings: networksOf(container),
+    };
     const text = JSON.stringify(item);
     this.#listed.set(container, { state, text });
     return text;
@@ -556,9 +564,7 @@ export class EngineModel {
       Config: { ...body, HostConfig: undefined, Labels: labels },
       HostConfig: body.HostConfig ?? {},
       GraphDriver: { Data: { UpperDir: `/var/lib/docker/overlay2/${id}/diff` } },
-      NetworkSettings: {
-        Networks: container.ip === "" ? {} : { bridge: { IPAddress: container.ip, GlobalIPv6Address: "" } },
-      },
+      NetworkSettings: networksOf(container),
     };
   }
 
@@ -751,3 +757,5 @@ function matches(labels: Readonly<Record<string, string>>, filter: string): bool
 function toText(ms: number): string {
   return ms === 0 ? NEVER : new Date(ms).toISOString();
 }
+
+const networksOf = ({ ip }: ModelContainer) => ({ Networks: { bridge: { IPAddress: ip, GlobalIPv6Address: "" } } });

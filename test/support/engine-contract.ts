@@ -85,7 +85,7 @@ export function testEngineContract(open: () => Promise<ContractEngine> | Contrac
       await finish(pods.start(id, signal));
       expect(await stateOf()).toBe("running");
       expect(await pods.pidOf(id, signal)).toBeGreaterThan(0);
-      const ours = (await pods.list()).filter(({ podUid }) => podUid === uid);
+      const ours = (await pods.list()).filter((it) => [id, sandbox.id].includes(it.id));
       expect(ours.map(({ id: each, state }) => [each, state]).sort()).toEqual(
         [id, sandbox.id].map((each) => [each, "running"]).sort(),
       );

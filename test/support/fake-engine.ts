@@ -141,7 +141,6 @@ export class FakeEngine implements PodEngine, PodServices {
     this.#check();
     return [...this.containers].map(([id, it]) => ({
       id,
-      podUid: it.pod.uid,
       state: it.kind === "sandbox" ? (it.sandbox.state === "ready" ? "running" : "exited") : it.container.state,
     }));
   }

@@ -52,8 +52,7 @@ export interface OtherContainer extends Pick<EngineContainer, "id" | "dockerName
 /** One line of the labeled list: enough to decide whether inspect would have a new result. */
 export interface Listed {
   id: ContainerId;
-  podUid: PodUID;
-  /** Docker's word: created, running, paused, restarting, removing, exited, dead. */
+  /** Docker's word: created, running, paused, restarting, removing, exited, dead (also a sandbox without a network). */
   state: string;
 }
 

@@ -1,6 +1,12 @@
 import * as v from "valibot";
 import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "../../base/api/docker-json.ts";
 
+/** Addresses by network, "" while it does not run. API 1.52 has no others, and older ones repeat them here. */
+const NetworkSettingsSchema = v.nullish(
+  v.object({ Networks: mapOf(v.nullable(v.object({ IPAddress: text, GlobalIPv6Address: text }))) }),
+  { Networks: {} },
+);
+
 /** An item of `GET /containers/json`. */
 export const ContainerSummarySchema = v.object({
   Id: v.string(),
@@ -12,6 +18,7 @@ export const ContainerSummarySchema = v.object({
   /** created, running, paused, restarting, removing, exited, dead. */
   State: text,
   Labels: textMap,
+  NetworkSettings: NetworkSettingsSchema,
 });
 export type ContainerSummary = v.InferOutput<typeof ContainerSummarySchema>;
 
@@ -77,11 +84,7 @@ export const ContainerInspectSchema = v.object({
   Config: ContainerConfigSchema,
   HostConfig: HostConfigSchema,
   GraphDriver: v.nullish(v.object({ Data: textMap }), { Data: {} }),
-  /** Addresses, "" while it does not run. API 1.52 has no others, and older ones repeat them here. */
-  NetworkSettings: v.nullish(
-    v.object({ Networks: mapOf(v.nullable(v.object({ IPAddress: text, GlobalIPv6Address: text }))) }),
-    { Networks: {} },
-  ),
+  NetworkSettings: NetworkSettingsSchema,
 });
 export type ContainerInspect = v.InferOutput<typeof ContainerInspectSchema>;
 
