@@ -185,9 +185,10 @@ export function splitStamp(line: string): { stamp: string; text: string } {
   return { stamp, text: cutAt(line.slice(prefix.length), MAX_LINE) };
 }
 
-/** `2026-11-22 14:03:12.345` in the reader's time zone. */
+/** `2026-11-22 14:03:12.345` in the reader's time zone; what is no time stays as it is. */
 export function toLocalTime(stamp: string): string {
   const at = new Date(stamp);
+  if (Number.isNaN(at.getTime())) return stamp;
   const local = new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString();
   return local.replace("T", " ").slice(0, -1);
 }

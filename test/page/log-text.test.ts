@@ -150,6 +150,7 @@ test("the time with which the engine begins a line is the reader's", () => {
   expect({ stamp, text }).toEqual({ stamp: "2026-11-22T12:53:10.123456789Z", text: "GET 2026-11-22T12:53:10Z" });
   expect(toLocalTime(stamp)).toMatch(/^2026-11-2[123] \d\d:\d\d:10\.123$/);
   expect(new Date(toLocalTime(stamp)).toISOString()).toBe("2026-11-22T12:53:10.123Z");
+  expect(toLocalTime("2026-13-45T99:99:99Z")).toBe("2026-13-45T99:99:99Z");
   expect(splitStamp("no time 2026-11-22T12:53:10Z ")).toEqual({ stamp: "", text: "no time 2026-11-22T12:53:10Z " });
   expect(splitStamp("2026-11-22T12:53:10.000000000Z ")).toEqual({ stamp: "2026-11-22T12:53:10.000000000Z", text: "" });
 });
