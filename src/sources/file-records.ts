@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
-import { TurnPace } from "../base/concurrency/turn-pace.ts";
+import { nextTurn, TurnPace } from "../base/concurrency/turn-pace.ts";
 import type { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Finding } from "../base/model/finding.ts";
@@ -155,6 +155,7 @@ export class FileRecords {
       const retryMs = this.#accept(file);
       if (retryMs !== undefined) retries.push(retryMs);
     }
+    if (changed.length * TEXT_BYTES > TEXT_BYTES_PER_TURN) yield nextTurn();
     retries.push(...this.#examineMissing(present, dangling));
     return retries.length > 0 ? Math.min(...retries) : undefined;
   }

@@ -85,8 +85,7 @@ export class FileSource implements FeedSource {
       const retryMs = step.value;
       if (this.#reads.failure !== undefined) throw new Error(this.#reads.failure);
       if (retryMs === undefined) return this.#records.assemble();
-      const parsed = this.#records.nextParsed();
-      await (parsed ?? this.#deps.clock.sleep(retryMs, signal));
+      await (this.#records.nextParsed() ?? this.#deps.clock.sleep(retryMs, signal));
       signal.throwIfAborted();
     }
   }
@@ -99,10 +98,10 @@ export class FileSource implements FeedSource {
 
   status(): SourceStatus {
     const { failure, lastSuccess } = this.#reads;
-    const { pods } = this.#records.assemble(failure);
-    const failed = lastSuccess === undefined && pods.length > 0 ? "restored" : "failing";
+    const pods = this.#emitted?.pods.length ?? 0;
+    const failed = lastSuccess === undefined && pods > 0 ? "restored" : "failing";
     const succeeded = lastSuccess === undefined ? "waiting" : "ok";
-    return this.#reads.status(this, failure === undefined ? succeeded : failed, pods.length);
+    return this.#reads.status(this, failure === undefined ? succeeded : failed, pods);
   }
 
   checkpoint(): Checkpoint {

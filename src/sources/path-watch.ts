@@ -87,12 +87,11 @@ export class PathWatch {
     const names = this.#armed.get(directory)?.names;
     if (names && file !== null && !names.has(file)) return;
     // Another directory may have the name now, even the inode number of the old one, whose watch died with it.
+    const path = file === null ? directory : join(directory, file);
     for (const [below, armed] of this.#armed) {
-      if (below !== directory && isBeneath(below, file === null ? directory : join(directory, file))) {
-        armed.broken = true;
-      }
+      if (below !== directory && isBeneath(below, path)) armed.broken = true;
     }
-    this.#onEvent(file === null ? undefined : join(directory, file));
+    this.#onEvent(file === null ? undefined : path);
   }
 }
 
