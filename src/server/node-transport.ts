@@ -45,7 +45,7 @@ const HANDSHAKE_MS = 10_000;
 /** Content type of the first TLS record of a client. Source: RFC 8446, 5.1. */
 const TLS_HANDSHAKE = 0x16;
 /** Connections that begin their handshake in one turn of the loop; each takes up to a millisecond of it. */
-const HANDSHAKES_PER_TURN = 8;
+const HANDSHAKES_PER_TURN = 4;
 /** The request line counts; Node's default of 16 KiB refuses longer scripts in the query of an exec. */
 const HEADER_BYTES = 64 * 1024;
 const TOO_LONG = textResponse(431, `The URL and the headers are longer than ${HEADER_BYTES} bytes.\n`);
@@ -379,7 +379,7 @@ function* partsOf(chunk: Uint8Array | string): Generator<Uint8Array | string> {
 /** Length of the parts that all streams write in one turn of the loop: bytes on their way to the kernel take memory. */
 const TURN_LENGTH = 256 * 1024;
 /** Added to each part: a short one, such as a line of a log, takes time rather than memory. */
-const PART_COST = 512;
+const PART_COST = 2048;
 
 /** Length of parts after which their garbage is collected: over TLS each leaves a copy, of which the collector sees little. */
 const COLLECTED_LENGTH = 8 * 1024 * 1024;

@@ -222,7 +222,7 @@ const MAX_TEXT_BYTES = 64 * 1024;
 /** Bytes of the bodies of all requests in work. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 /** Requests that begin in one turn of the loop: of hundreds that come together, each takes up to half a millisecond of it. */
-const REQUESTS_PER_TURN = 16;
+const REQUESTS_PER_TURN = 8;
 /** Requests in work; above it, addresses that have more than their share are refused. */
 const MAX_REQUESTS = 256;
 

@@ -56,7 +56,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 const MAX_POOLED = 32;
 
 /** Streams that are opened in one turn of the event loop. */
-const OPENED_PER_TURN = 8;
+const OPENED_PER_TURN = 4;
 
 /** Deadline of a call that sets none. */
 const DEFAULT_TIMEOUT_MS = 120_000;
