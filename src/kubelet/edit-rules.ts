@@ -277,7 +277,8 @@ const isNothing = (value: unknown) =>
   value === null ||
   (typeof value === "object" && Object.values(value).every((member) => member === undefined));
 
-const toHash = (value: unknown) => createHash("sha256").update(toCanonicalJson(value)).digest("hex").slice(0, 16);
+const toHashOfText = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 16);
+const toHash = (value: unknown) => toHashOfText(toCanonicalJson(value));
 
 /** Facts of a revision that depend on nothing but the pod: every change of any pod computes the revisions of all. */
 const ownFactsOf = memoized((pod: Pod) => ({
@@ -366,11 +367,11 @@ function withoutMountOptions(volume: Volume): Volume {
   return { ...volume, ...(volume.hostPath && { hostPath }), ...(volume.nfs && { nfs }) } as Volume;
 }
 
-/**
- * Revision of one container: an edit restarts it and no other. Left out is what takes effect without a restart.
- * @param sourcesRevision of the ConfigMaps and Secrets of its environment; "" for none
- */
-export function computeContainerHash(pod: Pod, container: Container, sourcesRevision: string): string {
+/** The place for the revision of its sources in the text of a container. No string in the text has bare quotes. */
+const SOURCES = ',"sourcesRevision":"?"';
+
+/** A container as text, without what takes effect in a running one: an edit of an object gives it only another revision. */
+const containerTextOf = memoized((container: Container, pod: Pod): string => {
   const { resizePolicy: _, imagePullPolicy: __, ...fixed } = container;
   const mounted = new Set(
     [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])].map(({ name }) => name),
@@ -378,7 +379,7 @@ export function computeContainerHash(pod: Pod, container: Container, sourcesRevi
   for (const { valueFrom } of container.env ?? []) {
     if (valueFrom?.fileKeyRef) mounted.add(valueFrom.fileKeyRef.volumeName);
   }
-  return toHash({
+  return toCanonicalJson({
     container: { ...fixed, resources: toFixedResources(container) },
     volumes: (pod.spec.volumes ?? []).filter(({ name }) => mounted.has(name)).map(withoutMountOptions),
     ...fieldsThatRestart("containers", pod.spec),
@@ -386,6 +387,15 @@ export function computeContainerHash(pod: Pod, container: Container, sourcesRevi
     seccomp: computeSeccompProfile(pod, container),
     appArmor: computeAppArmorProfile(pod, container),
     critical: isCriticalPod(pod) || undefined,
-    sourcesRevision: sourcesRevision || undefined,
+    sourcesRevision: "?",
   });
+});
+
+/**
+ * Revision of one container: an edit restarts it and no other. Left out is what takes effect without a restart.
+ * @param sourcesRevision of the ConfigMaps and Secrets of its environment; "" for none
+ */
+export function computeContainerHash(pod: Pod, container: Container, sourcesRevision: string): string {
+  const sources = sourcesRevision === "" ? "" : SOURCES.replace("?", sourcesRevision);
+  return toHashOfText(containerTextOf(container, pod).replace(SOURCES, sources));
 }

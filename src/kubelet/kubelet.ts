@@ -32,7 +32,7 @@ const ENGINE_AWAITED = {
 };
 
 /** So many pods whose revision has changed are synced together, the others after them in intervals. */
-const SYNCS_AT_ONCE = 10;
+const SYNCS_AT_ONCE = 5;
 const SYNC_INTERVAL_MS = 20;
 
 /**
