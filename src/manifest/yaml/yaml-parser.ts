@@ -1,6 +1,6 @@
 import { type ListNode, type MapEntry, type MapNode, type SourceNode, TextError } from "./source-node.ts";
 import { CORE_TAG, floatKey, resolveScalar, toJsonNumber, type YamlScalar } from "./yaml-scalars.ts";
-import { type Token, type TokenType, YamlScanner } from "./yaml-scanner.ts";
+import { TOKENS, type Token, type TokenType, YamlScanner } from "./yaml-scanner.ts";
 
 /** A value that was read, with what it counts, and what a key or a merge needs to know. */
 interface Composed<Node extends SourceNode = SourceNode> {
@@ -162,10 +162,10 @@ export class YamlParser {
     if (type === "scalar") {
       this.#next++;
       const implicit = (tag === "" && token.plain) || tag === "!";
-      return this.#scalar({ kind: "scalar", start, value: token.value, implicit, tag });
+      return this.#scalar({ start, value: token.value, implicit, tag });
     }
     if (!marked) throw new TextError(`a value was expected here, not ${describe(token)}`, start);
-    return this.#scalar({ kind: "scalar", start: marked.start, value: "", implicit: tag === "", tag });
+    return this.#scalar({ start: marked.start, value: "", implicit: tag === "", tag });
   }
 
   #resolveTag(token: Token): string {
@@ -367,27 +367,9 @@ function merge({ entries }: MapNode, { node, start, isAlias }: Composed): void {
   }
 }
 
-const emptyScalar = (start: number): YamlScalar => ({ kind: "scalar", start, value: "", implicit: true, tag: "" });
+const emptyScalar = (start: number): YamlScalar => ({ start, value: "", implicit: true, tag: "" });
 
-/** Names of tokens for authors of manifests; the others are shown by their type. */
-const DESCRIPTIONS: Partial<Record<TokenType, string>> = {
-  "stream-end": "the end of the text",
-  "block-end": "less indentation",
-  "block-mapping-start": "a key",
-  key: "a key",
-  "block-sequence-start": '"-"',
-  "block-entry": '"-"',
-  value: '":"',
-  "flow-entry": '","',
-  "flow-sequence-start": '"["',
-  "flow-sequence-end": '"]"',
-  "flow-mapping-start": '"{"',
-  "flow-mapping-end": '"}"',
-  "document-start": "the end of the document",
-  "document-end": "the end of the document",
-  scalar: "a value",
-};
-const describe = ({ type }: Token): string => DESCRIPTIONS[type] ?? `a ${type}`;
+const describe = ({ type }: Token): string => TOKENS[type];
 
 /** Limits of what aliases add to all documents of a file; values are copied when pods are processed. */
 const MAX_ALIASED_VALUES = 500_000;
@@ -412,19 +394,12 @@ export class AliasBudget {
 function composeScalar(node: YamlScalar): SourceNode {
   const resolved = resolveScalar(node);
   const offset = node.start;
-  switch (resolved.kind) {
-    case "string":
-      return { kind: "string", value: resolved.value, offset };
-    case "bool":
-      return { kind: "bool", value: resolved.value, source: node.value, offset };
-    case "null":
-      return { kind: "null", offset };
-    case "int":
-      return { kind: "number", json: toJsonNumber(resolved.value), source: node.value, offset };
-    case "float":
-      if (!Number.isFinite(resolved.value)) throw new TextError(`${node.value} is not a number JSON knows`, offset);
-      return { kind: "number", json: toJsonNumber(resolved.value), source: node.value, offset };
+  if (resolved.kind === "string" || resolved.kind === "null") return { ...resolved, offset };
+  if (resolved.kind === "bool") return { ...resolved, source: node.value, offset };
+  if (resolved.kind === "float" && !Number.isFinite(resolved.value)) {
+    throw new TextError(`${node.value} is not a number JSON knows`, offset);
   }
+  return { kind: "number", json: toJsonNumber(resolved.value), source: node.value, offset };
 }
 
 /** The key as JSON's string. @throws TextError */

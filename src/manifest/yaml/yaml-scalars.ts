@@ -6,6 +6,11 @@ export const isBreak = (code: number) =>
   code === 0x0a || code === 0x0d || code === 0x85 || code === 0x2028 || code === 0x2029;
 export const isBlankOrEnd = (code: number) => isBlank(code) || isBreak(code) || Number.isNaN(code);
 
+export const TAB_INDENT = "a tab cannot be used for indentation: use spaces";
+export const BLANKS = /[ \t]*/y;
+/** The rest of a line. */
+export const LINE = /[^\n\r\x85\u2028\u2029]*/y;
+
 /** Reads a text character by character and keeps track of lines, indentation and open flow collections. */
 export class YamlReader {
   readonly text: string;
@@ -27,6 +32,18 @@ export class YamlReader {
 
   code(ahead = 0): number {
     return this.text.charCodeAt(this.position + ahead);
+  }
+
+  /** Consumes what a sticky pattern matches here, if it does. */
+  skip(pattern: RegExp): void {
+    pattern.lastIndex = this.position;
+    if (pattern.test(this.text)) this.position = pattern.lastIndex;
+  }
+
+  take(pattern: RegExp): string {
+    const from = this.position;
+    this.skip(pattern);
+    return this.text.slice(from, this.position);
   }
 
   /** Consumes one line break; CR LF counts as one. Returns its value inside a scalar. */
@@ -111,6 +128,12 @@ class Fold {
   }
 }
 
+// Characters of a scalar that are themselves, up to white space.
+const PLAIN_RUN = /[^: \t\n\r\x85\u2028\u2029]*/y;
+const FLOW_RUN = /[^:,?[\]{} \t\n\r\x85\u2028\u2029]*/y;
+const SINGLE_RUN = /[^' \t\n\r\x85\u2028\u2029]*/y;
+const DOUBLE_RUN = /[^"\\ \t\n\r\x85\u2028\u2029]*/y;
+
 /** Scans an unquoted scalar. It ends at `: `, ` #`, a smaller indentation, or flow punctuation. */
 export function scanPlainScalar(reader: YamlReader): ScannedScalar & { isFolded: boolean } {
   const { text } = reader;
@@ -122,10 +145,9 @@ export function scanPlainScalar(reader: YamlReader): ScannedScalar & { isFolded:
   for (;;) {
     if (reader.atDocumentIndicator() || reader.code() === 0x23) break;
     const from = reader.position;
-    while (!isBlankOrEnd(reader.code())) {
-      const code = reader.code();
-      if (code === 0x3a && isBlankOrEnd(reader.code(1))) break;
-      if (reader.flowLevel > 0 && isFlowPunctuation(code)) break;
+    for (;;) {
+      reader.skip(reader.flowLevel > 0 ? FLOW_RUN : PLAIN_RUN);
+      if (reader.code() !== 0x3a || isBlankOrEnd(reader.code(1))) break;
       reader.position++;
     }
     if (reader.position > from) {
@@ -139,20 +161,16 @@ export function scanPlainScalar(reader: YamlReader): ScannedScalar & { isFolded:
   return { value: value.take(), end, isFolded: fold.broken };
 }
 
-const isFlowPunctuation = (code: number) =>
-  code === 0x2c || code === 0x3f || code === 0x5b || code === 0x5d || code === 0x7b || code === 0x7d;
-
 /** @param tabIndent in a plain scalar: tabs left of this column are an error. */
 function skipWhiteSpace(reader: YamlReader, fold: Fold, tabIndent = 0): void {
   for (;;) {
     const code = reader.code();
     if (isBlank(code)) {
-      const from = reader.position;
-      for (; isBlank(reader.code()); reader.position++) {
-        if (reader.code() === 0x09 && fold.broken && reader.column < tabIndent)
-          reader.fail("a tab cannot be used for indentation: use spaces");
-      }
-      fold.addBlanks(reader.text.slice(from, reader.position));
+      const { position, column } = reader;
+      const blanks = reader.take(BLANKS);
+      const tab = blanks.indexOf("\t");
+      if (tab >= 0 && fold.broken && column + tab < tabIndent) reader.fail(TAB_INDENT, position + tab);
+      fold.addBlanks(blanks);
     } else if (isBreak(code)) fold.addBreak(reader.readBreak());
     else return;
   }
@@ -181,7 +199,6 @@ const ESCAPES: Readonly<Record<string, string>> = {
 const HEX_LENGTH: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
 export function scanQuotedScalar(reader: YamlReader, single: boolean): ScannedScalar {
-  const { text } = reader;
   const start = reader.position++;
   const quote = single ? 0x27 : 0x22;
   const fold = new Fold();
@@ -190,29 +207,21 @@ export function scanQuotedScalar(reader: YamlReader, single: boolean): ScannedSc
     if (reader.atDocumentIndicator()) reader.fail("a document marker is inside a quoted value");
     if (Number.isNaN(reader.code()))
       reader.fail(`the quoted value never ends: its closing ${single ? "'" : '"'} is missing`, start);
-    let from = reader.position;
-    while (!isBlankOrEnd(reader.code())) {
-      const code = reader.code();
-      if (code === quote && single && reader.code(1) === quote) {
-        value.add(text.slice(from, reader.position + 1));
-        reader.position += 2;
-        from = reader.position;
-      } else if (code === quote) break;
-      else if (code === 0x5c && !single) {
-        value.add(text.slice(from, reader.position));
-        if (isBreak(reader.code(1))) {
-          reader.position++;
-          reader.readBreak();
-          from = reader.position;
-          // An escaped line break joins the lines without a space and drops the indentation.
-          fold.addBreak("");
-          break;
-        }
-        value.add(scanEscape(reader));
-        from = reader.position;
-      } else reader.position++;
+    for (;;) {
+      const from = reader.position;
+      reader.skip(single ? SINGLE_RUN : DOUBLE_RUN);
+      const isQuote = single && reader.code() === quote && reader.code(1) === quote;
+      value.add(reader.text.slice(from, reader.position + (isQuote ? 1 : 0)));
+      if (isQuote) reader.position += 2;
+      else if (single || reader.code() !== 0x5c) break;
+      else if (isBreak(reader.code(1))) {
+        reader.position++;
+        reader.readBreak();
+        // An escaped line break joins the lines without a space and drops the indentation.
+        fold.addBreak("");
+        break;
+      } else value.add(scanEscape(reader));
     }
-    value.add(text.slice(from, reader.position));
     if (reader.code() === quote) break;
     skipWhiteSpace(reader, fold);
     value.add(fold.take());
@@ -242,17 +251,17 @@ function scanEscape(reader: YamlReader): string {
   return String.fromCodePoint(code);
 }
 
+const BLOCK_HEADER = /(?:[+-][0-9]?|[0-9][+-]?)?/y;
+
 /** Scans a `|` or `>` scalar. */
 export function scanBlockScalar(reader: YamlReader, literal: boolean): ScannedScalar {
-  const { text } = reader;
   reader.position++;
-  const header = /^(?:([+-])([0-9])?|([0-9])([+-])?)?/.exec(text.slice(reader.position, reader.position + 2))!;
-  reader.position += header[0].length;
-  const chomping = header[1] ?? header[4] ?? "";
-  const increment = header[2] ?? header[3];
+  const header = reader.take(BLOCK_HEADER);
+  const [chomping = ""] = /[+-]/.exec(header) ?? [];
+  const [increment] = /\d/.exec(header) ?? [];
   if (increment === "0") reader.fail("the indentation of a block value cannot be 0");
-  while (isBlank(reader.code())) reader.position++;
-  if (reader.code() === 0x23) while (!isBreak(reader.code()) && !Number.isNaN(reader.code())) reader.position++;
+  reader.skip(BLANKS);
+  if (reader.code() === 0x23) reader.skip(LINE);
   if (!isBlankOrEnd(reader.code()))
     reader.fail(`nothing may follow "${literal ? "|" : ">"}" on its line: begin the text on the next one`);
   if (isBreak(reader.code())) reader.readBreak();
@@ -270,9 +279,7 @@ export function scanBlockScalar(reader: YamlReader, literal: boolean): ScannedSc
     } else value.add(lineBreak);
     value.add(trailing);
     leadingBlank = isBlank(reader.code());
-    const from = reader.position;
-    while (!isBreak(reader.code()) && !Number.isNaN(reader.code())) reader.position++;
-    value.add(text.slice(from, reader.position));
+    value.add(reader.take(LINE));
     lineBreak = isBreak(reader.code()) ? reader.readBreak() : "";
     [indent, trailing] = scanBlockBreaks(reader, indent);
   }
@@ -289,7 +296,7 @@ function scanBlockBreaks(reader: YamlReader, known: number): [indent: number, br
     while ((known === 0 || reader.column < known) && reader.code() === 0x20) reader.position++;
     widest = Math.max(widest, reader.column);
     if ((known === 0 || reader.column < known) && reader.code() === 0x09) {
-      reader.fail("a tab cannot be used for indentation: use spaces");
+      reader.fail(TAB_INDENT);
     }
     if (!isBreak(reader.code())) break;
     breaks.add(reader.readBreak());
@@ -299,7 +306,6 @@ function scanBlockBreaks(reader: YamlReader, known: number): [indent: number, br
 
 /** A scalar before resolution. */
 export interface YamlScalar {
-  kind: "scalar";
   start: number;
   value: string;
   /** Unquoted and untagged (or tagged `!`): the type follows from the text. */

@@ -1,39 +1,45 @@
 import {
+  BLANKS,
   isBlank,
   isBlankOrEnd,
   isBreak,
+  LINE,
   type ScannedScalar,
   scanBlockScalar,
   scanPlainScalar,
   scanQuotedScalar,
+  TAB_INDENT,
   YamlReader,
 } from "./yaml-scalars.ts";
 
 /**
- * Token types of YAML 1.1. The scanner follows libyaml, whose Go translation reads manifests for the kubelet: verdicts
- * on unusual text (tabs, indentation, keys that span lines) depend on these rules, not on the specification.
+ * Tokens of YAML 1.1, in the words of authors of manifests. The scanner follows libyaml, whose Go translation reads manifests
+ * for the kubelet: verdicts on unusual text (tabs, indentation, keys that span lines) depend on these rules, not on the
+ * specification.
  */
-export type TokenType =
-  | "version-directive"
-  | "tag-directive"
-  | "document-start"
-  | "document-end"
-  | "stream-end"
-  | "block-sequence-start"
-  | "block-mapping-start"
-  | "block-end"
-  | "flow-sequence-start"
-  | "flow-sequence-end"
-  | "flow-mapping-start"
-  | "flow-mapping-end"
-  | "block-entry"
-  | "flow-entry"
-  | "key"
-  | "value"
-  | "alias"
-  | "anchor"
-  | "tag"
-  | "scalar";
+export const TOKENS = {
+  "version-directive": "a version-directive",
+  "tag-directive": "a tag-directive",
+  "document-start": "the end of the document",
+  "document-end": "the end of the document",
+  "stream-end": "the end of the text",
+  "block-sequence-start": '"-"',
+  "block-mapping-start": "a key",
+  "block-end": "less indentation",
+  "flow-sequence-start": '"["',
+  "flow-sequence-end": '"]"',
+  "flow-mapping-start": '"{"',
+  "flow-mapping-end": '"}"',
+  "block-entry": '"-"',
+  "flow-entry": '","',
+  key: "a key",
+  value: '":"',
+  alias: "an alias",
+  anchor: "an anchor",
+  tag: "a tag",
+  scalar: "a value",
+} as const;
+export type TokenType = keyof typeof TOKENS;
 
 export interface Token {
   type: TokenType;
@@ -63,16 +69,10 @@ const MAX_DEPTH = 10_000;
 /** Hundreds of pods have no more; bounds the memory that a hostile document can take. */
 const MAX_TOKENS = 500_000;
 
+const SPACES = / */y;
 /** Characters that cannot begin a plain scalar. */
 const INDICATORS = new Set([..."-?:,[]{}#&*!|>'\"%@`"].map((character) => character.charCodeAt(0)));
 const AFTER_ANCHOR = new Set([..."?:,]}%@`"].map((character) => character.charCodeAt(0)));
-
-const isWordCharacter = (code: number) =>
-  (code >= 0x30 && code <= 0x39) ||
-  (code >= 0x41 && code <= 0x5a) ||
-  (code >= 0x61 && code <= 0x7a) ||
-  code === 0x5f ||
-  code === 0x2d;
 
 export class YamlScanner extends YamlReader {
   readonly tokens: Token[] = [];
@@ -153,7 +153,7 @@ export class YamlScanner extends YamlReader {
   }
 
   #failAtCharacter(code: number): never {
-    if (code === 0x09) this.fail("a tab cannot be used for indentation: use spaces");
+    if (code === 0x09) this.fail(TAB_INDENT);
     if (this.text.startsWith("```", this.position)) this.fail('remove the lines that begin with "```"');
     const character = String.fromCodePoint(this.text.codePointAt(this.position)!);
     this.fail(`a value cannot begin with ${JSON.stringify(character)}: quote it`);
@@ -192,9 +192,8 @@ export class YamlScanner extends YamlReader {
     for (;;) {
       // Only the first character can be a byte order mark; go-yaml treats later ones as letters.
       if (this.position === 0 && this.code() === 0xfeff) this.lineStart = ++this.position;
-      const tabs = this.flowLevel > 0 || !this.simpleKeyAllowed;
-      while (this.code() === 0x20 || (tabs && this.code() === 0x09)) this.position++;
-      if (this.code() === 0x23) while (!isBreak(this.code()) && this.position < this.text.length) this.position++;
+      this.skip(this.flowLevel > 0 || !this.simpleKeyAllowed ? BLANKS : SPACES);
+      if (this.code() === 0x23) this.skip(LINE);
       if (!isBreak(this.code())) return;
       this.readBreak();
       if (this.flowLevel === 0) this.simpleKeyAllowed = true;
@@ -354,8 +353,7 @@ export class YamlScanner extends YamlReader {
     this.#saveSimpleKey();
     this.simpleKeyAllowed = false;
     const start = this.position++;
-    while (isWordCharacter(this.code())) this.position++;
-    const name = this.text.slice(start + 1, this.position);
+    const name = this.take(/[\w-]*/y);
     if (name === "" || !(isBlankOrEnd(this.code()) || AFTER_ANCHOR.has(this.code()))) {
       const sign = type === "anchor" ? "&" : "*";
       this.fail(
@@ -378,8 +376,7 @@ export class YamlScanner extends YamlReader {
       if (this.code() !== 0x3e) this.fail('the tag lacks its ">"', start);
       this.position++;
     } else {
-      handle = /^!(?:[\w-]*!)?/.exec(this.text.slice(start, start + 256))![0];
-      this.position += handle.length;
+      handle = this.take(/!(?:[\w-]*!)?/y);
       suffix = this.#scanTagUri(start, handle === "!");
       if (suffix === "" && handle === "!") [handle, suffix] = ["", "!"];
     }
@@ -388,9 +385,8 @@ export class YamlScanner extends YamlReader {
   }
 
   #scanTagUri(start: number, mayBeEmpty: boolean): string {
-    const uri = /^(?:[\w\-;/?:@&=+$,.!~*'()[\]]|%[0-9A-Fa-f]{2})*/.exec(this.text.slice(this.position))![0];
+    const uri = this.take(/(?:[\w\-;/?:@&=+$,.!~*'()[\]]|%[0-9A-Fa-f]{2})*/y);
     if (uri === "" && !mayBeEmpty) this.fail('"!" begins a tag: quote the value if none is meant', start);
-    this.position += uri.length;
     try {
       return decodeURIComponent(uri);
     } catch {
@@ -403,11 +399,10 @@ export class YamlScanner extends YamlReader {
     this.#removeSimpleKey();
     this.simpleKeyAllowed = false;
     const start = this.position;
-    const rest = /^[^\n\r\x85\u2028\u2029]*/.exec(this.text.slice(start))![0];
+    const rest = this.take(LINE);
     const version = /^%YAML[ \t]+(\d{1,9})\.(\d{1,9})[ \t]*(?:#.*)?$/.exec(rest);
     const tag = TAG_DIRECTIVE.exec(rest);
     if (!version && !tag) this.fail('a line that begins with "%" must be a %YAML or %TAG directive', start);
-    this.position += rest.length;
     if (tag) this.push("tag-directive", start, tag[2], tag[1]);
     else this.push("version-directive", start, version!.slice(1).map(Number).join("."));
   }
