@@ -2,21 +2,13 @@ import { type Ingress, type IngressBackend, ingressV1beta1 } from "../../base/ap
 import { convertIngress } from "../../manifest/workloads/validate-ingress.ts";
 import { type MapNode, toPlainValue, toSourceNode } from "../../manifest/yaml/source-node.ts";
 import type { ApiObject } from "../object-store.ts";
+import { firstThree } from "../printers/rows.ts";
 import { fixedSpec, manifestKind, specOf, text } from "./define-kind.ts";
-
-const MAX_HOSTS = 3;
 
 /** Source: kubectl's `formatHosts`. */
 function hosts(object: ApiObject): string {
   const { rules = [] } = object.spec as Ingress["spec"];
-  const found = rules.flatMap(({ host }) => host || []);
-  const more = found.length - MAX_HOSTS;
-  return (
-    found
-      .slice(0, MAX_HOSTS)
-      .join(",")
-      .concat(more > 0 ? ` + ${more} more...` : "") || "*"
-  );
+  return firstThree(rules.flatMap(({ host }) => host || [])) || "*";
 }
 
 function address({ status }: ApiObject): string {

@@ -3,6 +3,7 @@ import type { Service } from "../../base/api/service.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { ApiObject } from "../object-store.ts";
+import { firstThree } from "../printers/rows.ts";
 import { type Fields, fixed, formatLabels, manifestKind, type RefuseChange, specOf, text } from "./define-kind.ts";
 
 /** `<port>:<port of the node>/<protocol>` */
@@ -161,16 +162,13 @@ export const SERVICE = manifestKind({
   validateUpdate: refuseOtherAddress,
 });
 
-const MAX_SHOWN = 3;
-
 /** Source: kubectl's `formatEndpoints`. */
 function formatEndpoints(object: ApiObject): string {
   const { subsets = [] } = object as { subsets?: { addresses?: { ip: string }[]; ports?: { port: number }[] }[] };
   const all = subsets.flatMap(({ addresses = [], ports = [] }) =>
     addresses.flatMap(({ ip }) => (ports.length === 0 ? [ip] : ports.map(({ port }) => `${ip}:${port}`))),
   );
-  const more = all.length - MAX_SHOWN;
-  return all.length === 0 ? "<none>" : `${all.slice(0, MAX_SHOWN).join(",")}${more > 0 ? ` + ${more} more...` : ""}`;
+  return firstThree(all) || "<none>";
 }
 
 export const ENDPOINTS = manifestKind({

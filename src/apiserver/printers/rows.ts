@@ -11,6 +11,12 @@ export interface PrintedColumn<T> {
   isWide?: true;
 }
 
+/** The first three of a list, and how many more there are; "" for none. Source: kubectl's printers. */
+export function firstThree(items: readonly string[]): string {
+  const more = items.length - 3;
+  return `${items.slice(0, 3).join(",")}${more > 0 ? ` + ${more} more...` : ""}`;
+}
+
 const SECOND = 1;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;

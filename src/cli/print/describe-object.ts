@@ -1,4 +1,4 @@
-import { formatAge } from "../../apiserver/printers/rows.ts";
+import { firstThree, formatAge } from "../../apiserver/printers/rows.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Ingress, IngressBackend } from "../../base/api/ingress.ts";
 import type { CronJob, Job } from "../../base/api/job.ts";
@@ -243,8 +243,6 @@ function describeConditions(out: Description, { conditions = [] }: ObjectStatus)
   );
 }
 
-const MAX_ENDPOINTS = 3;
-
 /** Source: kubectl's `describeService`. */
 const describeService: Describe<Service> = (out, { metadata, spec }, _, { backends = [] }) => {
   describeLabels(out, metadata);
@@ -275,8 +273,7 @@ function endpointsText(port: ServicePort, backends: readonly ServiceBackend[]): 
       family === "IPv4" ? `${ip}:${number}` : `[${ip}]:${number}`,
     ),
   );
-  const more = addresses.length - MAX_ENDPOINTS;
-  return `${addresses.slice(0, MAX_ENDPOINTS).join(",") || "<none>"}${more > 0 ? ` + ${more} more...` : ""}`;
+  return firstThree(addresses) || "<none>";
 }
 
 const backendText = ({ service }: IngressBackend): string =>

@@ -1,3 +1,4 @@
+import { LAST_APPLIED } from "../../apiserver/managed-fields.ts";
 import {
   creationTime,
   eventAge,
@@ -88,9 +89,6 @@ export const pairs = (map: Readonly<Record<string, string>> | undefined, between
   Object.entries(map ?? {})
     .map(([key, value]) => `${key}${between}${value}`)
     .sort();
-
-/** The whole object once more. */
-const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 export function describeAnnotations(
   out: Description,
