@@ -66,8 +66,9 @@ interface PodRing {
  * Callers ensure that messages contain no secrets.
  */
 export class PodEventRecorder implements EventRecorder {
+  /** After every event that was kept. */
+  readonly records = new Listeners();
   readonly #deps: PodEventRecorderDeps;
-  readonly #listeners = new Listeners();
   /** Ordered by the last event, oldest first. */
   readonly #rings = new Map<PodUID, PodRing>();
   readonly #tokens: TokenBucket;
@@ -120,11 +121,6 @@ export class PodEventRecorder implements EventRecorder {
     this.#cancelStore = clock.schedule(delayMs, () => this.store());
   }
 
-  /** Calls back after every event that was kept. */
-  onRecord(listener: () => void): () => void {
-    return this.#listeners.add(listener);
-  }
-
   record(target: EventTarget, event: PodEvent): void {
     if (!this.#tokens.tryTake()) return this.#drop();
     const ring = this.#ringOf(target);
@@ -143,7 +139,7 @@ export class PodEventRecorder implements EventRecorder {
     this.#log(ring, kept);
     this.#dropOldRings();
     if (this.#file) this.#storeIn(count === 1 ? STORE_MS.news : STORE_MS.repeats);
-    this.#listeners.emit();
+    this.records.emit();
   }
 
   #drop(): void {

@@ -59,7 +59,7 @@ export const CADVISOR_RESOURCES: Readonly<Record<string, readonly string[]>> = {
 async function routeApi(
   path: string,
   request: RouteRequest,
-  { cadvisor, shared }: ReadOnlyContext,
+  { cadvisor, shared, stats }: ReadOnlyContext,
 ): Promise<HttpResponse> {
   const [version = "", resource = "", ...rest] = path.slice("/api/".length).split("/");
   const resources = Object.hasOwn(CADVISOR_RESOURCES, version) ? CADVISOR_RESOURCES[version] : undefined;
@@ -74,7 +74,7 @@ async function routeApi(
   const name = `/${rest.join("/")}`.replace(/(?<=.)\/$/, "");
   const query = { ...parseQuery(request.query), ...(await postedQuery(request)), containerName: name };
   return shared.get(questionOf(`${version}/${resource}`, query), SHARED_MS, request.signal, async (stop) => {
-    await cadvisor.refresh();
+    await stats.refreshOthers();
     const { lane } = shared;
     switch (resource) {
       case "machine":

@@ -268,10 +268,10 @@ const found = (info: object | undefined) =>
 function ofContainer(
   find: (cadvisor: CadvisorApi, query: ContainerQuery, parts: readonly string[]) => object | undefined,
 ): Handler {
-  return ({ request, context: { shared, cadvisor }, path, parts }) => {
+  return ({ request, context: { shared, stats, cadvisor }, path, parts }) => {
     const query = parseQuery(request.query);
     return shared.get(questionOf(path, query), SHARED_MS, request.signal, async () => {
-      await cadvisor.refresh();
+      await stats.refreshOthers();
       return shared.lane.run(() => found(find(cadvisor, query, parts)));
     });
   };
@@ -280,7 +280,7 @@ function ofContainer(
 /** `/stats/container`: one cgroup under its name, or with all below it. */
 function containerQuery(call: Call): HttpResponse | Promise<HttpResponse> {
   const { request, context, path } = call;
-  const { shared, cadvisor } = context;
+  const { shared, stats, cadvisor } = context;
   const query = parseQuery(request.query);
   const one = ofContainer(() => {
     const info = cadvisor.container(query.containerName, query);
@@ -288,7 +288,7 @@ function containerQuery(call: Call): HttpResponse | Promise<HttpResponse> {
   });
   if (!query.subcontainers) return one(call);
   return shared.get(questionOf(path, query), SHARED_MS, request.signal, async (stop) => {
-    await cadvisor.refresh();
+    await stats.refreshOthers();
     const entries = await shared.lane.collect(jsonEntries(cadvisor.containers(query.containerName, query)), stop);
     return entries.length === 0 ? found(undefined) : jsonResponse(`{\n${entries.join(",\n")}\n}`);
   });
@@ -345,7 +345,7 @@ export function cadvisorMetrics(call: Pick<Call, "request" | "context">): Promis
     "/metrics/cadvisor",
     SHARED_MS,
     ({ cadvisor }, format) => cadvisor.metrics(format),
-    ({ cadvisor }) => cadvisor.refresh(),
+    ({ stats }) => stats.refreshOthers(),
   )(call);
 }
 

@@ -456,7 +456,7 @@ describe("the metrics", () => {
         return [other, wrong];
       }),
     });
-    await Promise.all([api.refresh(), api.refresh()]);
+    await Promise.all([stats.refreshOthers(), stats.refreshOthers()]);
     expect(asked).toEqual([[true, false]]);
     const lines = cadvisorText(api).split("\n");
     const labels = `id="${CONTAINER_PATHS["cgroup-v2"]}",image="db:1",name="db",namespace="",pod=""`;
@@ -471,17 +471,17 @@ describe("the metrics", () => {
   test("containers that are not ours: an engine that hangs delays a response by a second, and what was known stays", async () => {
     const other = { ...podOf("cgroup-v2").containers[0]!, dockerName: "db", hasOwnNetwork: false };
     let isHanging = false;
-    const { api, clock } = setUp("cgroup-v2", {
+    const { api, stats, clock } = setUp("cgroup-v2", {
       pods: [],
       engine: engineWith(async (_, signal) => {
         if (isHanging) await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
         return [other];
       }),
     });
-    await api.refresh();
+    await stats.refreshOthers();
     isHanging = true;
     await clock.advance(6_000);
-    const refreshed = api.refresh();
+    const refreshed = stats.refreshOthers();
     await clock.advance(1_000);
     await refreshed;
     expect(clock.pendingTimers).toBe(0);

@@ -1,4 +1,5 @@
 import type { CoreEvent } from "../../base/api/event.ts";
+import type { Listeners } from "../../base/concurrency/listeners.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { EventRecorder } from "../../base/model/pod-event.ts";
@@ -10,7 +11,8 @@ import { WorkQueue } from "../client/work-queue.ts";
 export interface RecordedEvents extends EventRecorder {
   /** Events that occurred after this version, oldest first; `metadata.resourceVersion` is the version of each. */
   newerThan(version: number): readonly CoreEvent[];
-  onRecord(listener: () => void): unknown;
+  /** After every event that was kept. */
+  readonly records: Pick<Listeners, "add">;
 }
 
 interface EventSinkDeps {
@@ -44,7 +46,7 @@ export class EventSink {
     this.#deps = deps;
     const { reachability } = deps.client;
     this.#queue = new WorkQueue({ reachability, retry: RETRY, work: () => this.#sendAll() });
-    deps.recorded.onRecord(() => this.#plan());
+    deps.recorded.records.add(() => this.#plan());
   }
 
   stop(): void {

@@ -51,7 +51,7 @@ export function buildImageGc(
       maximumAgeMs: "imageMaximumGcAgeMs",
     }),
   });
-  images.onUse(({ id, ref }) => imageGc.noteUsed(id, toImageKey(ref)));
+  images.uses.add(({ id, ref }) => imageGc.noteUsed(id, toImageKey(ref)));
   return imageGc;
 }
 

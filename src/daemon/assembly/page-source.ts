@@ -91,7 +91,7 @@ export class KubeletPage implements PageSource, PageDetails {
 
   onPodsChanged(callback: () => void): () => void {
     const { kubelet, context } = this.#parts;
-    const subscriptions = [kubelet.onChange(callback), context.recorder.onRecord(callback)];
+    const subscriptions = [kubelet.onChange(callback), context.recorder.records.add(callback)];
     return () => {
       for (const unsubscribe of subscriptions) unsubscribe();
     };

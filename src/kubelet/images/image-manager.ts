@@ -61,23 +61,19 @@ const BACK_OFF_KEPT_MS = 2 * MAX_BACK_OFF_MS;
  * Source: kubelet `imageManager.EnsureImageExists`; the texts are those recorded of kubelet 1.20.
  */
 export class ImageManager {
+  /** Each image that a pod is about to use. */
+  readonly uses = new Listeners<ImageInfo>();
   readonly #options: ImageManagerOptions;
   readonly #limit: ConcurrencyLimit;
   readonly #tokens: TokenBucket;
   readonly #pulls = new SingleFlight<ImageInfo>();
   /** Back-off by pod UID and image. */
   readonly #backOff = new Map<string, BackOffEntry>();
-  readonly #uses = new Listeners<ImageInfo>();
 
   constructor(options: ImageManagerOptions) {
     this.#options = options;
     this.#limit = new ConcurrencyLimit(options.limits.maxParallel || Number.POSITIVE_INFINITY);
     this.#tokens = new TokenBucket(options.limits, options.clock);
-  }
-
-  /** Called with each image that a pod is about to use. @returns removes the callback */
-  onUse(listener: (image: ImageInfo) => void): () => void {
-    return this.#uses.add(listener);
   }
 
   /**
@@ -107,7 +103,7 @@ export class ImageManager {
       throw failed(request, "ErrImageNeverPull", message, "ErrImageNeverPull");
     }
     request.report("Normal", "Pulled", `Container image ${quoted(image)} already present on machine`);
-    this.#uses.emit(present);
+    this.uses.emit(present);
     return present;
   }
 
@@ -119,7 +115,7 @@ export class ImageManager {
   /** Pulls an image that a pod is about to use. It counts as used, so that it may be removed later. */
   async pullAhead(image: string, pullSecrets: readonly Secret[], signal: AbortSignal): Promise<ImageInfo> {
     const pulled = await this.#pullShared(image, applyDefaultTag(image), pullSecrets, signal);
-    this.#uses.emit(pulled);
+    this.uses.emit(pulled);
     return pulled;
   }
 
@@ -148,7 +144,7 @@ export class ImageManager {
     const startedAtMs = clock.monotonicMs();
     try {
       const pulled = await this.#pullShared(image, ref, pullSecrets, signal);
-      this.#uses.emit(pulled);
+      this.uses.emit(pulled);
       this.#backOff.delete(backOffKey);
       const took = formatDuration(clock.monotonicMs() - startedAtMs);
       report("Normal", "Pulled", `Successfully pulled image ${quoted(image)} in ${took}`);

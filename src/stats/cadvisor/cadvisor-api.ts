@@ -17,7 +17,7 @@ const isCgroupPath = (path: string) => path.startsWith("/") && !path.split("/").
 /** Greatest number of cgroups in one response. */
 const MAX_CGROUPS = 2_000;
 
-/** cAdvisor's JSON resources and metrics, measured on demand. What may be long is a generator: the caller decides how much is computed at a time. */
+/** cAdvisor's JSON resources and metrics, measured on demand, after `refreshOthers` of the measurements. What may be long is a generator: the caller decides how much is computed at a time. */
 export class CadvisorApi {
   readonly facts: CadvisorFactsReader;
   readonly #stats: NodeStats;
@@ -25,11 +25,6 @@ export class CadvisorApi {
   constructor(stats: NodeStats) {
     this.#stats = stats;
     this.facts = new CadvisorFactsReader(stats);
-  }
-
-  /** To be awaited before a response is computed: containers that are not ours come from the engine. Resolves within a second. */
-  refresh(): Promise<void> {
-    return this.#stats.refreshOthers();
   }
 
   *metrics(format: TextFormat): Generator<string, void> {
