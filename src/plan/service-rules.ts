@@ -98,7 +98,7 @@ interface Jump {
   late?: string;
 }
 
-/** Pure. Source: the jumps of kube-proxy. */
+/** Pure. Source: the jumps of kube-proxy. Answers to connections that were led elsewhere are seen, too. */
 export function jumpsOf(prefix: string): Jump[] {
   const chains = chainsOf(prefix);
   const isNew = "-m conntrack --ctstate NEW";
@@ -106,7 +106,7 @@ export function jumpsOf(prefix: string): Jump[] {
     { table: "nat", chain: "PREROUTING", rule: `-j ${chains.services}` },
     { table: "nat", chain: "OUTPUT", rule: `-j ${chains.services}` },
     { table: "nat", chain: "POSTROUTING", rule: `-j ${chains.masquerade}` },
-    { table: "filter", chain: "FORWARD", rule: `${isNew} -j ${chains.forward}` },
+    { table: "filter", chain: "FORWARD", rule: `${isNew},DNAT -j ${chains.forward}` },
     { table: "filter", chain: "OUTPUT", rule: `${isNew} -j ${chains.output}` },
     { table: "filter", chain: "INPUT", rule: `-j ${chains.input}` },
   ];
@@ -151,8 +151,10 @@ export function computeServiceRules(services: readonly RuledService[], facts: Ru
   // A connection that was not sent to a pod by then has none: an answer at once instead of a timeout.
   const rejections = [`-p tcp ${rejectionOf("TCP")}`, rejectionOf("")];
   const reject = [...rejections.map((rule) => `-d ${facts.range} ${rule}`), ...refused];
-  const isPublished = `-m mark --mark ${PUBLISHED}`;
-  const accept = [...(facts.hasDockerUser ? [`${isPublished} -j DOCKER-USER`] : []), `${isPublished} -j ACCEPT`];
+  // Docker drops what goes from one of its networks to another, the answers as well.
+  const passing = [`-m mark --mark ${PUBLISHED}`, "-m conntrack ! --ctstate NEW"];
+  const targets = [...(facts.hasDockerUser ? ["DOCKER-USER"] : []), "ACCEPT"];
+  const accept = passing.flatMap((match) => targets.map((target) => `${match} -j ${target}`));
   const filter = new Map([
     [chains.forward, [...reject, ...(published.length + external.length > 0 ? accept : [])]],
     [chains.output, reject],

@@ -459,21 +459,25 @@ describeWithEngine("Services", () => {
       const ports = [{ port: 80, targetPort: 8000, nodePort: node.kubeletPort }];
       const web = { type: "NodePort", ports, ipFamilyPolicy: "RequireDualStack", ipFamilies: ["IPv6"] };
       const client = sleeper("client", { name: "client" }, {}, inNetwork);
-      node.writeManifest("web.yaml", list(server("a"), server("b"), service("web", web), client));
+      const elsewhere = sleeper("elsewhere", { name: "elsewhere" });
+      node.writeManifest("web.yaml", list(server("a"), server("b"), service("web", web), client, elsewhere));
       const kubelet = await node.start([`--service-cluster-ip-range=${ranges},${range}::/112`]);
-      await node.readyPods(3);
+      const [{ status }] = (await node.readyPods(4)) as [PodItem];
       const { clusterIP, clusterIPs } = (await shown(node, "web")).spec;
       expect(clusterIPs).toEqual([expect.stringContaining(`${range}::`), expect.stringContaining("10.122.")]);
       const { Id } = await node.runningContainer("client");
-      const ask = async (address: string) => {
+      const ask = async (address: string, from = Id) => {
         const url = `http://${address}/cgi-bin/who`;
-        return await node.exec(Id, "sh", "-c", `for i in $(seq 30); do wget -q -O - ${url} 2>&1; done; true`);
+        return await node.exec(from, "sh", "-c", `for i in $(seq 30); do wget -q -O - ${url} 2>&1; done; true`);
       };
       const namesOf = (text: string) => [...new Set(text.match(/^[ab]-/gm))].sort();
       for (const address of [`[${clusterIP}]`, clusterIPs[1]!, "web", `[${lan}::1]:${node.kubeletPort}`]) {
         expect([address, namesOf(await ask(address))]).toEqual([address, ["a-", "b-"]]);
       }
       expect(await ask(`[${clusterIP}]`)).toContain(`[${lan}::`);
+      // Docker lets nothing pass from one of its networks to another, but what it publishes.
+      const other = await node.runningContainer("elsewhere");
+      expect(namesOf(await ask(`${status.hostIP}:${node.kubeletPort}`, other.Id))).toEqual(["a-", "b-"]);
       const own = await fetch(`http://[${lan}::1]:${node.kubeletPort}/cgi-bin/who`, { keepalive: false });
       expect(namesOf(await own.text())).toHaveLength(1);
       const slices = (await node.run("get endpointslices")).stdout;

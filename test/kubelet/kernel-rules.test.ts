@@ -187,7 +187,7 @@ test("the rules of Services are written, and only what changes afterwards", asyn
   expect(iptables.text()).toContain("-j DNAT --to-destination 172.17.0.2:8000");
   expect(iptables.tables.get("nat")!.get("PREROUTING")).toEqual(["-j KTS-1a2b3c-SERVICES"]);
   expect(iptables.tables.get("filter")!.get("FORWARD")).toEqual([
-    "-m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD",
+    "-m conntrack --ctstate NEW,DNAT -j KTS-1a2b3c-FORWARD",
     "-j DOCKER-USER",
   ]);
   await apply(web());
@@ -250,7 +250,7 @@ test("rules that another program removed are back within five seconds; otherwise
   iptables.tables.get("filter")!.get("FORWARD")!.unshift("-i br-1 ! -o br-1 -j ACCEPT");
   await clock.advance(5_000);
   expect(iptables.tables.get("filter")!.get("FORWARD")).toEqual([
-    "-m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD",
+    "-m conntrack --ctstate NEW,DNAT -j KTS-1a2b3c-FORWARD",
     "-i br-1 ! -o br-1 -j ACCEPT",
     "-j DOCKER-USER",
   ]);

@@ -123,6 +123,8 @@ test("an external address is open to clients of other machines, as a published p
     'SERVICES -d 203.0.113.5/32 -p tcp -m comment --comment "default/web external" -m tcp --dport 80 -j SVC4',
     "FORWARD -m mark --mark 0x1000/0x1000 -j DOCKER-USER",
     "FORWARD -m mark --mark 0x1000/0x1000 -j ACCEPT",
+    "FORWARD -m conntrack ! --ctstate NEW -j DOCKER-USER",
+    "FORWARD -m conntrack ! --ctstate NEW -j ACCEPT",
   ]);
 });
 
@@ -148,6 +150,8 @@ describe("published ports", () => {
       "FORWARD -d 10.96.0.0/16 -j REJECT",
       "FORWARD -m mark --mark 0x1000/0x1000 -j DOCKER-USER",
       "FORWARD -m mark --mark 0x1000/0x1000 -j ACCEPT",
+      "FORWARD -m conntrack ! --ctstate NEW -j DOCKER-USER",
+      "FORWARD -m conntrack ! --ctstate NEW -j ACCEPT",
       "INPUT -d 127.0.0.0/8 -i docker0 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP",
     ]);
   });
@@ -183,7 +187,7 @@ describe("a write", () => {
       "-I PREROUTING 1 -j KTS-1a2b3c-SERVICES",
       "-I OUTPUT 1 -j KTS-1a2b3c-SERVICES",
       "-I POSTROUTING 1 -j KTS-1a2b3c-MASQ",
-      "-I FORWARD 1 -m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD",
+      "-I FORWARD 1 -m conntrack --ctstate NEW,DNAT -j KTS-1a2b3c-FORWARD",
       "-I OUTPUT 1 -m conntrack --ctstate NEW -j KTS-1a2b3c-OUTPUT",
       "-I INPUT 1 -j KTS-1a2b3c-INPUT",
     ]);
@@ -241,7 +245,7 @@ describe("what iptables-save shows", () => {
 :KTS-1a2b3c-INPUT - [0:0]
 :KTS-ffffff-FORWARD - [0:0]
 -A FORWARD -m conntrack --ctstate NEW -j KTS-ffffff-FORWARD
--A FORWARD -m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD
+-A FORWARD -m conntrack --ctstate NEW,DNAT -j KTS-1a2b3c-FORWARD
 -A KTS-1a2b3c-INPUT -d 127.0.0.0/8 -i docker0 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP
 COMMIT
 *nat
@@ -283,7 +287,7 @@ COMMIT
       "*filter",
       ":KTS-1a2b3c-FORWARD - [0:0]",
       ":KTS-1a2b3c-INPUT - [0:0]",
-      "-D FORWARD -m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD",
+      "-D FORWARD -m conntrack --ctstate NEW,DNAT -j KTS-1a2b3c-FORWARD",
       "-X KTS-1a2b3c-FORWARD",
       "-X KTS-1a2b3c-INPUT",
       "COMMIT",
@@ -334,7 +338,7 @@ COMMIT
     );
     expect(late).toHaveLength(count);
     const text = toRestoreText(tables, { chains: tables, missingJumps: late, jumps: [] });
-    const jump = "-m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD";
+    const jump = "-m conntrack --ctstate NEW,DNAT -j KTS-1a2b3c-FORWARD";
     expect(text).toBe(count ? `*filter\n-D FORWARD ${jump}\n-I FORWARD 1 ${jump}\nCOMMIT\n` : "");
   });
 
