@@ -66,7 +66,7 @@ const END_WITHIN_MS = 30_000;
 const LIST_TIMEOUT_MS = 60_000;
 
 /** Objects that are kept, where they have kinds: a controller may assign pods to a node without end. */
-const MOST = { new: 150, begun: 2_000, ended: 500 };
+const MOST = { new: 110, begun: 2_000, ended: 500 };
 /** While new objects wait, there is a list after a watch of this time. */
 const WAITING_WATCH_SECONDS = 20;
 /** Objects of one list or watch that cannot be read: with more it is none. */

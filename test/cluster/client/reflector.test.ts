@@ -154,14 +154,14 @@ describe("a list and a watch", () => {
     expect(names(reflector)).toEqual(["a"]);
   });
 
-  test("only 150 new objects are kept; a list soon after brings the others, next to those that are known", async () => {
+  test("only 110 new objects are kept; a list soon after brings the others, next to those that are known", async () => {
     const many = (count: number, name: string) => Array.from({ length: count }, (_, at) => object(`${name}${at}`, "3"));
     const { reflector, lists, watches } = reflect({
-      list: (_, count) => listOf("5", ...(count > 1 ? many(9, "later") : []), ...many(count > 1 ? 151 : 150, "n")),
-      watch: (_, count) => open(...(count === 1 ? [line("ADDED", object("n150", "6"))] : [])),
+      list: (_, count) => listOf("5", ...(count > 1 ? many(9, "later") : []), ...many(count > 1 ? 111 : 110, "n")),
+      watch: (_, count) => open(...(count === 1 ? [line("ADDED", object("n110", "6"))] : [])),
       kindOf: (_, isKnown) => (isKnown ? "begun" : "new"),
     });
-    await until("the second list", () => lists.length === 2 && reflector.list().length === 160);
+    await until("the second list", () => lists.length === 2 && reflector.list().length === 120);
     expect([reflector.waiting, watches[0]?.get("timeoutSeconds")]).toEqual([0, "600"]);
   });
 
