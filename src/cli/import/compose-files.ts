@@ -250,7 +250,7 @@ export class ComposeFiles {
     const position = by === undefined ? `${path}:` : `${by}:`;
     if (--this.#filesLeft < 0) throw new ComposeError(`there are more than ${MAX_FILES} files`, position);
     const text = this.#input.readFile(path);
-    const missing = `${by === undefined ? "" : `"${path}" `}is not there or cannot be read`;
+    const missing = `${by === undefined ? "" : `"${path}" `}is not there, cannot be read or has more than 1 MiB`;
     if (text === undefined) throw new ComposeError(missing, position);
     let line = "";
     try {

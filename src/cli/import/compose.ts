@@ -411,7 +411,7 @@ function pairsOfFiles(key: "env_file" | "label_file", service: Service, context:
     const text = context.readFile(name);
     if (text === undefined && required !== false)
       throw new ComposeError(
-        `${key}: "${name}" is not there or cannot be read`,
+        `${key}: "${name}" is not there, cannot be read or has more than 1 MiB`,
         `${originOf(service, key)?.at ?? ""}:`,
       );
     return [...(format === "raw" ? parseRawEnvFile : parseEnvFile)(text ?? "", context.environment)];

@@ -535,7 +535,7 @@ test("depends_on becomes the annotation depends-on", () => {
 });
 
 test.each(["env_file", "label_file"])("a %s that is not there is an error, unless it is not required", (key) => {
-  const message = `${key}: "/srv/shop/none.env" is not there or cannot be read`;
+  const message = `${key}: "/srv/shop/none.env" is not there, cannot be read or has more than 1 MiB`;
   expect(() => convert(service({ [key]: "none.env" }))).toThrow(message);
   expect(convert(service({ [key]: [{ path: "none.env", required: false }] })).notes).toEqual([]);
 });
