@@ -47,20 +47,13 @@ test("entries with the names of moved directories are removed too", () => {
   expect(readdirSync(base)).toEqual([]);
 });
 
-/** It takes seconds, and minutes on a machine that does much else. */
-const DEEP_TREE_LIMIT_MS = 600_000;
-
-test(
-  "a tree 20,000 directories deep is gone",
-  () => {
-    const base = tempDir();
-    mkdirSync(join(base, "tree"));
-    makeDeepTree(join(base, "tree"), 20_000);
-    removeTree(join(base, "tree"));
-    expect(readdirSync(base)).toEqual([]);
-  },
-  DEEP_TREE_LIMIT_MS,
-);
+test("a tree 5,000 directories deep, more than twice what a path can say, is gone", () => {
+  const base = tempDir();
+  mkdirSync(join(base, "tree"));
+  makeDeepTree(join(base, "tree"), 5000);
+  removeTree(join(base, "tree"));
+  expect(readdirSync(base)).toEqual([]);
+});
 
 test("under attack nothing outside is removed", async () => {
   const base = tempDir();
