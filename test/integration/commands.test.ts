@@ -3,7 +3,17 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { startWithApi } from "../support/local-api.ts";
-import { claim, HOST, list, persistentVolume, STOPPABLE, shell, sleeper, workload } from "../support/manifests.ts";
+import {
+  claim,
+  HOST,
+  HOST_POD,
+  list,
+  persistentVolume,
+  STOPPABLE,
+  shell,
+  sleeper,
+  workload,
+} from "../support/manifests.ts";
 import { engineSocketPath, type TestNode } from "../support/test-node.ts";
 
 describeWithEngine("commands that query a running kubelet", () => {
@@ -147,8 +157,8 @@ describeWithEngine("commands over the local API", () => {
   test.concurrent("restart of a workload from a file: its pods restart one after the other, and no others", async () => {
     const node = testNode();
     const selector = { matchExpressions: [{ key: "app", operator: "In", values: ["web"] }] };
-    node.writeManifest("web.json", workload("Deployment", "web", { replicas: 2, selector }));
-    node.writeManifest("other.json", workload("StatefulSet", "other", { replicas: 1 }));
+    node.writeManifest("web.json", workload("Deployment", "web", { replicas: 2, selector }, HOST_POD));
+    node.writeManifest("other.json", workload("StatefulSet", "other", { replicas: 1 }, HOST_POD));
     await node.start();
     const running = async (name = "web") =>
       (await node.containers("app")).filter(
@@ -277,14 +287,14 @@ describeWithEngine("commands while no kubelet runs", () => {
 
   test.concurrent("down --all takes the workloads of a source that is gone, and all files of a submitted pod", async () => {
     const node = testNode();
-    node.writeManifest("web.json", list(claim("data"), workload("Deployment", "web", { replicas: 2 })));
+    node.writeManifest("web.json", list(claim("data"), workload("Deployment", "web", { replicas: 2 }, HOST_POD)));
     const child = await node.start();
     const manifest = join(node.directory, "db.json");
     writeFileSync(manifest, JSON.stringify(sleeper("db", {}, HOST)));
     expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0 });
     await node.untilRunning(3);
     const submitted = join(node.directory, "api.json");
-    writeFileSync(submitted, JSON.stringify(workload("Deployment", "api", {})));
+    writeFileSync(submitted, JSON.stringify(workload("Deployment", "api", {}, HOST_POD)));
     expect(await node.run("apply -f", submitted)).toMatchObject({ exitCode: 0 });
     await node.untilRunning(4);
     await child.stop();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { readTextIfExists } from "../../src/base/files/whole-file.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { fillerOnce, sleeper } from "../support/manifests.ts";
+import { fillerOnce, HOST, sleeper } from "../support/manifests.ts";
 
 /** No default threshold may evict. */
 const flags = (transition: string) => [
@@ -14,7 +14,7 @@ describeWithEngine("eviction", () => {
   test("an emptyDir over its sizeLimit evicts its pod, which stays away through kill -9 and comes back with an empty one", async () => {
     const node = testNode();
     node.writeManifest("full.json", fillerOnce("full", 8, { sizeLimit: "4Mi" }, node.directory));
-    node.writeManifest("modest.json", sleeper("modest"));
+    node.writeManifest("modest.json", sleeper("modest", {}, HOST));
     const first = await node.start(flags("1h"));
     const message = 'Usage of EmptyDir volume "data" exceeds the limit "4Mi". ';
     await node.until("the pod to be evicted", async () => {

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { FakeDaemon } from "../support/fake-daemon.ts";
-import { shell, sleeper } from "../support/manifests.ts";
+import { HOST, shell, sleeper } from "../support/manifests.ts";
 import { TestCertificates } from "../support/test-certificates.ts";
 
 const dead = async (node: ReturnType<typeof testNode>) =>
@@ -12,7 +12,7 @@ const dead = async (node: ReturnType<typeof testNode>) =>
 describeWithEngine("what flags do to a kubelet at work", () => {
   test.concurrent("--crash-loop-back-off-max, and how many dead containers are kept", async () => {
     const node = testNode();
-    node.writeManifest("p.json", sleeper("p", shell("exit 1")));
+    node.writeManifest("p.json", sleeper("p", shell("exit 1"), HOST));
     const quick = "--crash-loop-back-off-max=1s";
     const first = await node.start([quick, "--maximum-dead-containers-per-container=2"]);
     // The fourth start comes after 40 s by default, and there is one dead container besides the newest.
@@ -28,7 +28,7 @@ describeWithEngine("what flags do to a kubelet at work", () => {
 
   test.concurrent("--sync-frequency, --event-qps, --event-burst", async () => {
     const node = testNode();
-    node.writeManifest("p.json", sleeper("p"));
+    node.writeManifest("p.json", sleeper("p", {}, HOST));
     await node.start(["--sync-frequency=1s", "--event-qps=1", "--event-burst=1"]);
     const metric = async (name: string) =>
       Number(new RegExp(`^${name} (\\S+)$`, "m").exec(await node.read("/metrics"))?.[1]);
@@ -55,7 +55,7 @@ describeWithEngine("what flags do to a kubelet at work", () => {
   test.concurrent("--keep-terminated-pod-volumes", async () => {
     const node = testNode();
     const container = { command: ["touch", "/data/done"], volumeMounts: [{ name: "data", mountPath: "/data" }] };
-    const spec = { restartPolicy: "Never", volumes: [{ name: "data", emptyDir: {} }] };
+    const spec = { ...HOST, restartPolicy: "Never", volumes: [{ name: "data", emptyDir: {} }] };
     node.writeManifest("p.json", sleeper("p", container, spec));
     const file = (uid: string) => join(node.rootDir, "pods", uid, "volumes/kubernetes.io~empty-dir/data/done");
     const keeping = await node.start(["--keep-terminated-pod-volumes"]);
@@ -84,7 +84,7 @@ describeWithEngine("what flags do to a kubelet at work", () => {
       fetch: ({ headers }) => {
         seen.push(headers.get("x-token"));
         if (seen.length > 2) return new Promise<Response>(() => {});
-        return new Response(JSON.stringify(sleeper("remote")));
+        return new Response(JSON.stringify(sleeper("remote", {}, HOST)));
       },
     });
     const kubelet = await node.start([
@@ -174,7 +174,7 @@ async function withPods(registry: HeldRegistry, images: readonly string[], flags
   const node = testNode();
   for (const image of images) {
     const container = { image: registry.reference(image), imagePullPolicy: "Always" };
-    node.writeManifest(`${image}.json`, sleeper(image, container));
+    node.writeManifest(`${image}.json`, sleeper(image, container, HOST));
   }
   return { node, kubelet: await node.start(flags) };
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { buildPauseImage } from "../../src/docker/pause-image.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
-import { list, object, sleeper } from "../support/manifests.ts";
+import { HOST, list, object, sleeper } from "../support/manifests.ts";
 import { hasRegistry, type PushedImage, TestRegistry } from "../support/registry.ts";
 import type { TestNode } from "../support/test-node.ts";
 
@@ -39,7 +39,7 @@ async function push(name: string, isBroken = false): Promise<PushedImage> {
   return pushed;
 }
 
-const spec = (more: object = {}) => ({ imagePullSecrets: [{ name: "regcred" }], ...more });
+const spec = (more: object = {}) => ({ ...HOST, imagePullSecrets: [{ name: "regcred" }], ...more });
 const ofImage = (image: string, more: object = {}) => ({ image, command: undefined, ...more });
 const pod = (image: string, annotations: object, more: object = {}, container: object = {}) =>
   sleeper("web", ofImage(image, container), spec(more), { annotations });

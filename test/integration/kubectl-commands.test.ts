@@ -4,7 +4,7 @@ import { describeWithEngine, testNode } from "../support/engine.ts";
 import { type Kubectl, kubectlClients, startForKubectl } from "../support/kubectl.ts";
 import { readTranscript, runTranscript } from "../support/kubectl-transcript.ts";
 import { askApi } from "../support/local-api.ts";
-import { batch, list, object, podSpec, shell, sleeper, workload } from "../support/manifests.ts";
+import { batch, HOST, HOST_POD, list, object, podSpec, shell, sleeper, workload } from "../support/manifests.ts";
 import { PATIENCE_MS } from "../support/until.ts";
 
 const clients = kubectlClients();
@@ -48,14 +48,14 @@ describeWithEngine("kubectl", () => {
     const node = testNode();
     node.writeManifest(
       "static.yaml",
-      list(sleeper("static"), object("ConfigMap", "of-file", { data: { word: "old" } })),
+      list(sleeper("static", {}, HOST), object("ConfigMap", "of-file", { data: { word: "old" } })),
     );
     const kubectl = await startForKubectl(node, client);
     const echo = { command: ["cat"], stdin: true, stdinOnce: true };
     await kubectl.apply(
       object("ConfigMap", "words", { data: { word: "old" } }),
-      sleeper("echo", echo, { restartPolicy: "Never" }),
-      sleeper("idle"),
+      sleeper("echo", echo, { ...HOST, restartPolicy: "Never" }),
+      sleeper("idle", {}, HOST),
     );
 
     const edit = (name: string) =>
@@ -167,7 +167,7 @@ describeWithEngine("kubectl", () => {
       expect(await kubectl.words("rollout status deployment/web --timeout=60s")).toContain("successfully rolled out");
     const round = () => jsonPath(kubectl, "deployment web", ".spec.template.spec.containers[0].env[0].value");
     const pods = async () => (await kubectl.words("get pods -l app=web -o name")).split("\n").sort();
-    const web = workload("Deployment", "web", { replicas: 2 });
+    const web = workload("Deployment", "web", { replicas: 2 }, HOST_POD);
 
     expect(await kubectl.apply(web)).toBe("deployment.apps/web created");
     await rolledOut();
@@ -215,7 +215,7 @@ describeWithEngine("labels of a workload's pod are changed", () => {
     "of a %s: it is released, another takes its place, and it is adopted again",
     async (kind) => {
       const node = testNode();
-      node.writeManifest("web.yaml", workload(kind, "web", { replicas: 1 }, podSpec(shell("sleep 1000"))));
+      node.writeManifest("web.yaml", workload(kind, "web", { replicas: 1 }, podSpec(shell("sleep 1000"), HOST)));
       const kubectl = await startForKubectl(node, clients[0]!);
       const containers = async () => (await node.running("app")).map(({ Id }) => Id);
       const pods = async (selector = "app=web") =>

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper } from "../support/manifests.ts";
+import { HOST, sleeper } from "../support/manifests.ts";
 import { engineSocketPath } from "../support/test-node.ts";
 
 const config = (body: string) => `apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n${body}`;
@@ -16,7 +16,7 @@ describeWithEngine("settings while running", () => {
       renameSync(`${file}.tmp`, file);
     };
     write(config("imageGCHighThresholdPercent: 90\nimageGCLowThresholdPercent: 20\n"));
-    node.writeManifest("web.json", sleeper("web", {}));
+    node.writeManifest("web.json", sleeper("web", {}, HOST));
     const kubelet = await node.start([`--config=${file}`]);
     const before = await node.runningContainer("app");
     for (let index = 0; index < 50; index++) {
@@ -48,7 +48,7 @@ describeWithEngine("settings while running", () => {
     const args = [...own, `--config=${file}`, `--dynamic-config-dir=${state}`];
     // Long enough that the engine was asked.
     const short = [...args, "--config-trial-period=5s"];
-    node.writeManifest("web.json", sleeper("web", {}));
+    node.writeManifest("web.json", sleeper("web", {}, HOST));
     const statusIs = (what: string, isSo: (config: NodeConfig) => boolean) =>
       node.until(what, async () => {
         const { status } = await node.readJson<{ status: { config: NodeConfig } }>("/node");

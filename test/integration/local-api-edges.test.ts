@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi, startWithApi } from "../support/local-api.ts";
-import { podSpec, workload } from "../support/manifests.ts";
+import { HOST, podSpec, workload } from "../support/manifests.ts";
 
 describeWithEngine("the local API under faults and load", () => {
   test("a kill in the middle of deletions: owners and namespaces go with the last of their pods", async () => {
     const node = testNode();
     const first = await startWithApi(node);
-    const slow = podSpec({ command: ["sleep", "1000"] }, { terminationGracePeriodSeconds: 5 });
+    const slow = podSpec({ command: ["sleep", "1000"] }, { ...HOST, terminationGracePeriodSeconds: 5 });
     const deployments = (namespace: string) => `/apis/apps/v1/namespaces/${namespace}/deployments`;
     await askApi(node, "POST", "/api/v1/namespaces", {
       apiVersion: "v1",

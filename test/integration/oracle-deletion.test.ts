@@ -61,7 +61,11 @@ describeWithEngine("pods end as recorded (oracle 63, 64, 66, 84, 87, 89)", () =>
   const uids = new Map<string, string>();
   const pods = [...DELETIONS.map(({ of }) => of.split("/")[1]!), "clean", "cldone", "tw1", "tw2", "tw3"];
 
-  const read = (path: string) => recordedManifest(path).replace("18222", hostPort);
+  // A network of its own, which no order depends on, costs two thirds of a pod.
+  const read = (path: string) => {
+    const text = recordedManifest(path).replace("18222", hostPort);
+    return /port/i.test(text) ? text : text.replace("\nspec:\n", "\nspec:\n  hostNetwork: true\n");
+  };
   beforeAll(async () => {
     timeline = await EngineTimeline.of(node);
     for (const { of } of DELETIONS) {

@@ -3,14 +3,14 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { serveEmptyCluster, toKubeconfig } from "../support/cluster/empty-cluster.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper, workload } from "../support/manifests.ts";
+import { HOST, HOST_POD, sleeper, workload } from "../support/manifests.ts";
 import { freePorts } from "../support/test-servers.ts";
 
 describeWithEngine("a node that is renamed", () => {
   test("replaces pods of manifests, keeps those of workloads, and runs none twice", async () => {
     const node = testNode();
-    node.writeManifest("web.json", sleeper("web"));
-    node.writeManifest("db.json", workload("Deployment", "db"));
+    node.writeManifest("web.json", sleeper("web", {}, HOST));
+    node.writeManifest("db.json", workload("Deployment", "db", {}, HOST_POD));
     const first = await node.start();
     const before = await node.untilRunning(2);
     await first.stop();
@@ -29,7 +29,7 @@ describeWithEngine("a node that is renamed", () => {
 
   test("that gets a new root directory tells that its pods run from the former one, and runs none of them twice", async () => {
     const node = testNode();
-    node.writeManifest("web.json", workload("Deployment", "web"));
+    node.writeManifest("web.json", workload("Deployment", "web", {}, HOST_POD));
     await node.start();
     const [pod] = await node.untilRunning(1);
     const flags = [...node.flags(), `--root-dir=${join(node.directory, "new")}`, "--read-only-port=0"];
@@ -46,7 +46,7 @@ describeWithEngine("a node that is renamed", () => {
     const name = `${node.name}-b`;
     const [port = 0] = freePorts(1);
     const identity = { namespace: "default", uid: crypto.randomUUID(), resourceVersion: "1" };
-    const cluster = serveEmptyCluster(port, [sleeper("web", {}, { nodeName: name }, identity)]);
+    const cluster = serveEmptyCluster(port, [sleeper("web", {}, { ...HOST, nodeName: name }, identity)]);
     const kubeconfig = join(node.directory, "kubeconfig");
     writeFileSync(kubeconfig, toKubeconfig(`http://127.0.0.1:${port}`));
     const flags = [`--hostname-override=${name}`, `--kubeconfig=${kubeconfig}`];

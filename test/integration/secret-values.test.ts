@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Encrypter, generateIdentity, identityToRecipient } from "age-encryption";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { object, sleeper } from "../support/manifests.ts";
+import { HOST, object, sleeper } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 async function environmentOf(node: TestNode): Promise<string[]> {
@@ -13,7 +13,7 @@ async function environmentOf(node: TestNode): Promise<string[]> {
 
 const withKeys = (secret: string, ...keys: string[]) => {
   const env = keys.map((key) => ({ name: key, valueFrom: { secretKeyRef: { name: secret, key } } }));
-  return sleeper("web", { env });
+  return sleeper("web", { env }, HOST);
 };
 
 describeWithEngine("values of Secrets from outside the manifests", () => {

@@ -20,6 +20,7 @@ export const podSpec = (container: Fields = {}, spec: Fields = {}) => ({
 
 /** For a pod whose network no test looks at: that of the machine costs two thirds. */
 export const HOST = { hostNetwork: true };
+export const HOST_POD = podSpec({}, HOST);
 
 /** A workload of apps/v1 whose pods have the label `app` with its name. */
 export const workload = (kind: string, name: string, spec: object = {}, pod: object = podSpec(), metadata = {}) => ({
