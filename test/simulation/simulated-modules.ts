@@ -138,7 +138,10 @@ const LOOKS: Readonly<Record<string, readonly (readonly [before: string, after: 
   "cluster/pods/mirror-manager.ts": [["longest: 60_000", "longest: 1_800_000"]],
   "kubelet/kernel-rules.ts": [["this.#deps.clock.schedule(CHECK_MS,", "look(this, CHECK_MS,"]],
   "kubelet/prober/probe-manager.ts": [
-    ["clock.schedule(dueMs - nowMs,", "look(isEarly || dueMs - nowMs < 60_000 ? undefined : this, dueMs - nowMs,"],
+    [
+      "clock.schedule(dueMs - nowMs,",
+      "look(isEarly || dueMs - nowMs < 60_000 ? undefined : this.#instance, dueMs - nowMs,",
+    ],
   ],
 };
 
