@@ -223,4 +223,7 @@ describe("schedules, as robfig/cron reads them", () => {
   ])("%p is refused", (text) => {
     expect(parseCronSchedule(text)).toHaveProperty("problem");
   });
+
+  test("an interval without its sign is told how to be written", () =>
+    expect(parseCronSchedule("every 5m")).toEqual({ problem: expect.stringMatching(/has 2: write @every 5m$/) }));
 });

@@ -46,6 +46,8 @@ const OF_CONTAINER: readonly Mistake[] = [
     "write {path: /x, port: 8443, scheme: HTTPS}",
   ],
   ["livenessProbe: {httpGet: ⟦'http://localhost'}", "livenessProbe.httpGet", "write {path: /, port: 80}"],
+  ["livenessProbe: {httpGet: {port: 1}, periodSeconds: ⟦1m30s}", "livenessProbe.periodSeconds", "write 90, the number"],
+  ["livenessProbe: {httpGet: {⟦url: x}}", "livenessProbe.httpGet.url", "Kubernetes has path and port"],
   ["livenessProbe: {⟦interval: 5s}", "livenessProbe.interval", "Kubernetes has periodSeconds"],
   ["volumeMounts: [{name: v, ⟦path: /x}]", "volumeMounts[0].path", "Kubernetes has mountPath"],
   ["⟦stop_signal: INT", "stop_signal", "Kubernetes has lifecycle.stopSignal"],

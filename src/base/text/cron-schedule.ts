@@ -55,10 +55,10 @@ export function parseCronSchedule(text: string, timeZone?: string): CronSchedule
   if (pattern === undefined)
     return { problem: `must be five fields, @every 1h, or one of ${Object.keys(MACROS).join(", ")}` };
   const parts = pattern.split(/\s+/);
-  if (parts.length !== 5)
-    return {
-      problem: `must have five fields (minute hour day month weekday), and has ${parts.length}${parts.length === 6 ? ": leave out the seconds" : ""}`,
-    };
+  if (parts.length !== 5) {
+    const hint = parts.length === 6 ? ": leave out the seconds" : parts[0] === "every" ? `: write @${pattern}` : "";
+    return { problem: `must have five fields (minute hour day month weekday), and has ${parts.length}${hint}` };
+  }
   const fields: string[] = [];
   for (const [index, part] of parts.entries()) {
     const field = expandField(part, FIELDS[index]!);

@@ -1,5 +1,6 @@
 import { formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
+import { parseDuration } from "../../base/text/duration.ts";
 import { nearestByWords, nearestName } from "../../base/text/nearest-name.ts";
 import { describePlaceholder, type FieldPath } from "../field.ts";
 import { isDeeperThan, type MapEntry, type MapNode, type SourceNode, toPlainValue } from "../yaml/source-node.ts";
@@ -205,6 +206,8 @@ function adviceFor(expected: string, node: SourceNode, field: string): string {
   }
   const bare = expected === "true or false" ? /^(?:true|false|yes|no|on|off)$/i : /^-?\d+$/;
   if (isText && /number|^true/.test(expected) && bare.test(node.value)) return ": remove the quotes";
+  const ms = isText && field.endsWith("Seconds") ? parseDuration(node.value) : undefined;
+  if (ms !== undefined) return `: write ${Math.ceil(ms / 1000)}, the number of seconds`;
   const placeholder = isText ? describePlaceholder(node.value) : "";
   if (placeholder !== "") return placeholder;
   if (expected === "a list") return adviceForList(node, field);
@@ -406,6 +409,7 @@ const FIELDS_OF: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   configMapRef: { configMapName: "name" },
   livenessProbe: PROBE_FIELDS,
   readinessProbe: PROBE_FIELDS,
+  httpGet: { uri: "path and port", url: "path and port" },
   resources: { cpu: "it in limits and requests", memory: "it in limits and requests", storage: "it in requests" },
   secretKeyRef: { secretName: "name" },
   secretRef: { secretName: "name" },

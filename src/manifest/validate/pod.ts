@@ -163,8 +163,7 @@ function validateNewerRules(spec: Field<PodSpec>): void {
 }
 
 function refuseWindowsOptions(spec: Field<PodSpec>): void {
-  const owners = [spec, ...spec.field("initContainers").items(), ...spec.field("containers").items()];
-  for (const owner of owners) {
+  for (const owner of [spec, ...spec.field("initContainers").items(), ...spec.field("containers").items()]) {
     const options = (owner as Field<Pick<PodSpec, "securityContext">>).field("securityContext").field("windowsOptions");
     if (options.value) options.forbidden("must be absent in a pod for Linux");
   }
