@@ -312,9 +312,28 @@ export function findDanglingReferences(pod: Pod, index: ObjectIndex, path: Field
   });
 }
 
+/** Mounts of a ConfigMap or Secret whose subPath is none of its files: the container finds an empty directory there. */
+function findEmptyMounts({ metadata: { namespace }, spec }: Pod, index: ObjectIndex, path: FieldPath) {
+  const field = new Field(spec, path.child("spec"));
+  const containers = [...field.field("initContainers").items(), ...field.field("containers").items()];
+  const mounts = containers.flatMap((container) => container.field("volumeMounts").items());
+  return mounts.flatMap((mount) => {
+    const { configMap, secret } = spec.volumes?.find(({ name }) => name === mount.value.name) ?? {};
+    const fullName = podFullName({ namespace, name: configMap?.name ?? secret?.secretName ?? "" });
+    const source = configMap ? index.configMaps.get(fullName) : secret && index.secrets.get(fullName);
+    const subPath = (mount.value.subPath ?? "").replaceAll(/^\.\/|\/$/g, "");
+    if (!source || subPath === "") return [];
+    const keys = Object.keys({ ...source.data, ...("binaryData" in source && source.binaryData) });
+    const files = (configMap ?? secret)?.items?.map((item) => item.path) ?? keys;
+    if (files.some((file) => `${file}/`.startsWith(`${subPath}/`))) return [];
+    const message = `the volume has no file ${JSON.stringify(subPath)}: an empty directory is mounted; its files are ${files.join(", ")}`;
+    return [{ path: mount.field("subPath").path, message }];
+  });
+}
+
 function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): void {
   for (const { result, pod, path } of candidatesOf(results)) {
-    for (const dangling of findDanglingReferences(pod, index, path))
+    for (const dangling of [...findDanglingReferences(pod, index, path), ...findEmptyMounts(pod, index, path)])
       add(result, "ignored", dangling.path, dangling.message);
     for (const [item, { name = "" }] of (pod.spec.imagePullSecrets ?? []).entries()) {
       const fullName = podFullName({ namespace: pod.metadata.namespace, name });

@@ -206,6 +206,23 @@ test.each([
   for (const [index, text] of want.entries()) expect(warnings[index]).toStartWith(text);
 });
 
+const EMPTY = "the volume has no file";
+const HAS = "an empty directory is mounted; its files are";
+test.each([
+  ["app.conf", {}, []],
+  ["./app.conf", {}, []],
+  ["app.cfg", {}, [`${EMPTY} "app.cfg": ${HAS} app.conf`]],
+  ["d/x", { items: [{ key: "app.conf", path: "d/x" }] }, []],
+  ["d", { items: [{ key: "app.conf", path: "d/x" }] }, []],
+  ["app.conf", { items: [{ key: "app.conf", path: "x" }] }, [`${EMPTY} "app.conf": ${HAS} x`]],
+])("subPath %s of a ConfigMap with the file app.conf %j", (subPath, more, want) => {
+  const map = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "c" }, data: { "app.conf": "x" } };
+  const container = { name: "a", image: "b", volumeMounts: [{ name: "v", mountPath: "/v", subPath }] };
+  const volumes = [{ name: "v", configMap: { name: "c", ...more } }];
+  const at = "spec.containers[0].volumeMounts[0].subPath";
+  expect(warningsOf(map, aPod({ containers: [container], volumes }))).toEqual(want.map((text) => `${at} ${text}`));
+});
+
 test.each([
   ["a.yaml", ["NoExecute"]],
   ["https://x/a.yaml", undefined],

@@ -114,8 +114,7 @@ const SERVICE = {
     ...carried("read_only source target type"),
     ...needless("consistency"),
     bind: map({
-      ...carried("propagation selinux"),
-      ...needless("create_host_path"),
+      ...carried("create_host_path propagation selinux"),
       ...lost("recursive"),
     }),
     image: map(carried("subpath")),

@@ -57,6 +57,7 @@ export function ownNameOf(declared: Json | undefined): { name: string | undefine
   return { name: textOf(name) ?? older, isExternal: isTrue(external) || isRecord(external) };
 }
 
+const NOT_MADE = "an absent source becomes an empty directory: hostPath.type Directory or File refuses it";
 const SELINUX = "z and Z of mounts are not carried over: SELinux labels are not set";
 
 /** Mounts of the container of a service, with the documents they need. */
@@ -210,7 +211,7 @@ export class ComposeVolumes {
     const target = textOf(volume.target) ?? "";
     const type = textOf(volume.type) ?? "volume";
     const { subpath, nocopy } = isRecord(volume.volume) ? volume.volume : {};
-    const { propagation, selinux } = isRecord(volume.bind) ? volume.bind : {};
+    const { propagation, selinux, create_host_path: isMade } = isRecord(volume.bind) ? volume.bind : {};
     if (selinux) this.#context.notes.add("volumes", SELINUX);
     const readOnly = isTrue(volume.read_only) && { readOnly: true };
     const extra = { ...readOnly, ...(textOf(subpath) !== undefined && { subPath: textOf(subpath) }) };
@@ -221,6 +222,7 @@ export class ComposeVolumes {
       this.#addMemory(target, textOf(size), { ...readOnly }, options);
     } else if (type === "bind") {
       const spread = propagationOf(textOf(propagation), this.#isPrivileged, this.#notes, at);
+      if (isMade !== undefined && !isTrue(isMade)) this.#notes.add(at, NOT_MADE);
       this.#mount(target, { hostPath: { path: source } }, { ...extra, ...spread });
     } else if (type === "image") {
       const inImage = isRecord(volume.image) ? textOf(volume.image.subpath) : undefined;

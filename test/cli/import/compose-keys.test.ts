@@ -166,6 +166,8 @@ const EXAMPLES: Readonly<Record<CarriedKey, string>> = {
   "services.logging.driver": "logging: {driver: syslog}",
   "services.logging.options": "logging: {options: {max-size: 10m}}",
   "services.healthcheck.start_interval": "healthcheck: {test: a, start_period: 9s, start_interval: 1s}",
+  "services.volumes.bind.create_host_path":
+    "volumes: [{type: bind, source: /a, target: /a, bind: {create_host_path: false}}]",
   "services.volumes.bind.selinux": "volumes: [{type: bind, source: /a, target: /a, bind: {selinux: z}}]",
   "services.volumes.bind.propagation": "volumes: [{type: bind, source: /a, target: /a, bind: {propagation: rslave}}]",
   "services.volumes.image.subpath": "volumes: [{type: image, source: b, target: /b, image: {subpath: c}}]",
@@ -186,6 +188,7 @@ const NOTES_ONLY: readonly string[] = [
   "depends_on.restart",
   "depends_on.required",
   "logging.driver",
+  "volumes.bind.create_host_path",
   "volumes.bind.selinux",
 ];
 

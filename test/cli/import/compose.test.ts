@@ -200,6 +200,10 @@ describe("keys", () => {
     [{ command: [] }, "services.web.command: is empty, and that of the image is used"],
     [{ extra_hosts: ["h:host-gateway"] }, "services.web.extra_hosts: h is 172.17.0.1, the address of docker0"],
     [
+      { volumes: [{ type: "bind", source: "/a", target: "/a", bind: { create_host_path: false } }] },
+      "services.web.volumes[0]: an absent source becomes an empty directory: hostPath.type Directory or File refuses it",
+    ],
+    [
       { volumes: ["/a:/a:shared"] },
       "services.web.volumes[0]: the propagation shared is not carried over: write rshared",
     ],
