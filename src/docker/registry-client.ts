@@ -259,9 +259,9 @@ function basicOf(auth: RegistryAuth | undefined): string | undefined {
   return auth?.auth ? `Basic ${auth.auth}` : undefined;
 }
 
-/** Whether the engine would use a registry without TLS. Loopback always is such a registry. Pure. */
+/** Whether the engine would use a registry without TLS. Loopback always is such a registry, also as a mapped address. Pure. */
 export function isInsecureRegistry(domain: string, { hosts, cidrs }: InsecureRegistries): boolean {
-  const host = domain.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+  const host = domain.replace(/:\d+$/, "").replace(/^\[(?:::ffff:(?=\d+\.))?(.*)\]$/i, "$1");
   if (hosts.includes(domain) || hosts.includes(host) || host === "localhost") return true;
   const ranges = ["127.0.0.0/8", "::1/128", ...cidrs].flatMap((cidr) => rangeOfAddress(cidr) ?? []);
   return ranges.some((range) => isInRange(host, range));
