@@ -2,10 +2,10 @@ import type { ClusterObject } from "./api-server-model.ts";
 import { type ClusterClients, hasLastingName, isMirror } from "./cluster-clients.ts";
 import { hasValues, isLasting, makePod, toList, toManifest, type WantedPod } from "./desired.ts";
 import type { WireFaults } from "./engine-http.ts";
-import type { EngineModel, ModelContainer, Transition } from "./engine-model.ts";
+import { type EngineModel, hasBadValue, type ModelContainer, type Transition } from "./engine-model.ts";
 import { changed, fileOf, LABEL, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
-import { MANIFESTS, ROOT_DIR, type World } from "./world.ts";
+import { DAY_MS, MANIFESTS, ROOT_DIR, type World } from "./world.ts";
 
 /** Longest time that a fault lasts. */
 export const LONGEST_FAULT_MS = 40 * 60_000;
@@ -285,18 +285,33 @@ export class Scene {
     return pod !== undefined;
   }
 
-  editConfig(pod: WantedPod, random: SeededRandom): void {
+  editConfig(pod: WantedPod, random: SeededRandom, step = 1): void {
     const wasAtRest = this.rules.isAtRest(pod);
-    this.put({ ...pod, config: (pod.config ?? 0) + 1, configMs: this.world.time.nowMs }, random);
+    this.put({ ...pod, config: (pod.config ?? 0) + step, configMs: this.world.time.nowMs }, random);
     if (hasValues(pod)) return this.rules.noteValues(pod.app, wasAtRest);
     const now = this.wanted.get(pod.app);
     if (now) this.wanted.set(pod.app, { ...now, changedMs: pod.changedMs });
   }
 
-  /** Edits the values of a workload whose pods take turns. */
+  /** Edits the values of a workload whose pods take turns. On every other day they are bad, until a person mends them. */
   editValues(random: SeededRandom): void {
     const pods = this.scalable.filter((pod) => pod.config !== undefined && hasValues(pod) && (pod.replicas ?? 0) > 1);
-    if (pods.length > 0) this.editConfig(random.pick(pods), random);
+    if (pods.length === 0) return;
+    const pod = random.pick(pods);
+    const { time, engine } = this.world;
+    const isBad = Math.floor(time.nowMs / DAY_MS) % 2 === 1 && !pod.containers.some(({ hasReadiness }) => hasReadiness);
+    this.editConfig(pod, random, isBad ? 0.5 : 1);
+    if (!isBad) return;
+    // A container of a pod that still has the earlier value.
+    time.after(8 * 60_000, () => {
+      const isOther = (it: ModelContainer) => it.labels[LABEL.podName]?.startsWith(`${pod.app}-`) && !hasBadValue(it);
+      const other = this.world.ownRunning().find((it) => isOther(it) && it.labels[LABEL.container] !== "POD");
+      if (other) engine.endByForce(other, 1, "itself");
+    });
+    time.after(20 * 60_000, () => {
+      const now = this.wanted.get(pod.app);
+      if (now && !Number.isInteger(now.config)) this.editConfig(now, random, 0.5);
+    });
   }
 
   /** Edits the template of some workload. */

