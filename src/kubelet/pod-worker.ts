@@ -272,12 +272,17 @@ export class PodWorker {
     return isStored;
   }
 
-  /** Takes the conditions that clients have set in place of those before. Only for a pod that has a status. */
-  setForeign(foreign: readonly PodCondition[]): void {
+  /**
+   * Takes the conditions that clients have set in place of those before. Only for a pod that has a status.
+   * @returns a promise that resolves when they are stored, or could not be
+   */
+  setForeign(foreign: readonly PodCondition[]): Promise<unknown> {
+    const { completions, conditions } = this.#deps.records;
     const completion = this.#status.setForeign(foreign);
-    if (completion) this.#deps.records.completions.set(this.ref.uid, completion);
+    if (completion) completions.set(this.ref.uid, completion);
     this.#owner.onStatus(this);
     this.wake();
+    return Promise.all([completions.saved(), conditions.saved()]);
   }
 
   /** Dead containers that may be removed when the node has too many: those of a deleted pod tell how it ends, and go with it. */

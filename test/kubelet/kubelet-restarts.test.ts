@@ -589,18 +589,28 @@ describe("a pod that finishes", () => {
   );
 });
 
-test("an ephemeral container that is added counts as stored when it is in the file", async () => {
-  await world.started(named("web"));
-  const { promise, resolve } = Promise.withResolvers<void>();
-  world.disk = promise;
-  let isStored = false;
-  const container = { name: "debug", image: "debug" } as never;
-  void world.kubelet.setEphemeralContainers("uid-web", [container]).then(() => {
-    isStored = true;
-  });
-  await world.clock.advance(1_000);
-  expect(isStored).toBe(false);
-  resolve();
-  await world.clock.advance(1);
-  expect([isStored, world.ephemeralContainers]).toEqual([true, [["uid-web", [container]]]]);
-});
+test.each(["an ephemeral container", "a condition"])(
+  "%s that a client adds counts as stored when it is in the file",
+  async (what) => {
+    await world.started(named("web"));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    world.disk = promise;
+    let isStored = false;
+    const container = { name: "debug", image: "debug" } as never;
+    const condition = { type: "x/up", status: "True" } as PodCondition;
+    const isContainer = what === "an ephemeral container";
+    const stored = isContainer
+      ? world.kubelet.setEphemeralContainers("uid-web", [container])
+      : world.kubelet.workers.get("uid-web")!.setForeign([condition]);
+    void stored.then(() => {
+      isStored = true;
+    });
+    await world.clock.advance(1_000);
+    expect(isStored).toBe(false);
+    resolve();
+    await world.clock.advance(1);
+    expect(isStored).toBe(true);
+    if (isContainer) expect(world.ephemeralContainers).toEqual([["uid-web", [container]]]);
+    else expect(world.conditions[0]?.[1]).toContainEqual(expect.objectContaining(condition));
+  },
+);

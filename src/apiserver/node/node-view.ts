@@ -538,7 +538,7 @@ export class NodeObjects implements ObjectRules {
     const written = this.#deps.store.put("pods", object);
     const isMade = this.isMadeByController(definition, object);
     if (isStatus) {
-      worker?.setForeign(foreignConditions(status?.conditions));
+      storing.note(worker?.setForeign(foreignConditions(status?.conditions)));
       if ((isMade || submitted.isOwn(definition, object)) && isFinished({ status } as Pod)) {
         storing.note(worker?.setEnd(status as PodEnd));
         // Jobs count their pods that have ended; every other controller replaces them.
