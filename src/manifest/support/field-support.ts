@@ -133,6 +133,9 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
     "spec.volumes[].image",
     "a mount of the image from Docker API 1.48 on; older engines: unpacked into a directory, once for each pod",
   ),
+  partly("spec.volumes[].emptyDir.medium", "must be Memory, HugePages or HugePages-SIZE, or the pod waits", {
+    when: (medium) => !/^(?:|Memory|HugePages(?:-.*)?)$/.test(medium as string),
+  }),
   refused("spec.volumes[].gitRepo", "gone from Kubernetes too: clone in an init container into an emptyDir"),
   ...CLUSTER_VOLUME_NAMES.map((name) => refused(`spec.volumes[].${name}`, needsCluster)),
   refused(

@@ -41,6 +41,7 @@ test.each([
   ["preemptionPolicy: Never", "preemptionPolicy"],
   ["readinessGates: [{conditionType: x/y}]", "readinessGates"],
   ["priorityClassName: high", "priorityClassName"],
+  ["volumes: [{name: v, emptyDir: {medium: memory}}]", "volumes[0].emptyDir.medium"],
 ])("has no effect here: a warning, and the pod runs: %s", (spec, field) => {
   const { findings, pods } = read(`  ${spec}\n`);
   expect(findings).toMatchObject([{ code: "ignored", severity: "warning", field: `spec.${field}` }]);
