@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import type { Pod } from "../../src/base/api/pod.ts";
@@ -172,6 +172,36 @@ const object = (selector: unknown): ApiObject => {
   return { apiVersion: "v1", kind: "X", metadata, spec: { selector } };
 };
 const names = (it: ApiObject) => podsOfObject(it, pods).map(({ metadata }) => metadata.name);
+
+test.each([
+  ["services: {a: {image: b}}\n", ".env"],
+  ["services: {a: {image: b, env_file: [{path: x.env, required: false}]}}\n", "x.env"],
+  ["include: [sub/c.yaml]\n", "sub/.env"],
+])(
+  "import: variables that are missing may be; those of a file that is too long are not left out: %j",
+  async (text, name) => {
+    const dir = tempDirs()();
+    mkdirSync(join(dir, "sub"));
+    for (const file of ["sub/c.yaml", "compose.yaml"])
+      writeFileSync(join(dir, file), file === "compose.yaml" ? text : "services: {a: {image: b}}\n");
+    const imported = async () => {
+      const io = capturedIo();
+      return {
+        code: await runSubCommand(findCommand("import")!, ["compose", join(dir, "compose.yaml")], io),
+        err: io.err,
+      };
+    };
+    expect(await imported()).toMatchObject({ code: 0 });
+    mkdirSync(join(dir, name));
+    if (name.endsWith(".env") && name !== "x.env") expect(await imported()).toMatchObject({ code: 0 });
+    rmdirSync(join(dir, name));
+    writeFileSync(join(dir, name), "A=1\n".repeat(2 ** 18 + 1));
+    const err = expect.stringContaining(
+      `"${join(dir, name)}" cannot be read: is too large: 1048580 bytes, at most 1048576`,
+    );
+    expect(await imported()).toMatchObject({ code: 1, err });
+  },
+);
 
 test.each([
   [{ app: "web" }, ["a"]],

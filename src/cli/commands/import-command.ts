@@ -2,13 +2,15 @@ import { readdirSync, type Stats, statSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import * as v from "valibot";
-import { readTextIfReadable } from "../../base/files/whole-file.ts";
+import { readTextIfExists } from "../../base/files/whole-file.ts";
+import { messageOf, unlessFailed } from "../../base/text/error-message.ts";
 import { writeYaml } from "../../base/text/write-yaml.ts";
 import type { DockerHost } from "../../docker/docker-host.ts";
 import { LABEL } from "../../docker/labels.ts";
 import { engineOf } from "../client/engine-reader.ts";
 import { importCompose } from "../import/compose.ts";
 import { ComposeError, parseEnvFile } from "../import/compose-text.ts";
+import type { MachineInput } from "../import/compose-volumes.ts";
 import { type DockerContainer, importDocker } from "../import/docker.ts";
 import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-settings.ts";
 import type { HostDevice, Imported } from "../import/pod-parts.ts";
@@ -108,13 +110,13 @@ function importComposeFiles({ positionals, value, values }: CommandRequest): Imp
   const directory = dirname(files[0]!);
   const outer = new Map(Object.entries(process.env) as [string, string][]);
   let bytesLeft = MAX_FILES_BYTES;
-  const readFile = (file: string) => {
-    const text = readText(file);
+  const readFile: MachineInput["readFile"] = (file, mayBeMissing) => {
+    const text = readText(file, mayBeMissing);
     bytesLeft -= Math.max(text?.length ?? 0, MIN_FILE_BYTES);
     if (bytesLeft < 0) throw new ComposeError(`it names files of more than ${MAX_FILES_BYTES} bytes in all`);
     return text;
   };
-  const environment = new Map([...parseEnvFile(readText(join(directory, ".env")) ?? "", outer), ...outer]);
+  const environment = new Map([...parseEnvFile(readText(join(directory, ".env"), true) ?? "", outer), ...outer]);
   const profiles = value("profile");
   if (profiles !== undefined) environment.set("COMPOSE_PROFILES", profiles);
   const ownName = basename(directory).toLowerCase();
@@ -132,4 +134,13 @@ function findComposeFiles(): string[] {
   return override === undefined ? [found] : [found, override];
 }
 
-const readText = (path: string) => readTextIfReadable(path, MAX_FILE_BYTES);
+/** {@link MachineInput.readFile}. A directory `.env` counts as missing, as for Docker: tools of Python make such ones. */
+function readText(path: string, mayBeMissing = false): string | undefined {
+  try {
+    return readTextIfExists(path, MAX_FILE_BYTES);
+  } catch (error) {
+    if (mayBeMissing && !unlessFailed(() => statSync(path))?.isDirectory())
+      throw new ComposeError(`"${path}" cannot be read: ${messageOf(error)}`);
+    return undefined;
+  }
+}

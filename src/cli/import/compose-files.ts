@@ -212,7 +212,7 @@ export class ComposeFiles {
     const directory = own === undefined ? posix.dirname(files[0] ?? "/") : absolute(own);
     const named = textsOf(env_file).map(absolute);
     const defaults = (named.length > 0 ? named : [posix.join(directory, ".env")]).flatMap((file) => {
-      const text = this.#input.readFile(file);
+      const text = this.#input.readFile(file, true);
       if (text === undefined && named.length > 0) throw new ComposeError(`"${file}" cannot be read`, `${at}:`);
       return [...parseEnvFile(text ?? "", model.environment)];
     });

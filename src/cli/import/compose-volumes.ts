@@ -27,8 +27,8 @@ export interface MachineInput {
   directory: string;
   /** Variables of `.env` and of the process, for interpolation and variables without a value. */
   environment: ReadonlyMap<string, string>;
-  /** @returns undefined when the file cannot be read */
-  readFile(path: string): string | undefined;
+  /** @returns undefined when it cannot be read @throws ComposeError when one that may be missing is there, but cannot */
+  readFile(path: string, mayBeMissing?: boolean): string | undefined;
   findDevices: FindDevices;
   /** The address of `host-gateway`; undefined when it is not known. */
   hostGateway?: string | undefined;

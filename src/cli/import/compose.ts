@@ -408,7 +408,7 @@ function pairsOfFiles(key: "env_file" | "label_file", service: Service, context:
   return [service[key] ?? []].flat().flatMap((file: Json) => {
     const { path, required, format = null } = isRecord(file) ? file : { path: file };
     const name = textOf(path) ?? "";
-    const text = context.readFile(name);
+    const text = context.readFile(name, required === false);
     if (text === undefined && required !== false)
       throw new ComposeError(
         `${key}: "${name}" is not there, cannot be read or has more than 1 MiB`,
