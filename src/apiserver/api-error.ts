@@ -91,6 +91,13 @@ export const conflict = (resource: ResourceName, name: string, why: string) =>
 
 export const STALE = "the object has been modified; please apply your changes to the latest version and try again";
 
+/** The cause of a refusal, as upstream's `field.Invalid`. @param shown the value as text */
+export const invalidValue = (field: string, shown: unknown, why: string): StatusCause => ({
+  reason: "FieldValueInvalid",
+  field,
+  message: `Invalid value: ${shown}: ${why}`,
+});
+
 export const forbidden = (resource: ResourceName, name: string, why: string) =>
   new ApiError(
     403,

@@ -1,7 +1,7 @@
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { checkDnsSubdomain } from "../manifest/validate/names.ts";
-import { badRequest, expired, type StatusCause, tooManyValues } from "./api-error.ts";
+import { badRequest, expired, invalidValue, type StatusCause, tooManyValues } from "./api-error.ts";
 
 /** As for manifests. */
 const MAX_DEPTH = 100;
@@ -73,11 +73,7 @@ export function generateName(prefix: string, random: () => number): string {
 
 /** Causes for refusing a name. @param check the rule of all kinds; kinds with stricter rules check those too */
 export function checkObjectName(name: string, check = checkDnsSubdomain): StatusCause[] {
-  return check(name).map((message) => ({
-    reason: "FieldValueInvalid",
-    field: "metadata.name",
-    message: `Invalid value: ${JSON.stringify(name)}: ${message}`,
-  }));
+  return check(name).map((message) => invalidValue("metadata.name", JSON.stringify(name), message));
 }
 
 /**

@@ -4,7 +4,7 @@ import { ObjectMetaSchema } from "../../base/api/meta.ts";
 import { int32, int32Pointer, raw, text as string, textList, textPointer, timeOmitted } from "../../base/api/scalar.ts";
 import { toApiTime } from "../../base/text/api-time.ts";
 import { checkDnsLabel } from "../../manifest/validate/names.ts";
-import type { StatusCause } from "../api-error.ts";
+import { invalidValue, type StatusCause } from "../api-error.ts";
 import { type ApiObject, checkObjectName, type ObjectStore } from "../object-store.ts";
 import { EVENT_COLUMNS, NODE_COLUMNS, type NodeObject } from "../printers/rows.ts";
 import { ALL_VERBS, type Decoded, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
@@ -108,8 +108,7 @@ function refuseWrongLease(lease: ApiObject): StatusCause[] {
     ["leaseTransitions", 0, "must be greater than or equal to 0"] as const,
   ].flatMap(([name, least, why]) => {
     const value = specOf(lease)[name] ?? least;
-    const cause = { reason: "FieldValueInvalid", field: `spec.${name}`, message: `Invalid value: ${value}: ${why}` };
-    return Number(value) < least ? cause : [];
+    return Number(value) < least ? invalidValue(`spec.${name}`, value, why) : [];
   });
 }
 

@@ -2,6 +2,7 @@ import type { EndpointSlice } from "../../base/api/endpoints.ts";
 import type { Service } from "../../base/api/service.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import { isRecord } from "../../base/text/json.ts";
+import { invalidValue } from "../api-error.ts";
 import type { ApiObject } from "../object-store.ts";
 import { firstThree } from "../printers/rows.ts";
 import { type Fields, fixed, formatLabels, manifestKind, type RefuseChange, specOf, text } from "./define-kind.ts";
@@ -134,8 +135,8 @@ const refuseOtherAddress: RefuseChange = (next, live) => {
   const isKept = live0 === undefined || live0 === next0;
   // The second one may come and go.
   if (isKept && (live1 === undefined || next1 === undefined || live1 === next1)) return [];
-  const message = `Invalid value: ${JSON.stringify(addressesOf(after))}: may not change once set`;
-  return [{ reason: "FieldValueInvalid", field: `spec.clusterIPs[${isKept ? 1 : 0}]`, message }];
+  const shown = JSON.stringify(addressesOf(after));
+  return [invalidValue(`spec.clusterIPs[${isKept ? 1 : 0}]`, shown, "may not change once set")];
 };
 
 /** Source: kubectl's printers and core/v1's selectable fields. */

@@ -20,7 +20,7 @@ import { foreignConditions } from "../../plan/status/compute-pod-status.ts";
 import type { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { DesiredStateFeed, RunnableKey } from "../../sources/desired-state-feed.ts";
-import { conflict } from "../api-error.ts";
+import { conflict, invalidValue } from "../api-error.ts";
 import { forbidden } from "../kinds/define-kind.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
@@ -507,11 +507,7 @@ export class NodeObjects implements ObjectRules {
       return all.filter(({ metadata }) => metadata.name !== name || metadata.namespace !== namespace);
     };
     const { spec, problems } = this.node.workloads.services.assign(object as unknown as Service, others);
-    const causes = problems.map(({ field, value, message }) => ({
-      reason: "FieldValueInvalid",
-      field,
-      message: `Invalid value: ${JSON.stringify(value)}: ${message}`,
-    }));
+    const causes = problems.map((it) => invalidValue(it.field, JSON.stringify(it.value), it.message));
     refuseInvalid(definition, name, causes);
     return { ...object, spec };
   }
