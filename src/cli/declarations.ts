@@ -409,6 +409,7 @@ const VALIDATE_ARGS = {
   "config-dir": text("directory", "the node's drop-ins (*.conf)"),
   "allow-privileged": toggle("whether containers may be privileged (default: false)"),
   "allowed-unsafe-sysctls": text("name,…", "sysctls that pods may set beyond the safe ones"),
+  "ingress-ports": text("http,https", "ports of the ingress server (default: 80,443)"),
   "max-pods": text("int", "pods that may run (default: 110)"),
   "node-labels": text("key=value,…", "labels of the node, for nodeSelector"),
   batch: {

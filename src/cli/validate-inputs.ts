@@ -24,7 +24,7 @@ import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { computeHostPorts, findNetworkMistake } from "../plan/pod-network.ts";
 import { isCriticalPod } from "../plan/pod-resources.ts";
 import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../plan/security-profiles.ts";
-import { allocateServices, serviceName, toPortKey } from "../plan/service-addresses.ts";
+import { allocateServices, describeHeld, type PortHolder, serviceName, toPortKey } from "../plan/service-addresses.ts";
 import { hasSelector, ServicePods, targetPortOf, writtenEndpoints } from "../plan/service-endpoints.ts";
 import { type ManifestInput, TOO_LONG } from "./client/manifest-inputs.ts";
 
@@ -45,8 +45,7 @@ export function checkInputs(
   reportRefusals(results, reportDuplicates(results), rules);
   reportImages(results);
   reportServices(results);
-  reportPublished(results);
-  reportIngresses(results);
+  reportIngresses(results, reportPublished(results, rules.portHolder), rules.ingressPorts);
   reportDangling(results, indexObjects(read));
   reportClaims(results);
   reportDependencies(results);
@@ -79,12 +78,14 @@ function add(result: ObjectResult, code: "ignored" | "unsupported", path: FieldP
   if (severity === "error") result.ok = false;
 }
 
+const isOk = ({ ok }: ObjectResult): boolean => ok;
+
 /** Path of an object in its document. */
 const pathOf = ({ positions }: ObjectResult): FieldPath => positions?.path ?? FieldPath.root;
 
 /** Reports pods that the node would refuse, in the order in which it admits them. */
 function reportRefusals(results: readonly ObjectResult[], duplicates: ReadonlySet<ObjectResult>, rules: NodeRules) {
-  const candidates = candidatesOf(results.filter((result) => !duplicates.has(result)));
+  const candidates = candidatesOf(results.filter((result) => result.ok && !duplicates.has(result)));
   for (const [index, refusal] of findNodeRefusals(candidates, rules).entries()) {
     if (!refusal) continue;
     const { result } = candidates[index]!;
@@ -94,10 +95,10 @@ function reportRefusals(results: readonly ObjectResult[], duplicates: ReadonlySe
   }
 }
 
-/** The pods of the valid objects, and of their templates. */
+/** The pods of objects, and of their templates. */
 const candidatesOf = (results: readonly ObjectResult[]): (NodeCandidate & { result: ObjectResult })[] =>
   results.flatMap((result, index) => {
-    const candidate = result.ok ? candidateOf(result, `template-${index}`) : undefined;
+    const candidate = candidateOf(result, `template-${index}`);
     const isFetched = isManifestUrl(result.file) && { isFetched: true as const };
     return candidate ? [{ result, ...candidate, ...isFetched }] : [];
   });
@@ -130,10 +131,7 @@ function reportDuplicates(results: readonly ObjectResult[]): Set<ObjectResult> {
 /** Warns of dependencies between pods that name no pod or workload of the input, or form a cycle. */
 function reportDependencies(results: readonly ObjectResult[]): void {
   // A refused pod may be the one that is meant.
-  const candidates = results.flatMap((result, index) => {
-    const candidate = candidateOf(result, `template-${index}`);
-    return candidate ? [{ result, ...candidate }] : [];
-  });
+  const candidates = candidatesOf(results);
   const problems = findDependencyProblems(candidates.map(({ pod }) => pod));
   for (const { result, pod, path } of candidates) {
     const problem = problems.get(pod.metadata.uid ?? "");
@@ -143,17 +141,19 @@ function reportDependencies(results: readonly ObjectResult[]): void {
   }
 }
 
+function containersOf({ spec }: Pod, path: FieldPath) {
+  const field = new Field(spec, path.child("spec"));
+  return [...field.field("initContainers").items(), ...field.field("containers").items()];
+}
+
 /** The kubelet runs the other containers of such a pod, as upstream's: only here it is an error. */
 function reportImages(results: readonly ObjectResult[]): void {
-  for (const { result, pod, path: podPath } of candidatesOf(results)) {
-    for (const list of ["initContainers", "containers"] as const) {
-      for (const [index, { image }] of (pod.spec[list] ?? []).entries()) {
-        const why = imageProblem(image ?? "");
-        const path = podPath.child("spec").child(list).index(index).child("image");
-        const found = `${JSON.stringify(image)})${describePlaceholder(image) || `: ${why}`}`;
-        const message = `is no image name (found ${found}; its container would wait with InvalidImageName`;
-        if (why !== undefined) add(result, "unsupported", path, message);
-      }
+  for (const { result, pod, path } of candidatesOf(results.filter(isOk))) {
+    for (const image of containersOf(pod, path).map((container) => container.field("image"))) {
+      const why = imageProblem(image.value ?? "");
+      const found = `${JSON.stringify(image.value)})${describePlaceholder(image.value) || `: ${why}`}`;
+      const message = `is no image name (found ${found}; its container would wait with InvalidImageName`;
+      if (why !== undefined) add(result, "unsupported", image.path, message);
     }
   }
 }
@@ -193,8 +193,11 @@ function reportServices(results: readonly ObjectResult[]): void {
   }
 }
 
-/** Warns of Services that want a port of the machine that another one, or a pod, of the input has. */
-function reportPublished(results: readonly ObjectResult[]): void {
+/**
+ * Warns of Services that want a port of the machine that another one, or a pod, of the input has, or a program.
+ * @returns what has a port then
+ */
+function reportPublished(results: readonly ObjectResult[], portHolder: PortHolder = () => undefined): PortHolder {
   const services = results.flatMap((result) =>
     result.ok && result.desired?.kind === "Service" ? [{ result, service: result.desired.object }] : [],
   );
@@ -206,19 +209,27 @@ function reportPublished(results: readonly ObjectResult[]): void {
       return pod ? computeHostPorts(pod).map((it) => [toPortKey(it.protocol, it.hostPort), name] as const) : [];
     }),
   );
-  const { problems } = allocateServices(
-    services.map(({ service }) => service),
-    known,
-    (protocol, port) => hostPorts.get(toPortKey(protocol, port)),
-  );
+  const holderOf: PortHolder = (protocol, port, isOwn) =>
+    hostPorts.get(toPortKey(protocol, port)) ?? portHolder(protocol, port, isOwn);
+  const all = services.map(({ service }) => service);
+  const { problems, addresses } = allocateServices(all, known, holderOf);
   for (const { result, service } of services) {
     const problem = problems.get(serviceName(service));
     if (problem) add(result, "ignored", pathOf(result).child("spec").child("ports"), problem.message);
   }
+  return (protocol, port, isOwn) => {
+    const service = addresses.ports[toPortKey(protocol, port)];
+    return service === undefined ? holderOf(protocol, port, isOwn) : `Service "${service}"`;
+  };
 }
 
-/** Warns of Ingresses that lead to no Service of the input, have no certificate in it, or are of a class without a server. */
-function reportIngresses(results: readonly ObjectResult[]): void {
+/** Warns of Ingresses that lead to no Service of the input, have no certificate in it, or are not served. */
+function reportIngresses(results: readonly ObjectResult[], holderOf: PortHolder, ports: string): void {
+  if (!results.some(({ kind }) => kind === "Ingress")) return;
+  const held = describeHeld(
+    ports.split(",").map((port) => toPortKey("TCP", Number(port))),
+    (protocol, port) => holderOf(protocol, port, true),
+  );
   const objects = results.flatMap(({ ok, desired }) => (ok && desired ? [desired] : []));
   const classes = objects.flatMap((it) => (it.kind === "IngressClass" ? [it.object] : []));
   for (const result of results) {
@@ -232,10 +243,12 @@ function reportIngresses(results: readonly ObjectResult[]): void {
       add(result, "ignored", ingress.field("spec").path, message);
       continue;
     }
+    if (held !== undefined)
+      add(result, "ignored", ingress.field("spec").path, `it is not served: ${held}: free it, or set --ingress-ports`);
     const others = results.filter((other) => other.namespace === namespace && other !== result);
     const services = others.flatMap((other) => (other.desired?.kind === "Service" ? [other.desired.object] : []));
     // The Service may be of another input, and a refused object the one that is meant.
-    const isWhole = others.every(({ ok }) => ok) && (services.length > 0 || others.some(mayHavePods));
+    const isWhole = others.every(isOk) && (services.length > 0 || others.some(mayHavePods));
     for (const backend of isWhole ? backendsOf(ingress) : []) {
       const message = findBackendProblem(backend.value, services);
       if (message !== undefined) add(result, "ignored", backend.path, message);
@@ -261,15 +274,8 @@ function findBackendProblem({ service: wanted }: IngressBackend, services: reado
   return `Service "${wanted?.name}" has no port ${name ?? number}: it has ${all}`;
 }
 
-const WITHOUT_PODS: readonly string[] = [
-  "Service",
-  "Ingress",
-  "IngressClass",
-  "PersistentVolume",
-  "PersistentVolumeClaim",
-];
-const mayHavePods = ({ kind, pod, desired, ok }: ObjectResult): boolean =>
-  !ok || pod !== undefined || (desired !== undefined && !WITHOUT_PODS.includes(kind));
+const mayHavePods = ({ pod, desired, ok }: ObjectResult): boolean =>
+  !ok || pod !== undefined || (desired !== undefined && podTemplateOf(desired) !== undefined);
 
 function imageProblem(image: string): string | undefined {
   try {
@@ -313,12 +319,11 @@ export function findDanglingReferences(pod: Pod, index: ObjectIndex, path: Field
 }
 
 /** Mounts of a ConfigMap or Secret whose subPath is none of its files: the container finds an empty directory there. */
-function findEmptyMounts({ metadata: { namespace }, spec }: Pod, index: ObjectIndex, path: FieldPath) {
-  const field = new Field(spec, path.child("spec"));
-  const containers = [...field.field("initContainers").items(), ...field.field("containers").items()];
-  const mounts = containers.flatMap((container) => container.field("volumeMounts").items());
+function findEmptyMounts(pod: Pod, index: ObjectIndex, path: FieldPath) {
+  const { namespace } = pod.metadata;
+  const mounts = containersOf(pod, path).flatMap((container) => container.field("volumeMounts").items());
   return mounts.flatMap((mount) => {
-    const { configMap, secret } = spec.volumes?.find(({ name }) => name === mount.value.name) ?? {};
+    const { configMap, secret } = pod.spec.volumes?.find(({ name }) => name === mount.value.name) ?? {};
     const fullName = podFullName({ namespace, name: configMap?.name ?? secret?.secretName ?? "" });
     const source = configMap ? index.configMaps.get(fullName) : secret && index.secrets.get(fullName);
     const subPath = (mount.value.subPath ?? "").replaceAll(/^\.\/|\/$/g, "");
@@ -332,7 +337,7 @@ function findEmptyMounts({ metadata: { namespace }, spec }: Pod, index: ObjectIn
 }
 
 function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): void {
-  for (const { result, pod, path } of candidatesOf(results)) {
+  for (const { result, pod, path } of candidatesOf(results.filter(isOk))) {
     for (const dangling of [...findDanglingReferences(pod, index, path), ...findEmptyMounts(pod, index, path)])
       add(result, "ignored", dangling.path, dangling.message);
     for (const [item, { name = "" }] of (pod.spec.imagePullSecrets ?? []).entries()) {
@@ -383,10 +388,12 @@ function toCandidate(desired: TypedObject, path: FieldPath, uid: string): NodeCa
 type WorkloadCounts = { parallelism?: number; completions?: number; replicas?: number };
 
 /** The options of a node that decide which pods it runs, without its capacity and its engine. */
-export type NodeRules = { nodeName: string; comparesAllLabels: boolean } & Pick<
-  KubeletOptions,
-  "allowPrivileged" | "allowedUnsafeSysctls" | "maxPods" | "nodeLabels"
->;
+export type NodeRules = {
+  nodeName: string;
+  comparesAllLabels: boolean;
+  /** The program that has a port of the machine, where the node is this machine. */
+  portHolder?: PortHolder;
+} & Pick<KubeletOptions, "allowPrivileged" | "allowedUnsafeSysctls" | "ingressPorts" | "maxPods" | "nodeLabels">;
 
 /** A pod, or the pods of a workload. */
 interface NodeCandidate {
@@ -498,25 +505,17 @@ function findOwnRefusal(pod: Pod, path: FieldPath, rules: NodeRules): NodeRefusa
     return { path: path.child("metadata").child("annotations").key(network.annotation), message: network.why };
   }
   if (rules.allowPrivileged) return undefined;
-  for (const list of ["initContainers", "containers"] as const) {
-    for (const [index, container] of (spec[list] ?? []).entries()) {
-      if (!container.securityContext?.privileged) continue;
-      return {
-        path: specPath.child(list).index(index).child("securityContext").child("privileged"),
-        message: "privileged containers are not allowed on this node; --allow-privileged=true permits them",
-      };
-    }
-  }
-  return undefined;
+  const settings = containersOf(pod, path).map((container) => container.field("securityContext").field("privileged"));
+  const privileged = settings.find(({ value }) => value);
+  const message = "privileged containers are not allowed on this node; --allow-privileged=true permits them";
+  return privileged && { path: privileged.path, message };
 }
 
 function fieldOfRejection(reason: string, pod: Pod, path: FieldPath): FieldPath {
   const specPath = path.child("spec");
   if (reason === "NodeAffinity") return specPath.child(pod.spec.nodeSelector ? "nodeSelector" : "affinity");
   if (reason !== "NodePorts") return specPath;
-  for (const [index, container] of pod.spec.containers.entries()) {
-    const port = (container.ports ?? []).findIndex(({ hostPort }) => hostPort !== undefined && hostPort > 0);
-    if (port >= 0) return specPath.child("containers").index(index).child("ports").index(port).child("hostPort");
-  }
-  return specPath;
+  const containers = new Field(pod.spec.containers, specPath.child("containers")).items();
+  const ports = containers.flatMap((container) => container.field("ports").items());
+  return ports.map((port) => port.field("hostPort")).find(({ value = 0 }) => value > 0)?.path ?? specPath;
 }

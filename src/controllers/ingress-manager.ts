@@ -9,6 +9,7 @@ import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { hex32 } from "../base/text/json.ts";
 import { computeIngressConfig, findRefused, type IngressConfig, isServedHere } from "../plan/ingress-config.ts";
 import { HEALTH_HOST, HEALTH_PATH, INGRESS_DIRECTORY, type IngressPorts } from "../plan/nginx-config.ts";
+import { describeHeld, toPortKey } from "../plan/service-addresses.ts";
 import { ServicePods, writtenEndpoints } from "../plan/service-endpoints.ts";
 import type { ControllerContext, ObservedPods } from "./controller.ts";
 import type { ServiceManager } from "./service-manager.ts";
@@ -383,11 +384,9 @@ export class IngressManager {
       return problem(`the ingress server has no image ${JSON.stringify(image)}: ${fix}`);
     }
     if (status?.phase === "Failed") return problem(`the ingress server does not run: ${status.message ?? ""}`);
-    const held = [ports.http, ports.https].flatMap((port) => {
-      const holder = services.holderOfPort("TCP", port, hasEnded);
-      return holder === undefined ? [] : [`port TCP/${port} of the machine is held by ${holder}`];
-    });
-    if (held.length > 0) return problem(`${held.join(", ")}: free it, or set --ingress-ports`);
+    const wanted = [ports.http, ports.https].map((port) => toPortKey("TCP", port));
+    const held = describeHeld(wanted, (protocol, port) => services.holderOfPort(protocol, port, hasEnded));
+    if (held !== undefined) return problem(`${held}: free it, or set --ingress-ports`);
     if (!hasEnded) return undefined;
     return problem(`nginx does not start: see the log of pod "${podFullName(pod.metadata)}"`);
   }

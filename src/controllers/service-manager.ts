@@ -12,6 +12,7 @@ import {
   allocateServices,
   assignService,
   chooseRange,
+  describeHeld,
   familiesOf,
   familyFields,
   hasClusterIp,
@@ -144,11 +145,9 @@ export class ServiceManager {
     proxy?.onChange(() => {
       if (this.#addresses.range !== "") this.#reportRange(this.#services, proxy);
       // A port that is held may be free by now, or a free one held.
-      const isLost = Object.keys(this.#addresses.ports).some((key) => {
-        const [protocol = "", port] = key.split("/");
-        return proxy.holderOf(protocol, Number(port)) !== undefined;
-      });
-      if (isLost || this.#problems.size > 0 || proxy.problem !== this.#shownProblem) listener();
+      const { ports } = this.#addresses;
+      const lost = describeHeld(Object.keys(ports), (protocol, port) => proxy.holderOf(protocol, port));
+      if (lost !== undefined || this.#problems.size > 0 || proxy.problem !== this.#shownProblem) listener();
     });
   }
 

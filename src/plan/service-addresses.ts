@@ -238,6 +238,19 @@ export const toPortKey = (protocol: string, port: number): string => `${protocol
 export const portOf = (name: string, { protocol, port }: Pick<ServicePort, "protocol" | "port">): string =>
   `${name} ${toPortKey(protocol, port)}`;
 
+/** The ports of the machine that something has, each with what has it; undefined when all are free. Pure. */
+export function describeHeld(
+  keys: readonly string[],
+  holderOf: (protocol: string, port: number) => string | undefined,
+): string | undefined {
+  const held = keys.flatMap((key) => {
+    const [protocol = "", port] = key.split("/");
+    const holder = holderOf(protocol, Number(port));
+    return holder === undefined ? [] : `port ${key} of the machine is held by ${holder}`;
+  });
+  return held.length > 0 ? held.join(", ") : undefined;
+}
+
 /** All ports of a Service are published, or none. */
 function publishServices(
   services: readonly Service[],
@@ -256,10 +269,10 @@ function publishServices(
   );
   for (const service of order) {
     const name = serviceName(service);
-    const findHolder = (key: string): string | undefined => {
+    const findHolder = (protocol: string, port: number): string | undefined => {
+      const key = toPortKey(protocol, port);
       if (ports[key] !== undefined) return ports[key] === name ? undefined : `Service "${ports[key]}"`;
-      const [protocol = "", port] = key.split("/");
-      return holderOf(protocol, Number(port), known.ports[key] === name);
+      return holderOf(protocol, port, known.ports[key] === name);
     };
     const wanted: string[] = [];
     const chosen: Record<string, number> = {};
@@ -269,18 +282,15 @@ function publishServices(
       if (nodePort !== 0) wanted.push(toPortKey(protocol, nodePort));
       else if (service.spec.type === "NodePort") {
         const own = portOf(name, each);
-        const isFree = (candidate: number) => findHolder(toPortKey(protocol, candidate)) === undefined;
+        const isFree = (candidate: number) => findHolder(protocol, candidate) === undefined;
         const free = chooseNodePort(service, each, known.nodePorts[own], isFree, nodePortRange);
         chosen[own] = free;
         wanted.push(toPortKey(protocol, free));
       }
     }
-    const held = wanted.flatMap((key) => {
-      const holder = findHolder(key);
-      return holder === undefined ? [] : [`port ${key} of the machine is held by ${holder}`];
-    });
-    if (held.length > 0) {
-      problems.set(name, { reason: "PortNotAllocated", message: `it is not published: ${held.join(", ")}` });
+    const held = describeHeld(wanted, findHolder);
+    if (held !== undefined) {
+      problems.set(name, { reason: "PortNotAllocated", message: `it is not published: ${held}` });
       continue;
     }
     for (const key of wanted) ports[key] = name;

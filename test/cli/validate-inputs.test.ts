@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { checkInputs } from "../../src/cli/validate-inputs.ts";
+import { checkInputs, type NodeRules } from "../../src/cli/validate-inputs.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 
 const RULES = { ...DEFAULT_KUBELET_OPTIONS, nodeName: "node1", comparesAllLabels: false };
@@ -12,9 +12,10 @@ const errorsOf = (manifest: object) =>
     findings.filter(({ severity }) => severity === "error").map(({ field, message }) => [ok, field, message]),
   );
 
-const warningsOf = (...manifests: object[]) => {
+const warningsOf = (...manifests: object[]) => warningsWhere(RULES, ...manifests);
+const warningsWhere = (rules: NodeRules, ...manifests: object[]) => {
   const bytes = Buffer.from(manifests.map((manifest) => `---\n${JSON.stringify(manifest)}\n`).join(""));
-  return checkInputs([{ file: "a.yaml", bytes }], OPTIONS, RULES).flatMap(({ findings }) =>
+  return checkInputs([{ file: "a.yaml", bytes }], OPTIONS, rules).flatMap(({ findings }) =>
     findings.map(({ field, message }) => `${field} ${message}`),
   );
 };
@@ -77,9 +78,9 @@ test("places of a node are counted over all workloads: one that runs elsewhere t
 });
 
 describe("a port of the machine that a Service publishes", () => {
-  const published = (name: string) => {
-    const ports = [{ port: 80, targetPort: 8080 }];
-    const spec = { type: "LoadBalancer", selector: { app: "web" }, ports };
+  const published = (name: string, type = "LoadBalancer", nodePort?: number) => {
+    const ports = [{ port: 80, targetPort: 8080, ...(nodePort && { nodePort }) }];
+    const spec = { type, selector: { app: "web" }, ports };
     return { apiVersion: "v1", kind: "Service", metadata: { name }, spec };
   };
   const held = (holder: string) => [
@@ -94,6 +95,34 @@ describe("a port of the machine that a Service publishes", () => {
     const metadata = { name: "one", labels: { app: "web" } };
     const pod = { apiVersion: "v1", kind: "Pod", metadata, spec: { containers } };
     expect(warningsOf(published("two"), pod)).toEqual(held("the hostPort of Pod"));
+  });
+
+  const ingress = {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "Ingress",
+    metadata: { name: "i" },
+    spec: { defaultBackend: { service: { name: "one", port: { number: 80 } } } },
+  };
+  const isHeld = (port: number, holder = "nginx (pid 812)") => `port TCP/${port} of the machine is held by ${holder}`;
+  const unserved = (port: number, holder?: string) =>
+    `spec it is not served: ${isHeld(port, holder)}: free it, or set --ingress-ports`;
+  test.each([
+    { of: [published("one")], holds: 80, want: [`spec.ports it is not published: ${isHeld(80)}`] },
+    {
+      of: [published("one", "NodePort", 30080)],
+      holds: 30080,
+      want: [`spec.ports it is not published: ${isHeld(30080)}`],
+    },
+    { of: [published("one", "NodePort")], holds: 80, want: [] },
+    { of: [published("one", "ClusterIP")], holds: 80, want: [] },
+    { of: [published("one", "ClusterIP"), ingress], holds: 443, want: [unserved(443)] },
+    { of: [published("one", "ClusterIP"), ingress], holds: 8080, want: [] },
+    { of: [published("one", "ClusterIP"), ingress], holds: 443, isOwn: true, want: [] },
+    { of: [published("one"), ingress], holds: 0, want: [unserved(80, 'Service "default/one"')] },
+  ])("is that of a process: $of.0.spec.type, $holds", ({ of, holds, isOwn: isServing, want }) => {
+    const portHolder = (_: string, port: number, isOwn: boolean) =>
+      port === holds && !(isServing && isOwn) ? "nginx (pid 812)" : undefined;
+    expect(warningsWhere({ ...RULES, portHolder }, ...of)).toEqual([...want]);
   });
 });
 

@@ -15,20 +15,15 @@ interface SocketEntry {
 
 const portOf = (address: string): number => Number.parseInt(address.split(":")[1] ?? "", 16);
 
-/** The text of `/proc/net/tcp`, `tcp6`, `udp` or `udp6`. */
-const parseSockets = (table: string): SocketEntry[] =>
-  table.split("\n").flatMap((line) => {
-    const [, local = "", remote = "", state = "", , , , user, , inode] = line.trim().split(/\s+/);
-    return inode === undefined
-      ? []
-      : [{ localPort: portOf(local), remotePort: portOf(remote), state, user: Number(user), inode }];
-  });
-
 /** Sockets of both IP versions. @param protocol `tcp` or `udp`; there is no table of others */
 const socketsOf = (protocol: string, proc: string): SocketEntry[] =>
-  [protocol, `${protocol}6`].flatMap((name) =>
-    parseSockets(readTextIfExists(`${proc}/net/${name}`, SYSTEM_FILE_BYTES) ?? ""),
-  );
+  [protocol, `${protocol}6`]
+    .flatMap((name) => (readTextIfExists(`${proc}/net/${name}`, SYSTEM_FILE_BYTES) ?? "").split("\n"))
+    .flatMap((line) => {
+      const [, local = "", remote = "", state = "", , , , user, , inode] = line.trim().split(/\s+/);
+      const ports = { localPort: portOf(local), remotePort: portOf(remote) };
+      return inode === undefined ? [] : { ...ports, state, user: Number(user), inode };
+    });
 
 /** States of sockets that take what comes to their port. */
 const BOUND: Readonly<Record<string, string>> = { tcp: "0A", udp: "07" };
@@ -37,9 +32,9 @@ const ESTABLISHED = "01";
 const boundTo = (port: number, protocol: string, proc: string): SocketEntry[] =>
   socketsOf(protocol, proc).filter(({ localPort, state }) => localPort === port && state === BOUND[protocol]);
 
-/** The process that listens on a TCP port: `nginx (pid 812)`; undefined when it is not visible (root sees all). */
-export function findPortHolder(port: number, proc = "/proc"): string | undefined {
-  const inodes = boundTo(port, "tcp", proc).map(({ inode }) => inode);
+/** The process that has a port: `nginx (pid 812)`; undefined when it is not visible (root sees all). */
+export function findPortHolder(port: number, proc = "/proc", protocol = "tcp"): string | undefined {
+  const inodes = boundTo(port, protocol, proc).map(({ inode }) => inode);
   const holder = findSocketHolder(inodes, proc);
   return holder && `${holder.name} (pid ${holder.pid})`;
 }
@@ -63,6 +58,10 @@ export function findSocketHolder(
 /** Whether a process has a port of this machine, on any address. @param protocol TCP or UDP; sockets of others are not seen */
 export const hasSocket = (protocol: string, port: number): boolean =>
   boundTo(port, protocol.toLowerCase(), "/proc").length > 0;
+
+/** The program that has a port of this machine; undefined for a free one. @param protocol see {@link hasSocket} */
+export const programOnPort = (protocol: string, port: number): string | undefined =>
+  hasSocket(protocol, port) ? (findPortHolder(port, "/proc", protocol.toLowerCase()) ?? "another program") : undefined;
 
 /** The processes that listen on TCP ports, as far as they are visible. */
 export function findPortHolders(ports: readonly number[]): Map<number, string> {

@@ -1,12 +1,14 @@
 import { linesOf, StreamTooLongError } from "../../base/files/bounded-stream.ts";
 import { findRulesProblem } from "../../base/host/iptables.ts";
 import { readNodeName } from "../../base/host/node-info.ts";
+import { programOnPort } from "../../base/host/port-holder.ts";
+import { readInstance } from "../../base/host/root-directory.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { escapeControl } from "../../daemon/logging.ts";
 import type { ObjectResult, Strictness } from "../../manifest/object-reading.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { hasClusterIp } from "../../plan/service-addresses.ts";
+import { hasClusterIp, type PortHolder } from "../../plan/service-addresses.ts";
 import { readInputs } from "../client/manifest-inputs.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 import { checkInputs, type NodeRules } from "../validate-inputs.ts";
@@ -55,6 +57,7 @@ const NODE_FLAGS = [
   "config-dir",
   "allow-privileged",
   "allowed-unsafe-sysctls",
+  "ingress-ports",
   "max-pods",
   "node-labels",
 ] as const;
@@ -74,7 +77,11 @@ async function resolve({
   const fallback = isOn("batch") && origins.validate === "default" ? "strict" : node.validate;
   const strictness = (value("validate") ?? fallback) as Strictness;
   const allowPrivileged = node.allowPrivileged || origins.allowPrivileged === "default";
-  const rules = { ...node, nodeName, comparesAllLabels: strictness === "strict" };
+  // A named node may be another machine. A running kubelet tells itself who has the ports of its ingress server.
+  const isRunning = readInstance(node.rootDir) !== undefined;
+  const portHolder: PortHolder = (protocol, port, isOwn) =>
+    value("node-name") !== undefined || (isOwn && isRunning) ? undefined : programOnPort(protocol, port);
+  const rules = { ...node, nodeName, portHolder, comparesAllLabels: strictness === "strict" };
   return { options: { strictness, nodeName, allowPrivileged }, rules, warnings };
 }
 

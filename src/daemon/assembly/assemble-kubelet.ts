@@ -6,7 +6,7 @@ import { Listeners } from "../../base/concurrency/listeners.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
 import { readTextIfReadable } from "../../base/files/whole-file.ts";
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
-import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
+import { programOnPort } from "../../base/host/port-holder.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
 import { type DesiredPod, type DesiredState, NODE_SOURCE } from "../../base/model/desired-state.ts";
 import type { PodUID } from "../../base/model/pod.ts";
@@ -214,8 +214,7 @@ async function buildServiceManager(
     file,
     range: options.serviceClusterIpRange,
     nodePortRange: options.serviceNodePortRange,
-    portHolder: (protocol, port) =>
-      hasSocket(protocol, port) ? (findPortHolder(port) ?? "another program") : undefined,
+    portHolder: programOnPort,
   });
 }
 

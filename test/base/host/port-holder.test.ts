@@ -12,6 +12,8 @@ test("the process that listens on a port is named", async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
   expect(findPortHolder(port)).toEndWith(`(pid ${process.pid})`);
+  // Another program may have the UDP port of this number.
+  expect(findPortHolder(port, "/proc", "udp")).toBeUndefined();
   server.close();
 });
 
