@@ -78,6 +78,7 @@ export class SecretValues {
 
   #update(): void {
     const [state, isComplete] = this.#last!;
+    const round = ++this.#round;
     const wanted = [...state.secrets].flatMap(([fullName, secret]) => this.#wantedOf(fullName, secret));
     const paths = new Set(wanted.map(({ path }) => path));
     for (const path of this.#values.keys()) if (!paths.has(path)) this.#values.delete(path);
@@ -87,7 +88,6 @@ export class SecretValues {
       this.#deps.next.setDesired(state, isComplete);
       return;
     }
-    const round = ++this.#round;
     const isCurrent = () => round === this.#round;
     const publish = () => isCurrent() && this.#publish(state, isComplete, wanted);
     const reading = this.#read(wanted, isCurrent).then(publish);

@@ -135,3 +135,12 @@ test("a file that is written between the first read and its watch is not missed"
   expect(await promise).toBe("late");
   values.stop();
 });
+
+test("a state without such Secrets is not followed by the state before it, whose file did not answer", async () => {
+  const { clock, published, values } = setUp({ "/nowhere/a": "hangs" });
+  values.setDesired(secretWith("a=file:/nowhere/a"), true);
+  const without: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+  values.setDesired(without, true);
+  await clock.advance(20_000);
+  expect(published).toEqual([without]);
+});
