@@ -7,8 +7,7 @@ import { type DesiredObject, objectKey, type TypedObject } from "../base/model/d
 import type { Finding } from "../base/model/finding.ts";
 import { type DecodeIssue, isTypeIssue } from "./decode/decode.ts";
 import type { Field, FieldError, FieldPath, SupportNote } from "./field.ts";
-import type { LineTable } from "./yaml/parse-stream.ts";
-import type { SourceNode } from "./yaml/source-node.ts";
+import type { LineTable, SourceNode } from "./yaml/source-node.ts";
 
 /**
  * Treatment of unknown fields and objects without effect. `strict`: both are errors, and names must follow Kubernetes'

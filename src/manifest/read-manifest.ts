@@ -10,8 +10,8 @@ import {
   type ReadManifestOptions,
 } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
-import { LineTable, parseStream } from "./yaml/parse-stream.ts";
-import { TextError, toSourceNode } from "./yaml/source-node.ts";
+import { parseStream } from "./yaml/parse-stream.ts";
+import { LineTable, TextError, toSourceNode } from "./yaml/source-node.ts";
 
 /**
  * Reads one manifest: every document of a YAML stream, or one JSON value. Errors become findings; nothing is thrown, and

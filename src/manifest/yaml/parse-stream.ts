@@ -1,5 +1,12 @@
 import { parseJson } from "./json-parser.ts";
-import { isDeeperThan, type ParsedDocument, type SourceNode, TextError, toPlainValue } from "./source-node.ts";
+import {
+  isDeeperThan,
+  LineTable,
+  type ParsedDocument,
+  type SourceNode,
+  TextError,
+  toPlainValue,
+} from "./source-node.ts";
 import { AliasBudget, YamlParser } from "./yaml-parser.ts";
 
 /** Limit of a manifest, exclusive. Unit: bytes. Source: kubelet `maxConfigLength`. */
@@ -166,55 +173,4 @@ function stopAtIllegalCharacter(source: SourceText): SourceText {
   if (at === -1) return source;
   const code = source.text.codePointAt(at)!.toString(16).toUpperCase().padStart(4, "0");
   return { text: source.text.slice(0, at), broken: `the character U+${code} is not allowed in YAML` };
-}
-
-/** Characters between two offsets whose line is remembered: a table of all lines can be larger than the text. */
-const BLOCK_LENGTH = 1024;
-
-/** Maps UTF-16 offsets to lines and columns. */
-export class LineTable {
-  readonly #text: string;
-  /** Where each block begins. */
-  readonly #blocks = [{ line: 1, column: 1 }];
-
-  constructor(text: string) {
-    this.#text = text;
-    for (let at = BLOCK_LENGTH; at <= text.length; at += BLOCK_LENGTH) this.#blocks.push(this.locate(at));
-  }
-
-  /** 1-based line, and 1-based column in characters. A byte order mark has no column. */
-  locate(offset: number): { line: number; column: number } {
-    const end = Math.min(offset, this.#text.length);
-    const block = Math.min(Math.floor(end / BLOCK_LENGTH), this.#blocks.length - 1);
-    let { line, column } = this.#blocks[block]!;
-    for (let at = block * BLOCK_LENGTH; at < end; at++) {
-      const code = this.#text.charCodeAt(at);
-      if (this.#endsLine(at)) {
-        line++;
-        column = 1;
-      } else if (code !== 0xfeff && (code & 0xfc00) !== 0xdc00) column++;
-    }
-    return { line, column };
-  }
-
-  #endsLine(at: number): boolean {
-    const code = this.#text.charCodeAt(at);
-    return code === 10 || (code === 13 && this.#text.charCodeAt(at + 1) !== 10);
-  }
-
-  /** Whether a pattern occurs anywhere in the text. */
-  matches(pattern: RegExp): boolean {
-    return pattern.test(this.#text);
-  }
-
-  /** The text of a 1-based line, without its line break. */
-  lineText(line: number): string {
-    const block = this.#blocks.findLastIndex((begin) => begin.line < line);
-    let at = Math.max(0, block * BLOCK_LENGTH);
-    for (let found = this.#blocks[block]?.line ?? line; found < line; at++) {
-      if (at >= this.#text.length) return "";
-      if (this.#endsLine(at)) found++;
-    }
-    return /[^\r\n]*/.exec(this.#text.slice(at))![0];
-  }
 }

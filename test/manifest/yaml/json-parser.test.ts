@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { parseJson } from "../../../src/manifest/yaml/json-parser.ts";
-import { LineTable } from "../../../src/manifest/yaml/parse-stream.ts";
 import type { MapNode, SourceNode } from "../../../src/manifest/yaml/source-node.ts";
+import { LineTable } from "../../../src/manifest/yaml/source-node.ts";
 
 const at = (node: SourceNode, ...keys: string[]): SourceNode =>
   keys.reduce<SourceNode>((current, key) => (current as MapNode).entries.get(key)!.value, node);
