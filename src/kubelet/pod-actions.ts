@@ -14,15 +14,8 @@ import {
   type PodSnapshot,
 } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import {
-  type BackOffEntry,
-  backOffKey,
-  type PodAction,
-  type RecoverBackOffInput,
-  recoverBackOff,
-  type SyncState,
-  type WaitingReason,
-} from "../plan/pod-plan.ts";
+import type { PodAction, SyncState, WaitingReason } from "../plan/pod-plan.ts";
+import { type BackOffEntry, backOffKey, type RecoverBackOffInput, recoverBackOff } from "../plan/restart-policy.ts";
 import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodCache } from "./pod-cache.ts";

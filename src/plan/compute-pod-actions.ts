@@ -9,19 +9,16 @@ import {
 } from "../base/model/pod-snapshot.ts";
 import { formatDuration } from "../base/text/duration.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
+import type { KillReason, PodAction, PodEnd, PodPlan, PodPlanInput, WaitingReason } from "./pod-plan.ts";
+import { computeLimitsUpdate } from "./pod-resources.ts";
 import {
   backOffKey,
   backOffRemainingMs,
-  type KillReason,
+  decideRestart,
+  isSidecar,
   nextBackOff,
-  type PodAction,
-  type PodEnd,
-  type PodPlan,
-  type PodPlanInput,
-  type WaitingReason,
-} from "./pod-plan.ts";
-import { computeLimitsUpdate } from "./pod-resources.ts";
-import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";
+  restartsOnFailure,
+} from "./restart-policy.ts";
 import { computeStopActions, SANDBOX_GRACE_SECONDS } from "./stop-pod.ts";
 
 /**

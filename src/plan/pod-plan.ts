@@ -1,5 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
-import { attemptsOf, type ContainerId, type ContainerLimits, type PodSnapshot } from "../base/model/pod-snapshot.ts";
+import type { ContainerId, ContainerLimits, PodSnapshot } from "../base/model/pod-snapshot.ts";
+import type { BackOffEntry } from "./restart-policy.ts";
 import type { WaitingReasonName } from "./waiting-reasons.ts";
 
 /** Why a container is killed; `message` of the action is that of the `Killing` event. */
@@ -128,7 +129,7 @@ export interface SyncState {
   readonly replacedSandbox?: ContainerId;
   /** When each dead container ended. */
   readonly exitedAtMs: ReadonlyMap<ContainerId, number>;
-  /** Crash-loop back-off by {@link backOffKey}. */
+  /** Crash-loop back-off by `backOffKey`. */
   readonly backOff: ReadonlyMap<string, BackOffEntry>;
   /** Containers whose start failed before anything ran (image, config, create): not to be tried before this time. */
   readonly retryAtMs: ReadonlyMap<string, number>;
@@ -144,68 +145,4 @@ export interface SyncState {
   readonly killedToRestart: ReadonlyMap<ContainerId, number | undefined>;
   /** When the pod began to be stopped; the grace period counts from here. */
   readonly stoppingSinceMs?: number;
-}
-
-/** Back-off belongs to a name and a revision of the container: an edited container starts without one. */
-export const backOffKey = (name: string, hash: string) => `${name}@${hash}`;
-
-export interface RecoverBackOffInput {
-  hashes: { readonly containers: ReadonlyMap<string, string> };
-  options: { readonly maxBackOffMs: number };
-  snapshot: PodSnapshot;
-  exitedAtMs: SyncState["exitedAtMs"];
-  now: Date;
-  nowMs: number;
-}
-
-/** Back-off of an earlier process, from labels: a restart of the kubelet neither shortens nor prolongs it. */
-export function recoverBackOff(input: RecoverBackOffInput): Map<string, BackOffEntry> {
-  const { hashes, options, snapshot, exitedAtMs, now, nowMs } = input;
-  const backOff = new Map<string, BackOffEntry>();
-  for (const [name, hash] of hashes.containers) {
-    const newest = attemptsOf(snapshot, name)[0];
-    if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
-    // A clock that was set back meanwhile must not put the reset off for as long.
-    const ranForMs = Math.max(
-      0,
-      (newest.finishedAt ?? now).getTime() - (newest.startedAt ?? newest.createdAt).getTime(),
-    );
-    const endedAtMs = exitedAtMs.get(newest.id) ?? nowMs;
-    const delayMs = Math.min(newest.backOffMs, options.maxBackOffMs);
-    backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
-  }
-  return backOff;
-}
-
-/** First wait after a crash, the longest wait, and the good run after which a container starts afresh. */
-const INITIAL_BACK_OFF_MS = 10_000;
-export const MAX_BACK_OFF_MS = 300_000;
-const BACK_OFF_RESET_MS = 600_000;
-
-/** One container's crash-loop back-off. Times are monotonic milliseconds. */
-export interface BackOffEntry {
-  /** Delay after the next exit. */
-  delayMs: number;
-  /** When the delay was last raised (the start that used it). */
-  updatedAtMs: number;
-}
-
-const expired = (entry: BackOffEntry, exitedAtMs: number) => exitedAtMs - entry.updatedAtMs > BACK_OFF_RESET_MS;
-
-/** Time that a container that exited at `exitedAtMs` still has to wait; 0 = none. Source: `IsInBackOffSince`. */
-export function backOffRemainingMs(entry: BackOffEntry | undefined, exitedAtMs: number, nowMs: number): number {
-  if (!entry || expired(entry, exitedAtMs)) return 0;
-  return Math.max(0, exitedAtMs + entry.delayMs - nowMs);
-}
-
-/** The entry after one more start: 10 s at first, then doubled up to `maxMs`; afresh after ten minutes of good run. */
-export function nextBackOff(
-  entry: BackOffEntry | undefined,
-  exitedAtMs: number,
-  nowMs: number,
-  maxMs: number,
-): BackOffEntry {
-  const initial = Math.min(INITIAL_BACK_OFF_MS, maxMs);
-  if (!entry || expired(entry, exitedAtMs)) return { delayMs: initial, updatedAtMs: nowMs };
-  return { delayMs: Math.min(entry.delayMs * 2, maxMs), updatedAtMs: nowMs };
 }

@@ -1,5 +1,6 @@
 import type { Container, PodSpec } from "../base/api/pod.ts";
 import { containersOf } from "../base/model/pod.ts";
+import { attemptsOf, type ContainerId, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 
 /** Consequence of a container's exit: `restart-pod` = every container of the pod starts again in place (KEP-5532). */
 type RestartDecision = "restart" | "restart-pod" | "leave";
@@ -53,4 +54,68 @@ export function endsOnlyOnSuccess(spec: PodSpec, name: string): boolean {
   const isInit = spec.initContainers?.some((one) => one.name === name) ?? false;
   if (!container || !restartsOnFailure(spec, container, isInit)) return false;
   return decideRestart(spec, container, 0, { isInit }) === "leave";
+}
+
+/** Back-off belongs to a name and a revision of the container: an edited container starts without one. */
+export const backOffKey = (name: string, hash: string) => `${name}@${hash}`;
+
+export interface RecoverBackOffInput {
+  hashes: { readonly containers: ReadonlyMap<string, string> };
+  options: { readonly maxBackOffMs: number };
+  snapshot: PodSnapshot;
+  exitedAtMs: ReadonlyMap<ContainerId, number>;
+  now: Date;
+  nowMs: number;
+}
+
+/** Back-off of an earlier process, from labels: a restart of the kubelet neither shortens nor prolongs it. */
+export function recoverBackOff(input: RecoverBackOffInput): Map<string, BackOffEntry> {
+  const { hashes, options, snapshot, exitedAtMs, now, nowMs } = input;
+  const backOff = new Map<string, BackOffEntry>();
+  for (const [name, hash] of hashes.containers) {
+    const newest = attemptsOf(snapshot, name)[0];
+    if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
+    // A clock that was set back meanwhile must not put the reset off for as long.
+    const ranForMs = Math.max(
+      0,
+      (newest.finishedAt ?? now).getTime() - (newest.startedAt ?? newest.createdAt).getTime(),
+    );
+    const endedAtMs = exitedAtMs.get(newest.id) ?? nowMs;
+    const delayMs = Math.min(newest.backOffMs, options.maxBackOffMs);
+    backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
+  }
+  return backOff;
+}
+
+/** First wait after a crash, the longest wait, and the good run after which a container starts afresh. */
+const INITIAL_BACK_OFF_MS = 10_000;
+export const MAX_BACK_OFF_MS = 300_000;
+const BACK_OFF_RESET_MS = 600_000;
+
+/** One container's crash-loop back-off. Times are monotonic milliseconds. */
+export interface BackOffEntry {
+  /** Delay after the next exit. */
+  delayMs: number;
+  /** When the delay was last raised (the start that used it). */
+  updatedAtMs: number;
+}
+
+const expired = (entry: BackOffEntry, exitedAtMs: number) => exitedAtMs - entry.updatedAtMs > BACK_OFF_RESET_MS;
+
+/** Time that a container that exited at `exitedAtMs` still has to wait; 0 = none. Source: `IsInBackOffSince`. */
+export function backOffRemainingMs(entry: BackOffEntry | undefined, exitedAtMs: number, nowMs: number): number {
+  if (!entry || expired(entry, exitedAtMs)) return 0;
+  return Math.max(0, exitedAtMs + entry.delayMs - nowMs);
+}
+
+/** The entry after one more start: 10 s at first, then doubled up to `maxMs`; afresh after ten minutes of good run. */
+export function nextBackOff(
+  entry: BackOffEntry | undefined,
+  exitedAtMs: number,
+  nowMs: number,
+  maxMs: number,
+): BackOffEntry {
+  const initial = Math.min(INITIAL_BACK_OFF_MS, maxMs);
+  if (!entry || expired(entry, exitedAtMs)) return { delayMs: initial, updatedAtMs: nowMs };
+  return { delayMs: Math.min(entry.delayMs * 2, maxMs), updatedAtMs: nowMs };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { backOffKey, backOffRemainingMs, recoverBackOff } from "../../src/plan/pod-plan.ts";
+import { backOffKey, backOffRemainingMs, recoverBackOff } from "../../src/plan/restart-policy.ts";
 import { aRunning } from "../support/builders.ts";
 
 test("a clock that was set back by a year does not keep the back-off of an earlier process from ending", () => {

@@ -20,7 +20,7 @@ import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { formatDuration } from "../../base/text/duration.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { applyDefaultTag, type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";
-import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../../plan/pod-plan.ts";
+import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../../plan/restart-policy.ts";
 import { PodStepError } from "../../plan/waiting-reasons.ts";
 import { countOperation, type KubeletMetrics } from "../../stats/metrics/kubelet-metrics.ts";
 
