@@ -1,4 +1,4 @@
-import type { Container, ContainerStatus, EphemeralContainer, Pod, PodSpec, PodStatus } from "../api/pod.ts";
+import type { Container, ContainerStatus, EphemeralContainer, Pod, PodSpec, PodStatus, Volume } from "../api/pod.ts";
 
 /** Pod UID: 32 hex digits unless the manifest fixes `metadata.uid`. Names the pod for its whole life. */
 export type PodUID = string;
@@ -114,3 +114,14 @@ export const hostPortsOf = (spec: Containers & Pick<PodSpec, "hostNetwork">): nu
   containersOf(spec).flatMap(({ ports = [] }) =>
     ports.flatMap(({ hostPort, containerPort }) => hostPort ?? (spec.hostNetwork ? containerPort : [])),
   );
+
+/** Volumes that a container of the pod mounts, or reads an env file from; no others are ever set up. */
+export function usedVolumes({ spec }: Pod): Volume[] {
+  const used = new Set<string>();
+  for (const container of containersOf(spec)) {
+    for (const { name } of [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])]) used.add(name);
+    for (const { valueFrom } of container.env ?? [])
+      if (valueFrom?.fileKeyRef) used.add(valueFrom.fileKeyRef.volumeName);
+  }
+  return (spec.volumes ?? []).filter(({ name }) => used.has(name));
+}

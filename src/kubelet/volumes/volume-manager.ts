@@ -7,7 +7,7 @@ import type { Clock } from "../../base/model/clock.ts";
 import type { Mount } from "../../base/model/container-engine.ts";
 import type { ObjectIndex } from "../../base/model/desired-state.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import { containersOf, type PodUID, podFullName, podRefOf } from "../../base/model/pod.ts";
+import { containersOf, type PodUID, podFullName, podRefOf, usedVolumes } from "../../base/model/pod.ts";
 import type { EventRecorder } from "../../base/model/pod-event.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { EnvironmentVariable } from "../../plan/environment.ts";
@@ -22,7 +22,6 @@ import {
   mountSourceOf,
   pluginOf,
   pluginsWithDirectories,
-  usedVolumes,
   type VolumeHost,
   type VolumeUsagePath,
 } from "./volume-plugins.ts";
@@ -150,6 +149,7 @@ export class VolumeManager {
   ): Promise<Mount[]> {
     const { engine, mounter, hostFiles } = this.#host;
     const { logger } = this.#deps;
+    if (!container.volumeMounts && !container.volumeDevices) return [];
     try {
       const directories = this.#directoriesOf(pod);
       const sourceOf = (mount: VolumeMount) => mountSourceOf(pod, mount, directories);
@@ -237,6 +237,9 @@ export class VolumeManager {
   async #removeUnused(pod: Pod, signal: AbortSignal): Promise<void> {
     const { engine, hostFiles } = this.#host;
     const directories = this.#directoriesOf(pod);
+    // Most pods have none.
+    const made = await hostFiles.listAll([directories.volumes, directories.plugins, directories.subPaths]);
+    if (made.flat().length === 0) return;
     const used = usedVolumes(pod);
     const wanted = new Set(used.map((volume) => `${directoryOf(volume)} ${volume.name}`));
     const wantedNames = new Set(used.map(({ name }) => name));

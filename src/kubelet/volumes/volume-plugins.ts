@@ -401,17 +401,6 @@ export const pluginsWithDirectories = (): (VolumePlugin<unknown> & { directory: 
     return directory === undefined ? [] : [{ ...plugin, directory }];
   });
 
-/** Volumes that a container of the pod mounts, or reads an env file from; no others are ever set up. */
-export function usedVolumes(pod: Pod): Volume[] {
-  const used = new Set<string>();
-  for (const container of containersOf(pod.spec)) {
-    for (const { name } of [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])]) used.add(name);
-    for (const { valueFrom } of container.env ?? [])
-      if (valueFrom?.fileKeyRef) used.add(valueFrom.fileKeyRef.volumeName);
-  }
-  return (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
-}
-
 export const claimVolumeName = ({ metadata }: Pod, claimName: string): string =>
   claimVolumeOf(metadata.namespace ?? "default", claimName);
 
