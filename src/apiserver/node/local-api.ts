@@ -153,11 +153,6 @@ export class LocalApi implements ObjectAccess {
     };
   }
 
-  /** Port that answers; undefined while there is none. */
-  get port(): number | undefined {
-    return this.#tls?.port;
-  }
-
   /** The kubelet has another state of its pods. @param isStatus the status of a pod, and nothing else */
   podsChanged(isStatus = false): void {
     this.#nodeObjects.podsChanged(isStatus);
@@ -230,7 +225,7 @@ export class LocalApi implements ObjectAccess {
       otherPaths: (request, served) =>
         nonResourceResponse(request, served, {
           version,
-          serverAddress: () => `${address}:${this.port ?? port}`,
+          serverAddress: () => `${address}:${port}`,
           healthChecks: () => node.view.healthChecks(),
           metrics: (scrape) => node.servers.respond({ ...scrape, path: "/metrics", text: async () => "" }),
           openApi: async (openApiRequest, all) => {
