@@ -1,4 +1,4 @@
-import type { Pod, PodCondition, PodStatus } from "../base/api/pod.ts";
+import type { PodCondition, PodStatus } from "../base/api/pod.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-state.ts";
 import { type Persisted, StoredMap } from "../base/model/persisted.ts";
 import type { PodRef, PodUID } from "../base/model/pod.ts";
@@ -93,9 +93,5 @@ export class PodManager {
 
   get(uid: PodUID): DesiredPod | undefined {
     return this.state.pods.find(({ pod }) => pod.metadata.uid === uid);
-  }
-
-  pods(): Pod[] {
-    return this.state.pods.map(({ pod }) => pod);
   }
 }

@@ -301,7 +301,7 @@ class DependencyOrder {
 
   /** To be called after each change of the desired pods. @param isComplete else a missing pod may only be late */
   check(isComplete: boolean): void {
-    const pods = this.#podManager.pods();
+    const pods = this.#podManager.state.pods.map(({ pod }) => pod);
     this.#dependents = pods.flatMap((pod) => (dependenciesOf(pod).length > 0 ? [pod.metadata.uid!] : []));
     this.#problems = isComplete ? findDependencyProblems(pods) : new Map();
   }
@@ -325,7 +325,7 @@ class DependencyOrder {
   }
 
   #states(): DependencyState[] {
-    return this.#podManager.pods().map((pod) => {
+    return this.#podManager.state.pods.map(({ pod }) => {
       const worker = this.#workers.get(pod.metadata.uid!);
       return { pod, status: worker?.status, rollout: worker?.rollout ?? "pending" };
     });

@@ -92,7 +92,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       cgroups: metricsRecorder.timeCgroups(podCgroups),
       engine: engine.info,
       node: () => node,
-      pods: () => input.podManager.pods(),
+      pods: () => input.podManager.state.pods.map(({ pod }) => pod),
       ownsQosCgroups: () => qosLock.hold(),
     },
     onNodeBounded,
