@@ -55,6 +55,8 @@ export class WorkloadManager {
   readonly reader: WorkloadReader;
   /** Reconciliations of the workloads. */
   readonly syncs = new Listeners();
+  /** States that are handed on, just before. */
+  readonly states = new Listeners<DesiredState>();
   readonly claims: ClaimBinder;
   /** Leads to the pods. */
   readonly services: ServiceManager;
@@ -290,6 +292,7 @@ export class WorkloadManager {
     const state = this.#pods.merge(this.#state, this.#prepared, isNewState || this.#hasFreedSlot);
     if (state) {
       this.#published = state.pods;
+      this.states.emit(state);
       next.setDesired(state, this.#isComplete);
     }
     this.#hasFreedSlot = false;

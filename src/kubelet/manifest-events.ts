@@ -1,4 +1,4 @@
-import type { DesiredState, DesiredStateStage } from "../base/model/desired-state.ts";
+import type { DesiredState } from "../base/model/desired-state.ts";
 import { podRefOf } from "../base/model/pod.ts";
 import { type EventRecorder, type EventTarget, nodeTarget, type PodEvent } from "../base/model/pod-event.ts";
 import { missingClusterDns } from "../plan/pod-dns.ts";
@@ -46,8 +46,6 @@ interface ManifestEventsDeps {
   nodeName: string;
   clusterDns: () => readonly string[];
   refused: () => readonly RefusedManifest[];
-  /** Gets every state. */
-  next: DesiredStateStage;
 }
 
 /** Events about one state: more of them displace each other, and the log has every error. */
@@ -62,8 +60,8 @@ export class ManifestEvents {
     this.#deps = deps;
   }
 
-  setDesired(state: DesiredState, isComplete: boolean): void {
-    const { recorder, nodeName, clusterDns, refused, next } = this.#deps;
+  report(state: DesiredState): void {
+    const { recorder, nodeName, clusterDns, refused } = this.#deps;
     const known = new Set<string>();
     let left = MAX_EVENTS;
     for (const { target, event } of manifestFacts(state, refused(), nodeName, clusterDns())) {
@@ -72,6 +70,5 @@ export class ManifestEvents {
       if (!this.#known.has(key) && left-- > 0) recorder.record(target, event);
     }
     this.#known = known;
-    next.setDesired(state, isComplete);
   }
 }

@@ -112,7 +112,7 @@ export async function assembleKubelet(input: AssembleInput) {
     reader: toManifestReader(context),
     checkpoints,
   });
-  // The stages of what is wanted, the last one first: workloads, events, DNS server, values of Secrets, Ingresses, kubelet.
+  // The stages of what is wanted, the last one first: workloads, DNS server, values of Secrets, Ingresses, kubelet.
   /** undefined without a local API. */
   const ingresses = hasLocalApi
     ? buildIngressManager(
@@ -141,7 +141,6 @@ export async function assembleKubelet(input: AssembleInput) {
         .rejections()
         .filter(({ stalePods }) => stalePods.length === 0)
         .map(({ finding }) => ({ file: finding.file, message: describeFinding(finding) })),
-    next: dnsServer ?? secretValues,
   });
   const workloads = new WorkloadManager({
     context: controllers,
@@ -149,8 +148,9 @@ export async function assembleKubelet(input: AssembleInput) {
     kubelet,
     services: serviceManager,
     ingresses,
-    next: events,
+    next: dnsServer ?? secretValues,
   });
+  workloads.states.add((state) => events.report(state));
   if (dnsServer) workloads.syncs.add(() => dnsServer.setRecords(serviceManager.dnsRecords()));
   return {
     context,
