@@ -88,6 +88,7 @@ export class LocalApi implements ObjectAccess {
   readonly submitted: SubmittedObjects;
   readonly registry: ResourceRegistry;
   readonly readOptions: ReadOptions;
+  readonly events: NodeObjects["events"];
   readonly #deps: LocalApiDeps;
   readonly #directory: ManifestDirectory;
   readonly #nodeObjects: NodeObjects;
@@ -126,6 +127,7 @@ export class LocalApi implements ObjectAccess {
     const own = toApiService(options, node, toApiTime(clock.now()));
     const nodeObjects = new NodeObjects({ ...shared, storing, submitted, onGone, own });
     this.#nodeObjects = nodeObjects;
+    this.events = nodeObjects.events;
     const ruled = { ...shared, storage: submitted, rules: nodeObjects, disk: this.#disk };
     const writer = new ObjectWriter({ ...ruled, readOptions, newUid: randomUUID, random: Math.random });
     this.writer = writer;
@@ -199,10 +201,6 @@ export class LocalApi implements ObjectAccess {
   /** Makes sure that the disk can be written to. @throws ApiError 500 */
   async prepareWrite(): Promise<void> {
     await Promise.all([this.#directory.loadYaml(), this.#disk.wait()]);
-  }
-
-  eventRecorded(): void {
-    this.#nodeObjects.eventRecorded();
   }
 
   /** Opens the socket and the port. Never rejects: without them pods are supervised nevertheless. */

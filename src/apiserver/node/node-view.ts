@@ -170,7 +170,7 @@ export class NodeObjects implements ObjectRules {
   /** undefined until the kubelet is built. */
   node: NodeView | undefined;
   readonly #deps: NodeObjectsDeps;
-  readonly #events: NodeEvents;
+  readonly events: NodeEvents;
   /** Origins of objects of the store: the pod of the kubelet, the object of a file. */
   readonly #origins = new WeakMap<ApiObject, unknown>();
   /** New uids of the endpoints of Services that clients deleted, by those that they had first. */
@@ -186,7 +186,7 @@ export class NodeObjects implements ObjectRules {
 
   constructor(deps: NodeObjectsDeps) {
     this.#deps = deps;
-    this.#events = new NodeEvents(deps.store, deps.clock);
+    this.events = new NodeEvents(deps.store, deps.clock);
   }
 
   /** Brings the objects of one kind up to date. */
@@ -200,7 +200,7 @@ export class NodeObjects implements ObjectRules {
     if (plural === "nodes") await this.#syncNode();
     if (plural === "storageclasses") this.#ensureClass(this.node.view.nodeName());
     if (plural === "leases") this.#renewLease(this.node.view.nodeName());
-    if (plural === "events") this.#events.sync(this.node.view);
+    if (plural === "events") this.events.sync(this.node.view);
   }
 
   /** The kubelet knows something new. @param isStatus the status of a pod, and nothing else */
@@ -217,14 +217,9 @@ export class NodeObjects implements ObjectRules {
     });
   }
 
-  /** An event was recorded. */
-  eventRecorded(): void {
-    this.#events.recorded();
-  }
-
   stop(): void {
     this.#isWanted = false;
-    this.#events.stop();
+    this.events.stop();
   }
 
   /** Takes over pods, and the objects of other sources. @param withEndpoints from now on those of Services, too */
@@ -466,7 +461,7 @@ export class NodeObjects implements ObjectRules {
     const { name } = object.metadata;
     const what = `${definition.singular} "${name}"`;
     const made: readonly unknown[] = [this, ...this.#deps.own];
-    if (made.includes(this.#origins.get(object)) || this.#events.isRecorded(object))
+    if (made.includes(this.#origins.get(object)) || this.events.isRecorded(object))
       return `${what} is made by this node`;
     if (!isKept(definition) || this.#deps.submitted.isOwn(definition, object)) return undefined;
     if (definition.plural === "namespaces") {
@@ -579,7 +574,7 @@ export class NodeObjects implements ObjectRules {
   removalOf(definition: ResourceDefinition, object: ApiObject, isOrphaning: boolean): Removal | undefined {
     const { store, submitted } = this.#deps;
     if (!this.node || submitted.isOwn(definition, object)) return undefined;
-    if (this.#events.isRecorded(object)) return () => this.#events.delete(object);
+    if (this.events.isRecorded(object)) return () => this.events.delete(object);
     const { workloads, feed } = this.node;
     const { namespace, name } = object.metadata;
     const fullName = podFullName(object.metadata);

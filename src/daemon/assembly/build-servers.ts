@@ -278,7 +278,7 @@ export async function startLocalApi(
     api.deleteExpired((uid) => workloads.isExpired(uid));
     api.podsChanged();
   });
-  context.recorder.records.add(() => api.eventRecorded());
+  context.recorder.records.add(() => api.events.recorded());
   await api.start(node, [
     ...podRoutes(api, toPodStreams(parts, view)),
     ...proxyRoutes({ api, random: Math.random }),
