@@ -57,7 +57,8 @@ interface PodRing {
   ref: EventTarget;
   /** Oldest occurrence first. */
   events: Map<string, KeptEvent>;
-  goneAtMs: number | undefined;
+  /** Monotonic; finite once its object has gone. */
+  endMs: number;
 }
 
 /**
@@ -80,6 +81,7 @@ export class PodEventRecorder implements EventRecorder {
   #file: Persisted<readonly StoredEvent[]> | undefined;
   #cancelStore: (() => void) | undefined;
   #storeAtMs = Number.POSITIVE_INFINITY;
+  #isDropDue = false;
 
   constructor(deps: PodEventRecorderDeps) {
     this.#deps = deps;
@@ -94,13 +96,11 @@ export class PodEventRecorder implements EventRecorder {
     for (const stored of file.read() ?? []) {
       const { ref, event, lastMs } = stored;
       if (lastMs < sinceMs || isOurs.has(ref.uid)) continue;
-      const ring = this.#ringOf(ref);
-      ring.goneAtMs = clock.monotonicMs();
       const lastLoggedMs = Number.NEGATIVE_INFINITY;
-      ring.events.set(keyOf(event), { stored, lastLoggedMs, version: ++this.revision });
+      this.#ringOf(ref).events.set(keyOf(event), { stored, lastLoggedMs, version: ++this.revision });
+      this.objectGone(ref.uid);
     }
     this.#file = file;
-    this.#dropOldRings();
   }
 
   /** Writes what is not stored yet. */
@@ -137,7 +137,6 @@ export class PodEventRecorder implements EventRecorder {
     ring.events.set(key, kept);
     dropSurplus(ring.events, event);
     this.#log(ring, kept);
-    this.#dropOldRings();
     if (this.#file) this.#storeIn(count === 1 ? STORE_MS.news : STORE_MS.repeats);
     this.records.emit();
   }
@@ -158,11 +157,10 @@ export class PodEventRecorder implements EventRecorder {
   /** The object was removed: its events are kept for an hour. An object with the same UID takes them over. */
   objectGone(uid: string): void {
     const ring = this.#rings.get(uid);
-    if (ring) {
-      ring.goneAtMs = this.#deps.clock.monotonicMs();
-      forgetLogTimes(ring, () => true);
-    }
-    this.#dropOldRings();
+    if (!ring) return;
+    ring.endMs = this.#deps.clock.monotonicMs() + KEEP_GONE_MS;
+    forgetLogTimes(ring, () => true);
+    if (!this.#isDropDue) this.#dropOldRings();
   }
 
   /** Events whose last occurrence came after this version, in that order. */
@@ -173,16 +171,17 @@ export class PodEventRecorder implements EventRecorder {
 
   /** In the order of their last occurrence; of one pod, or of all. */
   list(uid?: PodUID): CoreEvent[] {
-    this.#dropOldRings();
     const rings = uid === undefined ? this.#rings.values() : [this.#rings.get(uid)].filter((ring) => !!ring);
     return inOrder(rings).map((kept) => this.#toCoreEvent(kept));
   }
 
   #ringOf(target: EventTarget): PodRing {
-    const ring = this.#rings.get(target.uid) ?? { ref: { ...target }, events: new Map(), goneAtMs: undefined };
-    ring.goneAtMs = undefined;
+    const ring = this.#rings.get(target.uid) ?? { ref: { ...target }, events: new Map(), endMs: 0 };
+    ring.endMs = Number.POSITIVE_INFINITY;
     this.#rings.delete(target.uid);
     this.#rings.set(target.uid, ring);
+    const [oldest] = this.#rings.keys();
+    if (this.#rings.size > MAX_PODS) this.#rings.delete(oldest!);
     return ring;
   }
 
@@ -214,12 +213,14 @@ export class PodEventRecorder implements EventRecorder {
     }
   }
 
+  /** A timer repeats it when the next one ends. */
   #dropOldRings(): void {
-    const now = this.#deps.clock.monotonicMs();
-    for (const [uid, { goneAtMs }] of this.#rings) {
-      const isOver = goneAtMs !== undefined && now - goneAtMs >= KEEP_GONE_MS;
-      if (isOver || this.#rings.size > MAX_PODS) this.#rings.delete(uid);
-    }
+    const { clock } = this.#deps;
+    const now = clock.monotonicMs();
+    for (const [uid, { endMs }] of this.#rings) if (endMs <= now) this.#rings.delete(uid);
+    const nextMs = Math.min(...[...this.#rings.values()].map(({ endMs }) => endMs));
+    this.#isDropDue = Number.isFinite(nextMs);
+    if (this.#isDropDue) clock.schedule(nextMs - now, () => this.#dropOldRings());
   }
 
   #toCoreEvent({ stored, version }: KeptEvent): CoreEvent {
