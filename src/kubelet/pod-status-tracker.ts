@@ -2,7 +2,7 @@ import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
 import type { PodCondition, PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { NodeInfo } from "../base/model/node.ts";
-import { containersOf, statusesOf } from "../base/model/pod.ts";
+import { containersOf } from "../base/model/pod.ts";
 import { isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
 import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
@@ -61,7 +61,8 @@ export class PodStatusTracker {
     const known = this.#completion;
     // Time before this revision does not count if an earlier revision ended.
     const isEarlierRevision = known !== undefined && known.runRevision !== runRevision;
-    this.#setStartTime((!isEarlierRevision && sandboxes.at(-1)?.createdAt) || this.#deps.clock.now());
+    const before = sandboxes.at(-1)?.createdAt ?? (known?.status.startTime && new Date(known.status.startTime));
+    this.#setStartTime((!isEarlierRevision && before) || this.#deps.clock.now());
     if (!known || isEarlierRevision) {
       this.#completion = undefined;
       return undefined;
@@ -107,9 +108,8 @@ export class PodStatusTracker {
     const { revision, snapshot, end } = input;
     const ips = snapshot.sandboxes[0]?.ips ?? [];
     if (ips.length > 0) this.#lastPodIps = ips;
-    const remembered = end && this.#rememberedStatus(snapshot);
-    const status = remembered ?? this.#compute(input);
-    const isFinal = end && !remembered && isAtRest(input) && !Bun.deepEquals(status, this.#completion?.status);
+    const status = this.#compute(input);
+    const isFinal = end && isAtRest(input) && !Bun.deepEquals(status, this.#completion?.status);
     if (isFinal) this.#completion = { runRevision: revision.runRevision, end, status };
     const isChanged = !this.status || !Bun.deepEquals(status, this.status);
     if (isChanged) this.status = status;
@@ -161,14 +161,6 @@ export class PodStatusTracker {
       ],
       now: this.#deps.clock.now(),
     });
-  }
-
-  /** A finished pod keeps the status it ended with when its containers are removed manually. */
-  #rememberedStatus({ containers }: PodSnapshot): PodStatus | undefined {
-    const known = this.#completion?.status ?? this.status;
-    if (!known) return undefined;
-    const names = new Set(containers.map(({ name }) => name));
-    return statusesOf(known).some(({ name, containerID }) => containerID && !names.has(name)) ? known : undefined;
   }
 }
 

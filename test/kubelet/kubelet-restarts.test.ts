@@ -348,6 +348,39 @@ describe("our own restart", () => {
     });
   });
 
+  test("a finished pod keeps its restart count when the newest attempt of its container is removed first", async () => {
+    const job = named("job", { restartPolicy: "OnFailure" });
+    await world.started(job);
+    await world.exit("job", "app", 1, 100);
+    await world.exit("job", "app", 0, 100);
+    const ended = world.statusOf("job");
+    expect(ended).toMatchObject({ phase: "Succeeded", containerStatuses: [{ restartCount: 1 }] });
+    world.engine.destroy(world.engine.idOf("job-node1", "app"));
+    await world.clock.advance(1_000);
+    expect(world.statusOf("job")).toEqual(ended!);
+    await world.restarted(job);
+    expect(world.statusOf("job")).toEqual(ended!);
+  });
+
+  test.each([
+    { gone: "app", why: "that had ended", ends: [{ reason: "Completed" }, { reason: "Error" }] },
+    {
+      gone: "side",
+      why: "that is being stopped",
+      ends: [{ reason: "Completed" }, { reason: "ContainerStatusUnknown" }],
+    },
+  ])("a container $why is removed while its pod ends: every container of the pod has ended", async ({ gone, ends }) => {
+    const containers = [aContainer({ name: "app" }), aContainer({ name: "side" })];
+    await world.started(named("job", { restartPolicy: "Never", activeDeadlineSeconds: 10, containers }));
+    world.engine.stopTakesMs = 5_000;
+    await world.exit("job", "app", 0, 11_000);
+    if (gone === "app") world.kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 });
+    else world.engine.destroy(world.engine.idOf("job-node1", gone));
+    await world.clock.advance(10_000);
+    const containerStatuses = ends.map((terminated) => ({ state: { terminated }, ready: false, started: false }));
+    expect(world.statusOf("job")).toMatchObject({ phase: "Failed", containerStatuses });
+  });
+
   test("its end is published with its termination message, in one status", async () => {
     await world.started(named("job", { restartPolicy: "Never" }));
     const message = Promise.withResolvers<string>();

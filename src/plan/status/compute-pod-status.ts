@@ -199,11 +199,12 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
       });
       const isResizable = !isEphemeral(pod.spec, container.name) && (!isInit || isSidecar(container));
       if (isResizable) Object.assign(status, resourcesOf(container, attempts[0], input.limits));
-      if (isInit && !isSidecar(container) && attempts.length === 0 && isInitialized(input)) {
-        // Source: the kubelet's convertToAPIContainerStatuses (1.35).
-        return { ...status, state: { terminated: ASSUMED_DONE }, ready: true };
-      }
-      return end || input.isStopping ? withHistory(status, input.previous) : status;
+      const shown = end || input.isStopping ? withHistory(status, input.previous) : status;
+      const isAssumed = shown === status && isInit && !isSidecar(container) && attempts.length === 0;
+      // Source: the kubelet's convertToAPIContainerStatuses (1.35).
+      return isAssumed && isInitialized(input)
+        ? { ...status, state: { terminated: ASSUMED_DONE }, ready: true }
+        : shown;
     });
 
   const initStatuses = toStatuses(inits, true);
@@ -281,10 +282,20 @@ const toEphemeralStatus = ({ started: _, ...status }: ContainerStatus): Containe
   ready: false,
 });
 
-/** Attempts are removed when a pod has ended, and while it stops; what was known of them stays, as upstream. */
+/** The end of a container that was removed before it was seen to end. Source: the status manager's TerminatePod. */
+const NOT_FOUND: ContainerStateTerminated = {
+  exitCode: 137,
+  reason: "ContainerStatusUnknown",
+  message: "The container could not be located when the pod was terminated",
+};
+
+/** Attempts are removed when a pod has ended, and while it stops, the newest perhaps first; what was known of them stays, as upstream. */
 function withHistory(status: ContainerStatus, previous: PodStatus | undefined): ContainerStatus {
   const before = statusesOf(previous).find(({ name }) => name === status.name);
-  if (before?.state.terminated && status.containerID === undefined) return before;
+  if (before?.containerID && (status.containerID === undefined || status.restartCount < before.restartCount)) {
+    const end = { ready: false, ...(before.started && { started: false }), state: { terminated: NOT_FOUND } };
+    return before.state.terminated ? before : { ...before, ...end };
+  }
   const isSame = status.containerID !== undefined && before?.containerID === status.containerID;
   return isSame && before?.lastState.terminated && !status.lastState.terminated
     ? { ...status, lastState: before.lastState }
