@@ -61,7 +61,7 @@ export interface ObjectRules {
   /** Why an object of the store must not be written, e.g. because it comes from a file; undefined: it may be. */
   refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined;
   /**
-   * Adds what the node chooses for an object of a client and no manager owns: the address and the node ports of a Service.
+   * Adds what the node chooses and no manager owns: the address and node ports of a Service, the class of a new Ingress.
    * @throws ApiError 422 when what the object asks for is taken
    */
   assign(definition: ResourceDefinition, object: ApiObject): ApiObject;

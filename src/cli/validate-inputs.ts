@@ -291,23 +291,16 @@ function imageProblem(image: string): string | undefined {
  * @param path of the pod in its document
  */
 export function findDanglingReferences(pod: Pod, index: ObjectIndex, path: FieldPath = FieldPath.root) {
-  const at = (list: "volumes" | "initContainers" | "containers", item: number, field: readonly (string | number)[]) =>
-    field.reduce<FieldPath>(
-      (from, step) => (typeof step === "number" ? from.index(step) : from.child(step)),
-      path.child("spec").child(list).index(item),
-    );
+  const volumes = new Field(pod.spec, path.child("spec")).field("volumes").items();
   const references = [
-    ...(pod.spec.volumes ?? []).flatMap((volume, item) =>
-      volumeReferences(pod, volume).map((it) => ({ ...it, path: at("volumes", item, it.field) })),
-    ),
-    ...(["initContainers", "containers"] as const).flatMap((list) =>
-      (pod.spec[list] ?? []).flatMap((container, item) =>
-        environmentReferences(pod, container).map((it) => ({ ...it, path: at(list, item, it.field) })),
-      ),
-    ),
-  ];
-  return references.flatMap(({ kind, fullName, keys = [], optional, path }) => {
+    ...volumes.map((volume) => ({ owner: volume.path, references: volumeReferences(pod, volume.value) })),
+    ...containersOf(pod, path).map((it) => ({ owner: it.path, references: environmentReferences(pod, it.value) })),
+  ].flatMap(({ owner, references }) => references.map((it) => ({ ...it, owner })));
+  const below = (from: FieldPath, step: string | number) =>
+    typeof step === "number" ? from.index(step) : from.child(step);
+  return references.flatMap(({ kind, fullName, keys = [], optional, owner, field }) => {
     if (optional) return [];
+    const path = field.reduce<FieldPath>(below, owner);
     const found = kind === "ConfigMap" ? index.configMaps.get(fullName) : index.secrets.get(fullName);
     const named = `${kind} ${JSON.stringify(fullName)}`;
     if (!found) return [{ path, message: `there is no ${named}: the pod waits until there is, or set optional: true` }];

@@ -78,6 +78,13 @@ export function classNameOf({ metadata, spec }: Ingress, classes: readonly Ingre
   return defaults[0]?.metadata.name;
 }
 
+/** A new Ingress with the class that it does not name. Pure. Source: apiserver's `defaultingressclass`. */
+export function withDefaultClass(ingress: Ingress, classes: readonly IngressClass[]): Ingress {
+  if (ingress.metadata.annotations?.[INGRESS_CLASS_ANNOTATION] !== undefined) return ingress;
+  const ingressClassName = classNameOf(ingress, classes);
+  return ingressClassName === undefined ? ingress : { ...ingress, spec: { ...ingress.spec, ingressClassName } };
+}
+
 /** Whether the ingress server of this node serves an Ingress. Pure. */
 export function isServedHere(ingress: Ingress, classes: readonly IngressClass[]): boolean {
   const name = classNameOf(ingress, classes);

@@ -6,7 +6,13 @@ import type { Secret } from "../../src/base/api/config-objects.ts";
 import type { Ingress, IngressAnnotation, IngressClass } from "../../src/base/api/ingress.ts";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { Service } from "../../src/base/api/service.ts";
-import { computeIngressConfig, findRefused, type IngressObjects, isServedHere } from "../../src/plan/ingress-config.ts";
+import {
+  computeIngressConfig,
+  findRefused,
+  type IngressObjects,
+  isServedHere,
+  withDefaultClass,
+} from "../../src/plan/ingress-config.ts";
 import { ServicePods } from "../../src/plan/service-endpoints.ts";
 import { aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
@@ -200,18 +206,22 @@ const ROUTES: [string, Ingress[], string[]][] = [
 ];
 
 test.each([
-  ["there is no default class", {}, true],
-  ["the default class is another server's", { traefik: "2021-01-01T00:00:00Z" }, false],
-  ["the newest of two defaults is ours", { traefik: "2021-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" }, true],
-  ["the newest of two defaults is not", { traefik: "2023-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" }, false],
+  ["there is no default class", {}, undefined],
+  ["the default class is another server's", { traefik: "2021-01-01T00:00:00Z" }, "traefik"],
+  ["the newest of two defaults is ours", { traefik: "2021-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" }, "ours"],
+  ["the newest of two defaults is not", { traefik: "2023-01-01T00:00:00Z", ours: "2022-01-01T00:00:00Z" }, "traefik"],
 ])("an Ingress without a class where %s", (_, defaults: Record<string, string>, want) => {
   const annotations = { "ingressclass.kubernetes.io/is-default-class": "true" };
   const classes = Object.entries(defaults).map(([name, creationTimestamp]) => ({
     metadata: { name, creationTimestamp, annotations },
     spec: { controller: name === "ours" ? "k8s.io/ingress-nginx" : "traefik.io/ingress-controller" },
   })) as unknown as IngressClass[];
-  expect(isServedHere(web(), classes)).toBe(want);
+  expect(isServedHere(web(), classes)).toBe(want !== "traefik");
   expect(isServedHere(web({}, { ingressClassName: "nginx" }), classes)).toBe(true);
+  const written = (it: Ingress) => withDefaultClass(it, classes).spec.ingressClassName;
+  expect(written(web())).toBe(want);
+  expect(written(web({}, { ingressClassName: "nginx" }))).toBe("nginx");
+  expect(written(web({}, {}, { annotations: { "kubernetes.io/ingress.class": "nginx" } }))).toBeUndefined();
 });
 
 test.each(ROUTES)("%s", (_, ingresses, want) => {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { withoutSource } from "../../base/api/annotations.ts";
+import type { Ingress, IngressClass } from "../../base/api/ingress.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod, PodStatus } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
@@ -14,6 +15,7 @@ import { isRecord } from "../../base/text/json.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeSettings, WrittenNode } from "../../kubelet/node-settings.ts";
+import { withDefaultClass } from "../../plan/ingress-config.ts";
 import type { PodEnd } from "../../plan/pod-plan.ts";
 import { isFinished } from "../../plan/service-endpoints.ts";
 import { foreignConditions } from "../../plan/status/compute-pod-status.ts";
@@ -496,9 +498,15 @@ export class NodeObjects implements ObjectRules {
       const causes = changed.map((key) => forbidden(`metadata.labels[${key}]`, message));
       refuseInvalid(definition, name, causes);
     }
+    const { store } = this.#deps;
+    const isNew = () => store.get(resourceId(definition), namespace, name) === undefined;
+    if (definition.kind === "Ingress" && isNew()) {
+      const classes = store.list("ingressclasses.networking.k8s.io") as unknown as readonly IngressClass[];
+      return withDefaultClass(object as unknown as Ingress, classes) as unknown as ApiObject;
+    }
     if (!this.node || definition.kind !== "Service") return object;
     const others = () => {
-      const all = this.#deps.store.list(resourceId(definition)) as unknown as readonly Service[];
+      const all = store.list(resourceId(definition)) as unknown as readonly Service[];
       return all.filter(({ metadata }) => metadata.name !== name || metadata.namespace !== namespace);
     };
     const { spec, problems } = this.node.workloads.services.assign(object as unknown as Service, others);

@@ -353,6 +353,22 @@ test("a default StorageClass is there for who asks, and is the node's", async ()
   expect(objects.refusalOf(classes, shown!)).toBe('storageclass "standard" is made by this node');
 });
 
+test("a new Ingress gets the default class, one that is written again keeps none", () => {
+  const { store, registry, objects } = anEmptyNode("ingresses");
+  const annotations = { "ingressclass.kubernetes.io/is-default-class": "true" };
+  const metadata = { name: "web", namespace: "default", uid: "u" };
+  const made = { apiVersion: "networking.k8s.io/v1", kind: "Ingress", metadata, spec: { rules: [] } };
+  const ingresses = registry.get("ingresses.networking.k8s.io")!;
+  store.put("ingressclasses.networking.k8s.io", {
+    ...made,
+    kind: "IngressClass",
+    metadata: { name: "a", annotations },
+  });
+  expect(objects.assign(ingresses, made).spec).toEqual({ rules: [], ingressClassName: "a" });
+  store.put("ingresses.networking.k8s.io", made);
+  expect(objects.assign(ingresses, made).spec).toEqual({ rules: [] });
+});
+
 test("the Service of the API is shown, and made again when a client deletes it", async () => {
   const { store, registry, objects } = anEmptyNode();
   const services = registry.get("services")!;
