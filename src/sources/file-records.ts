@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { nextTurn, TurnPace } from "../base/concurrency/turn-pace.ts";
 import type { ChangeLogger } from "../base/logging/change-logger.ts";
@@ -73,11 +72,9 @@ export class FileRecords {
     return [...this.#records.values()].some(({ live }) => !isEmptyObjects(live));
   }
 
-  /** Identities of the texts that need not be read again. */
-  identities(): ReadonlyMap<string, FileIdentity> {
-    const known = new Map<string, FileIdentity>();
-    for (const [path, { identity }] of this.#records) if (identity) known.set(path, identity);
-    return known;
+  /** The texts that need not be read, or not be taken, again. */
+  known(): ReadonlyMap<string, { hash: string; identity: FileIdentity | undefined }> {
+    return new Map([...this.#records].map(([path, { identity, hash }]) => [path, { identity, hash }]));
   }
 
   /** Resolves when the next text that is parsed in the background is ready; undefined when there is none. */
@@ -110,6 +107,9 @@ export class FileRecords {
       switch (content.kind) {
         case "same":
           present.add(path);
+          if (!record || !content.identity) break;
+          delete record.pending;
+          remember(record, content.identity, this.#ageOf(content.identity));
           break;
         case "missing":
           break;
@@ -130,16 +130,11 @@ export class FileRecords {
           this.#noteUnreadable(path, content.message);
           break;
         case "content": {
-          const { identity, bytes } = content;
-          const ageMs = this.#deps.clock.now().getTime() - Number(identity.mtimeNs / 1_000_000n);
-          const hash = createHash("sha256").update(bytes).digest("hex");
-          if (record?.hash === hash) {
-            delete record.pending;
-            remember(record, identity, ageMs);
-          } else if (!record && !isGiven && !looksLikeManifest(path, bytes)) {
+          if (!record && !isGiven && !looksLikeManifest(path, content.bytes)) {
             skipped.set(path, "its text is not a manifest");
             break;
-          } else changed.push({ path, isGiven, bytes, identity, hash, ageMs });
+          }
+          changed.push({ path, isGiven, ...content, ageMs: this.#ageOf(content.identity) });
           present.add(path);
           break;
         }
@@ -201,6 +196,11 @@ export class FileRecords {
     this.#settle(file.path, record, file.hash, live, result.findings, isBad ? staleNames(live, result) : []);
     remember(record, file.identity, file.ageMs);
     return undefined;
+  }
+
+  /** Milliseconds since the last write. */
+  #ageOf({ mtimeNs }: FileIdentity): number {
+    return this.#deps.clock.now().getTime() - Number(mtimeNs / 1_000_000n);
   }
 
   #noteUnreadable(path: string, message: string): void {

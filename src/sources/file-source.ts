@@ -5,7 +5,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { type Checkpoint, type FeedSource, sourceId } from "./checkpoint-store.ts";
 import { FileRecords } from "./file-records.ts";
-import type { FileIdentity, ManifestSnapshot } from "./manifest-files.ts";
+import type { KnownFile, ManifestSnapshot } from "./manifest-files.ts";
 import { PathWatch } from "./path-watch.ts";
 import { isEmptyObjects, type ReadText, SourceReads, type SourceSet, type SourceStatus } from "./source-set.ts";
 
@@ -23,10 +23,7 @@ export interface FileSourceDeps {
   /** The objects of each file when this source was last read, also by an earlier process. */
   lastKnownGood: () => Checkpoint | undefined;
   /** Reads path and files; rejects when a file system does not respond. */
-  readManifests: (
-    path: string,
-    known: ReadonlyMap<string, FileIdentity>,
-  ) => ManifestSnapshot | Promise<ManifestSnapshot>;
+  readManifests: (path: string, known: ReadonlyMap<string, KnownFile>) => ManifestSnapshot | Promise<ManifestSnapshot>;
 }
 
 /**
@@ -144,7 +141,7 @@ export class FileSource implements FeedSource {
   #read(): ManifestSnapshot | Promise<ManifestSnapshot> {
     const { path, clock, readManifests } = this.#deps;
     this.#reads.begin(clock.now());
-    const read = readManifests(path, this.#records.identities());
+    const read = readManifests(path, this.#records.known());
     if (!(read instanceof Promise)) return read;
     return read.catch((error: unknown): ManifestSnapshot => {
       const reason = messageOf(error);

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { fstatSync, lstatSync, readdirSync, statSync } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -83,8 +84,8 @@ export interface ManifestSnapshot {
   contents: ReadonlyMap<string, FileContent>;
 }
 
-/** @param known files that are read only when they differ from this identity */
-export function readManifests(path: string, known: ReadonlyMap<string, FileIdentity>): ManifestSnapshot {
+/** @param known files that are not read while they have this identity, and not returned while they have this text */
+export function readManifests(path: string, known: ReadonlyMap<string, KnownFile>): ManifestSnapshot {
   const listing = listManifests(path);
   const files = "files" in listing ? listing.files : [];
   return { listing, contents: new Map(files.map((file) => [file, readManifestFile(file, known.get(file))])) };
@@ -99,10 +100,13 @@ export interface FileIdentity {
   ctimeNs: bigint;
 }
 
+/** A file as it was read before, with the SHA-256 of its text; without an identity it is read again in any case. */
+export type KnownFile = { hash: string; identity?: FileIdentity | undefined };
+
 type FileContent =
-  | { kind: "content"; bytes: Uint8Array; identity: FileIdentity }
-  /** Not read: it is what `known` says. */
-  | { kind: "same" }
+  | { kind: "content"; bytes: Uint8Array; hash: string; identity: FileIdentity }
+  /** It is what `known` says; with an identity when it was read. */
+  | { kind: "same"; identity?: FileIdentity }
   | { kind: "missing" }
   /** A symbolic link whose target is missing: a part of a swap in several steps, or a disk that is not mounted. */
   | { kind: "dangling" }
@@ -111,17 +115,20 @@ type FileContent =
   | { kind: "unreadable"; message: string };
 
 /** Reads one manifest file (through symbolic links) unless it is still the one that `known` describes. */
-export function readManifestFile(path: string, known?: FileIdentity): FileContent {
+export function readManifestFile(path: string, known?: KnownFile): FileContent {
   try {
     // Opening a device may have an effect, so it is not opened.
     const before = statSync(path, { bigint: true });
     if (!before.isFile())
       return { kind: "not-a-file", what: before.isDirectory() ? "a directory" : "not a regular file" };
-    if (known && isSameFile(known, before)) return { kind: "same" };
+    if (known?.identity && isSameFile(known.identity, before)) return { kind: "same" };
     using file = openFile(path, READ_FLAGS);
     const { dev, ino, size, mtimeNs, ctimeNs } = fstatSync(file.descriptor, { bigint: true });
     const bytes = readDescriptor(file.descriptor, MAX_MANIFEST_BYTES - 1);
-    return { kind: "content", bytes, identity: { dev, ino, size, mtimeNs, ctimeNs } };
+    const [text, identity] = [hash("sha256", bytes), { dev, ino, size, mtimeNs, ctimeNs }];
+    if (known?.hash === text) return { kind: "same", identity };
+    // Not the bytes as they are: another thread gets the whole of their buffer.
+    return { kind: "content", bytes: new Uint8Array(bytes), hash: text, identity };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return isLink(path) ? { kind: "dangling" } : { kind: "missing" };
@@ -156,7 +163,7 @@ const CHECK_TIMEOUT_MS = 1_000;
  */
 export async function checkForChange(
   path: string,
-  known: ReadonlyMap<string, FileIdentity>,
+  known: ReadonlyMap<string, KnownFile>,
   slot: FileSlot,
 ): Promise<ManifestSnapshot | undefined> {
   return await slot.run(() => snapshotIfUnchanged(path, known), CHECK_TIMEOUT_MS).catch(() => undefined);
@@ -165,14 +172,14 @@ export async function checkForChange(
 /** @throws Error for what cannot be listed or examined */
 async function snapshotIfUnchanged(
   path: string,
-  known: ReadonlyMap<string, FileIdentity>,
+  known: ReadonlyMap<string, KnownFile>,
 ): Promise<ManifestSnapshot | undefined> {
   const listing = await listForCheck(path);
   const files = "files" in listing ? listing.files : [];
   const contents = new Map<string, FileContent>();
   for (const file of files) {
     const found = await stat(file, { bigint: true });
-    const identity = known.get(file);
+    const identity = known.get(file)?.identity;
     if (found.isDirectory()) contents.set(file, { kind: "not-a-file", what: "a directory" });
     else if (found.isFile() && identity && isSameFile(identity, found)) contents.set(file, { kind: "same" });
     else return undefined;

@@ -2,12 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FileSlot } from "../../src/base/concurrency/worker-pool.ts";
-import { checkForChange, type FileIdentity, readManifests } from "../../src/sources/manifest-files.ts";
+import { checkForChange, type KnownFile, readManifests } from "../../src/sources/manifest-files.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const temp = tempDirs();
-const check = (path: string, known: ReadonlyMap<string, FileIdentity>) =>
+const check = (path: string, known: ReadonlyMap<string, KnownFile>) =>
   checkForChange(path, known, new FileSlot(new FakeClock()));
 
 /** A directory with two files, and what is known of them. */
@@ -18,9 +18,9 @@ function aDirectory() {
   writeFileSync(path("a.yaml"), "kind: Pod");
   writeFileSync(path("notes.txt"), "");
   mkdirSync(path("sub"));
-  const known = new Map<string, FileIdentity>();
+  const known = new Map<string, KnownFile>();
   for (const [file, content] of readManifests(directory, new Map()).contents) {
-    if (content.kind === "content") known.set(file, content.identity);
+    if (content.kind === "content") known.set(file, content);
   }
   return { directory, path, known };
 }
@@ -46,6 +46,17 @@ describe("the check of a directory", () => {
     const { directory, path, known } = aDirectory();
     change(path);
     expect(await check(directory, known)).toBeUndefined();
+  });
+
+  test("a file that must be read again is returned without its text while that is the same, else without unused bytes", () => {
+    const { directory, path, known } = aDirectory();
+    const young = new Map([...known].map(([file, { hash }]) => [file, { hash }]));
+    writeFileSync(path("b.yaml"), "kind: Pod # new");
+    const { contents } = readManifests(directory, young);
+    const { identity } = known.get(path("a.yaml"))!;
+    expect(contents.get(path("a.yaml"))).toEqual({ kind: "same", identity: identity! });
+    const changed = contents.get(path("b.yaml"));
+    expect(changed?.kind === "content" && changed.bytes.buffer.byteLength).toBe(15);
   });
 
   test("a file that is gone is missing from the listing, as for the reader", async () => {
