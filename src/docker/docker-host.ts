@@ -202,6 +202,7 @@ export class DockerHost {
       liveRestore: info.LiveRestoreEnabled,
       warnings: info.Warnings as readonly string[],
       rootless: info.SecurityOptions.some((option) => option.startsWith("name=rootless")),
+      firewall: info.FirewallBackend?.Driver ?? "",
       rootDir: info.DockerRootDir,
       /** Subnets of the default bridge. */
       bridgeSubnets: (bridge?.IPAM?.Config ?? []).map(({ Subnet }) => Subnet) as readonly string[],

@@ -62,7 +62,7 @@ type TableName = (typeof TABLES)[number];
 /** The bit by which kube-proxy marks packets to masquerade: every reader of it does the same. */
 const MASQUERADE = "0x4000/0x4000";
 /** Came to a published port or an external address: forwarded although Docker drops what it has not published itself. */
-const PUBLISHED = "0x1000/0x1000";
+export const PUBLISHED = "0x1000/0x1000";
 
 /** Lengths of an address in rules, and ranges of the loopback whose packets may leave its device, by family. */
 const OF_FAMILY = {

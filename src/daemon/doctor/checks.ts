@@ -1,5 +1,6 @@
 import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { apiAtLeast } from "../../base/text/api-version.ts";
+import { PUBLISHED } from "../../plan/service-rules.ts";
 import { fixOfStep } from "../../plan/waiting-reasons.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import { findMissingControllers } from "../../stats/cgroups/cgroup-layout.ts";
@@ -104,6 +105,9 @@ function checkKernel(facts: MachineFacts): CheckResult[] {
           `have no addresses, their names lead to pods: ${facts.serviceProblem}`,
           fixOfRules(facts.serviceProblem),
         ),
+    ...(facts.serviceProblem === undefined && engine.firewall.startsWith("nftables") && !engine.userlandProxy.hasMark
+      ? [warn("services", NFTABLES, daemonJson(`"bridge-accept-fwmark": "${PUBLISHED}"`))]
+      : []),
     ...facts.staleRules.map((rootDir) =>
       warn(
         "services",
@@ -322,6 +326,9 @@ function checkEngine(engine: MachineFacts["engine"], network: Pick<MachineFacts,
 }
 
 const daemonJson = (setting: string) => `set ${setting} in /etc/docker/daemon.json and restart Docker`;
+
+/** A rule of iptables cannot accept what another table drops: the engine itself must know the mark. */
+const NFTABLES = "the engine's nftables drop what other machines and networks send to ports of Services";
 
 /** From this many processes of the proxy on a warning is given; each takes some megabytes. */
 const MANY_PROXIES = 50;

@@ -299,6 +299,7 @@ const UNKNOWN: Omit<HostFacts, "rootDir" | "containers"> = {
   bridge: "docker0",
   bridges: [],
   rootless: false,
+  firewall: "",
 };
 
 async function readEngine(options: KubeletOptions, environment: GatherInput["environment"]) {
@@ -468,12 +469,10 @@ function readUserlandProxy() {
 
 /** Pure. @param file daemon.json @param argv of dockerd */
 export function toUserlandProxy(file: string | undefined, argv: readonly string[], processes: number) {
-  let settings: Record<string, unknown> = {};
-  try {
-    settings = (JSON.parse(file ?? "{}") ?? {}) as Record<string, unknown>;
-  } catch {
-    // The engine reports it.
-  }
+  // The engine reports a file that is no JSON.
+  const settings = (unlessFailed(() => JSON.parse(file ?? "{}")) ?? {}) as Record<string, unknown>;
   const isOff = (name: string) => settings[name] === false || argv.includes(`--${name}=false`);
-  return { isOn: !isOff("userland-proxy"), hasIptables: !isOff("iptables"), processes };
+  const mark = "bridge-accept-fwmark";
+  const hasMark = settings[mark] !== undefined || argv.some((word) => word.startsWith(`--${mark}`));
+  return { isOn: !isOff("userland-proxy"), hasIptables: !isOff("iptables"), hasMark, processes };
 }

@@ -189,6 +189,8 @@ export const InfoSchema = v.object({
   Warnings: listOf(v.string()),
   Runtimes: mapOf(v.unknown()),
   LiveRestoreEnabled: flag,
+  /** Its driver is iptables, nftables, or either with `+firewalld`. From API 1.49. */
+  FirewallBackend: v.nullish(v.object({ Driver: text }), null),
   /** CDI devices, from API 1.50. */
   DiscoveredDevices: listOf(v.object({ Source: text, ID: text })),
   /** Where containerd keeps its state, from API 1.47 or so. */

@@ -32,7 +32,8 @@ const HEALTHY: MachineFacts = {
     bridgeSubnets: ["172.17.0.0/16"],
     bridge: "docker0",
     bridges: ["docker0"],
-    userlandProxy: { isOn: true, hasIptables: true, processes: 3 },
+    userlandProxy: { isOn: true, hasIptables: true, hasMark: false, processes: 3 },
+    firewall: "iptables",
     foreignContainers: [],
     rootless: false,
   },
@@ -108,7 +109,9 @@ test.each([
 const problem = (kind: string, more: Partial<MachineFacts["engine"]> = {}) =>
   engine({ ...more, problem: { kind, message: "no answer" } });
 const proxy = (isOn: boolean, hasIptables: boolean, processes: number) =>
-  engine({ userlandProxy: { isOn, hasIptables, processes } });
+  engine({ userlandProxy: { isOn, hasIptables, hasMark: false, processes } });
+const nftables = (hasMark: boolean) =>
+  engine({ firewall: "nftables+firewalld", userlandProxy: { ...HEALTHY.engine.userlandProxy, hasMark } });
 const finding: MachineFacts["manifests"]["findings"][number] = {
   code: "unknown",
   severity: "error",
@@ -150,6 +153,7 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["engine", engine({ warnings: ["WARNING: No swap limit support"] }), "No swap limit support", undefined],
   ["userland proxy!", proxy(false, false, 0), "host ports of pods do not answer", "userland-proxy"],
   ["userland proxy", proxy(true, true, 60), "60 processes", "userland-proxy"],
+  ["services", nftables(false), "nftables drop", '"bridge-accept-fwmark": "0x1000/0x1000"'],
   ["address pool", tunnel, "tun0 leads to 172.17.5.0/24", "bip"],
   ["address pool", engine({ bridgeSubnets: ["10.9.0.0/26"] }), "61 addresses for up to 110 pods", "bip"],
   ["cgroups!", { cgroupControllers: ["cpu", "pids"] }, "memory", "cgroup_enable=memory"],
@@ -242,6 +246,7 @@ test.each([
     },
   ],
   ["the root directory's disk holds no images", disk({ availableBytes: 12 * GIB })],
+  ["an engine with nftables knows the mark of Services", nftables(true)],
   ["a machine without a firewall of the engine is served by the proxy", proxy(true, false, 90)],
 ])("%s", (_, change) => {
   expect(runChecks({ ...HEALTHY, ...change }).filter(({ status }) => status !== "ok")).toEqual([]);

@@ -17,8 +17,10 @@ tun0\t000511AC\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
 test.each([
   [undefined, [], { isOn: true, hasIptables: true }],
   ["not JSON", [], { isOn: true, hasIptables: true }],
+  ['{"bridge-accept-fwmark": "0x1000/0x1000"}', [], { isOn: true, hasIptables: true, hasMark: true }],
+  ["{}", ["dockerd", "--bridge-accept-fwmark=4096"], { isOn: true, hasIptables: true, hasMark: true }],
   ['{"userland-proxy": false}', [], { isOn: false, hasIptables: true }],
   ["{}", ["dockerd", "--userland-proxy=false", "--iptables=false"], { isOn: false, hasIptables: false }],
 ])("the proxy by daemon.json %p and flags %p", (file, argv, expected) => {
-  expect(toUserlandProxy(file, argv, 2)).toEqual({ ...expected, processes: 2 });
+  expect(toUserlandProxy(file, argv, 2)).toEqual({ hasMark: false, ...expected, processes: 2 });
 });
