@@ -320,9 +320,9 @@ export class PodActions {
         const step = toStepError(error, "CreateContainerError");
         state.startErrors.set(name, { reason: step.reason, message: step.message });
         const created = this.#snapshot.containers.find(({ id }) => id === createdId);
-        // The engine did it, and the response was lost.
+        // The engine did it, or refused it, and the response was lost.
         const hasRun = created?.startedAt !== undefined;
-        if (step.reason === "RunContainerError" || hasRun) {
+        if (step.reason === "RunContainerError" || hasRun || (created && isTerminated(created))) {
           if (action.backOff) state.backOff.set(action.backOff.key, action.backOff.entry);
           state.startErrors.delete(name);
           // It is made again.

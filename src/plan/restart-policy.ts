@@ -1,6 +1,6 @@
 import type { Container, PodSpec } from "../base/api/pod.ts";
 import { containersOf } from "../base/model/pod.ts";
-import { attemptsOf, type ContainerId, type PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { attemptsOf, type ContainerId, isTerminated, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 
 /** Consequence of a container's exit: `restart-pod` = every container of the pod starts again in place (KEP-5532). */
 type RestartDecision = "restart" | "restart-pod" | "leave";
@@ -75,11 +75,9 @@ export function recoverBackOff(input: RecoverBackOffInput): Map<string, BackOffE
   for (const [name, hash] of hashes.containers) {
     const newest = attemptsOf(snapshot, name)[0];
     if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
-    // A clock that was set back meanwhile must not put the reset off for as long.
-    const ranForMs = Math.max(
-      0,
-      (newest.finishedAt ?? now).getTime() - (newest.startedAt ?? newest.createdAt).getTime(),
-    );
+    // One that could not be started did not run. A clock that was set back meanwhile must not put the reset off for as long.
+    const { startedAt = isTerminated(newest) ? now : newest.createdAt, finishedAt = now } = newest;
+    const ranForMs = Math.max(0, finishedAt.getTime() - startedAt.getTime());
     const endedAtMs = exitedAtMs.get(newest.id) ?? nowMs;
     const delayMs = Math.min(newest.backOffMs, options.maxBackOffMs);
     backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });

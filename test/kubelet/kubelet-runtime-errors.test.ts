@@ -222,6 +222,14 @@ describe("errors of the runtime", () => {
     });
   });
 
+  test("a refused start whose response was lost has the back-off of a crash", async () => {
+    failAt("start app", new Error("the connection was cut"), 99);
+    await world.started(named("web"));
+    // Once at once, then after 10, 20, 40 and 80 s.
+    await world.clock.advance(160_000);
+    expect(world.engine.calls.filter((call) => call.startsWith("start app"))).toHaveLength(6);
+  });
+
   test.each([
     { gone: "the sandbox was removed unseen", isGone: true, sandboxes: 2, starts: 2, state: { running: {} } },
     { gone: "the engine is not well", isGone: false, sandboxes: 1, starts: 9, state: { waiting: {} } },
