@@ -1,5 +1,5 @@
 import type { CoreEvent } from "../../base/api/event.ts";
-import { hasCondition, notLive } from "../../base/api/meta.ts";
+import { hasCondition, notLive, type ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
 import type { PodTemplateSpec } from "../../base/api/workload.ts";
@@ -13,7 +13,7 @@ import { renderCause, renderNotInForce } from "./explain-pod.ts";
 
 /** An object of the API that is no pod, as far as its explanation reads it. */
 interface ExplainedObject {
-  metadata: { name?: string | undefined; namespace?: string | undefined };
+  metadata: Pick<ObjectMeta, "name" | "namespace" | "creationTimestamp">;
   spec?: unknown;
   status?: unknown;
 }
@@ -21,16 +21,11 @@ interface ExplainedObject {
 /** Objects that the state of an object depends on, in addition to its pods. */
 export interface ObjectContext {
   /** The Jobs of a CronJob. */
-  jobs?: readonly OwnedJob[];
+  jobs?: readonly ExplainedObject[];
   /** Pods and addresses to which clients of a Service are sent. */
   backends?: readonly ServiceBackend[];
   /** Parts of an Ingress that do not work. */
   problems?: readonly IngressProblem[];
-}
-
-interface OwnedJob {
-  metadata: { name?: string | undefined; creationTimestamp?: string | null | undefined };
-  status?: unknown;
 }
 
 interface ExplainObjectInput extends ObjectContext {
@@ -276,12 +271,12 @@ const INGRESS_FIXES: Readonly<Record<IngressProblem["reason"], string>> = {
 };
 
 /** A Job of a CronJob that has not ended. */
-export const runningJob = (jobs: readonly OwnedJob[]): OwnedJob | undefined =>
+export const runningJob = (jobs: readonly ExplainedObject[]): ExplainedObject | undefined =>
   jobs.find(({ status }) => !["Complete", "Failed"].some((end) => hasCondition(status as Status, end)));
 
 /** The last Job of a CronJob, and how it failed; undefined when it did not. */
-export function failedRun(jobs: readonly OwnedJob[]) {
-  const timeOf = ({ metadata }: OwnedJob) => Date.parse(metadata.creationTimestamp ?? "") || 0;
+export function failedRun(jobs: readonly ExplainedObject[]) {
+  const timeOf = ({ metadata }: ExplainedObject) => Date.parse(metadata.creationTimestamp ?? "") || 0;
   const last = jobs.toSorted((a, b) => timeOf(b) - timeOf(a))[0];
   const { conditions = [] } = (last?.status ?? {}) as Status;
   const failure = conditions.find(({ type, status }) => type === "Failed" && status === "True");
