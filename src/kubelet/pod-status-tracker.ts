@@ -62,7 +62,9 @@ export class PodStatusTracker {
     // Time before this revision does not count if an earlier revision ended.
     const isEarlierRevision = known !== undefined && known.runRevision !== runRevision;
     const before = sandboxes.at(-1)?.createdAt ?? (known?.status.startTime && new Date(known.status.startTime));
-    this.#setStartTime((!isEarlierRevision && before) || this.#deps.clock.now());
+    const scheduled = this.#earlierConditions.find(({ type, status }) => type === "PodScheduled" && status === "True");
+    const began = before && new Date(scheduled?.lastTransitionTime ?? before);
+    this.#setStartTime((!isEarlierRevision && began) || this.#deps.clock.now());
     if (!known || isEarlierRevision) {
       this.#completion = undefined;
       return undefined;

@@ -151,6 +151,8 @@ export class PodWorker {
       // Containers that already exist are taken over as they are.
       const { snapshot } = this;
       this.#end = this.#status.adopt(revision, snapshot);
+      // Its completion is of an earlier revision: at our next restart this one has begun.
+      if (!this.#end) this.#deps.records.completions.delete(this.ref.uid);
       this.#state.recoverBackOff({ ...revision, snapshot, now: clock.now(), nowMs: clock.monotonicMs() });
     } else if (before.runRevision !== revision.runRevision && this.#end) {
       this.#end = undefined;

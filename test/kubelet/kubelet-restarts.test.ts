@@ -232,6 +232,15 @@ describe("our own restart", () => {
     expect(world.statusOf("web")).toMatchObject({ phase: "Running", containerStatuses: [{ restartCount: 0 }] });
   });
 
+  test("startTime is when the pod was accepted, although its sandbox is younger", async () => {
+    world.engine.takesMs.set("sandbox", 5000);
+    await world.started(named("web"));
+    await world.clock.advance(60_000);
+    const { phase, startTime } = world.statusOf("web")!;
+    await world.restarted(...world.desired);
+    expect([phase, world.statusOf("web")?.startTime]).toEqual(["Running", startTime]);
+  });
+
   test("at any step of a pod's start: no container is created twice", async () => {
     for (let step = 0; step < 12; step++) {
       world = new KubeletWorld();
@@ -614,7 +623,9 @@ describe("a pod that finishes", () => {
       if (when === "while the kubelet does not run") world.renew();
       const editedAt = `${world.clock.now().toISOString().slice(0, 19)}Z`;
       await world.started(limited("job:2"));
-      await world.clock.advance(59_000);
+      await world.clock.advance(30_000);
+      await world.restarted(...world.desired);
+      await world.clock.advance(29_000);
       expect(world.statusOf("job")).toMatchObject({ phase: "Running", startTime: editedAt });
       await world.clock.advance(2_000);
       expect(world.statusOf("job")).toMatchObject({ phase: "Failed", reason: "DeadlineExceeded" });

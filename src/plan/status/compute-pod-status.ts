@@ -215,13 +215,16 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
   const phase =
     end?.phase ?? (before === "Running" && computed === "Pending" && hasHistory(statuses) ? "Running" : computed);
   const sandbox = snapshot.sandboxes[0];
+  const startTime = formatTime(input.startTime);
+  const scheduled = { type: "PodScheduled", status: "True", lastTransitionTime: startTime } as const;
   const conditions: PodCondition[] = computeConditions({
     spec: pod.spec,
     phase,
     initStatuses,
     statuses,
     hasSandbox: sandbox?.state === "ready",
-    previous: input.previousConditions ?? input.previous?.conditions ?? [],
+    // The time of PodScheduled is stored with the conditions: a sandbox is younger than the pod, or was made again.
+    previous: [scheduled, ...(input.previousConditions ?? input.previous?.conditions ?? [])],
     now: formatTime(input.now),
     extra: input.extraConditions ?? [],
   });
@@ -240,7 +243,7 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
     ...(why?.reason ? { reason: why.reason } : {}),
     ...(input.hostIp ? { hostIP: input.hostIp, hostIPs: [{ ip: input.hostIp }] } : {}),
     ...(ips.length > 0 ? { podIP: ips[0]!, podIPs: ips.map((ip) => ({ ip })) } : {}),
-    startTime: formatTime(input.startTime),
+    startTime,
     ...(initStatuses.length > 0 ? { initContainerStatuses: initStatuses } : {}),
     // Sorted by name, not in the order of the spec. Source: recorded kubelet.
     containerStatuses: statuses.sort((a, b) => (a.name < b.name ? -1 : 1)),
