@@ -139,7 +139,7 @@ type Judge = (
   spec: Spec,
   status: Status,
   pods: readonly Pod[],
-  context: ObjectContext & Pick<ExplainObjectInput, "events">,
+  context: ObjectContext & Pick<ExplainObjectInput, "events" | "object">,
 ) => Judgment;
 
 /** How the kinds that have a state say whether they do their work. */
@@ -198,9 +198,10 @@ const JUDGMENTS: Readonly<Record<string, Judge>> = {
       causes,
     };
   },
-  Service: ({ type, selector, ports = [] }, _, pods, { backends = [] }) => {
+  Service: ({ type, selector, ports = [] }, _, pods, { backends = [], object: { metadata } }) => {
     if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
-    if (Object.keys(selector ?? {}).length === 0) return explainWritten(ports, backends);
+    const isApi = metadata.namespace === "default" && metadata.name === "kubernetes";
+    if (Object.keys(selector ?? {}).length === 0) return explainWritten(isApi, ports, backends);
     const ready = pods.filter((pod) => hasCondition(pod.status, "Ready")).length;
     const compare = "compare spec.selector with the labels of the pods: kubelet-ts describe pods";
     const causes = pods.length > 0 ? missingPorts(ports, pods) : [causeOfLack("its selector matches no pod", compare)];
@@ -284,11 +285,13 @@ export function failedRun(jobs: readonly ExplainedObject[]) {
 }
 
 /** A Service without a selector leads to written addresses. */
-function explainWritten(ports: Spec["ports"] = [], backends: readonly ServiceBackend[]): Judgment {
+function explainWritten(isApi: boolean, ports: Spec["ports"] = [], backends: readonly ServiceBackend[]): Judgment {
   const state = `it has no selector: ${backends.length} written addresses are behind it`;
   if (backends.length === 0) {
-    const fix = "write Endpoints of its name, or an EndpointSlice with the label kubernetes.io/service-name";
-    const lack = causeOfLack("it has no selector and no Endpoints: it leads nowhere", fix);
+    const fix = isApi
+      ? "start the kubelet with --local-api-address=ADDRESS, one of this machine that pods reach"
+      : "write Endpoints of its name with addresses, or an EndpointSlice with the label kubernetes.io/service-name";
+    const lack = causeOfLack("it has no selector and no ready address: it leads nowhere", fix);
     return { isReady: false, state, causes: [lack] };
   }
   const causes = ports
@@ -365,7 +368,8 @@ export function explainObject(
   const judge = Object.hasOwn(JUDGMENTS, kind) ? JUDGMENTS[kind] : undefined;
   if (!judge) return undefined;
   const { metadata, spec, status } = object as { metadata: ExplainedObject["metadata"]; spec?: Spec; status?: Status };
-  const { isReady: isJudgedReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods, { ...context, events });
+  const more = { ...context, events, object };
+  const { isReady: isJudgedReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods, more);
   const conditions = (status?.conditions ?? []).flatMap(({ type, status: is, reason = "", message = "" }) =>
     causeIf(
       BAD_CONDITIONS.has(`${type} ${is}`),

@@ -94,7 +94,7 @@ test.each<[string, object, object, number, string]>([
     1,
     "is ready: 1 of its 1 pods are Ready\n\nno container of its pods declares port 8080, to which it leads\n  Fix: if nothing listens there, set targetPort to 80",
   ],
-  ["Service", { ports: [] }, {}, 0, "it has no selector and no Endpoints: it leads nowhere\n  Fix: write Endpoints"],
+  ["Service", { ports: [] }, {}, 0, "no selector and no ready address: it leads nowhere\n  Fix: write Endpoints"],
   ["Service", { type: "ExternalName" }, {}, 0, "is ready: it is a name for another host"],
   ["Ingress", {}, { loadBalancer: { ingress: [{ ip: "1.2.3.4" }] } }, 0, 'x "web" is ready: served at 1.2.3.4'],
   ["Ingress", {}, { loadBalancer: {} }, 0, 'x "web" is not ready: it is not served'],
@@ -197,4 +197,13 @@ test("warnings are causes, the latest three; a kind without a state has no expla
   const found = explainObject("PersistentVolumeClaim", { kind: "x", object, pods: [], events });
   expect(found?.causes.map(({ problem }) => problem)).toEqual(["R2", "R3", "R4"]);
   expect(explainObject("ConfigMap", { kind: "x", object, pods: [], events })).toBeUndefined();
+});
+
+test.each([
+  ["default", "Fix: start the kubelet with --local-api-address="],
+  ["other", "Fix: write Endpoints"],
+])("the Service kubernetes of the namespace %s without an address: %s", (namespace, fix) => {
+  const object = { metadata: { name: "kubernetes", namespace }, spec: {} };
+  const explanation = explainObject("Service", { kind: "x", object, pods: [], events: [] });
+  expect(renderObjectExplanation(explanation!)).toContain(fix);
 });
