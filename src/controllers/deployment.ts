@@ -144,8 +144,7 @@ class Rollout {
   /** Source: recreate.go. */
   #recreate(): boolean {
     const old = this.#old();
-    const scaled = old.map((revision) => this.#setReplicas(revision, 0));
-    if (scaled.includes(true)) return true;
+    if (old.map((revision) => this.#setReplicas(revision, 0)).includes(true)) return true;
     const hashes = new Set(old.map(({ hash }) => hash));
     const isOldLeft = this.#draft.record.pods.some(({ revision }) => hashes.has(revision));
     if (isOldLeft) return false;

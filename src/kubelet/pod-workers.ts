@@ -73,8 +73,7 @@ export class PodWorkers {
     this.#removedAtMs.delete(uid);
     const { completions, conditions } = records;
     const status = () => new PodStatusTracker(deps, completions.get(uid), conditions.get(uid));
-    const start = () => new PodWorker(ref, deps, this, status());
-    return this.#workers.getOrInsertComputed(uid, start);
+    return this.#workers.getOrInsertComputed(uid, () => new PodWorker(ref, deps, this, status()));
   }
 
   desiredSinceMs(uid: PodUID): number {

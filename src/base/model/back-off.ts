@@ -32,6 +32,5 @@ export class BackOff {
  * @param random in [0, 1); default: the whole
  */
 export function backOffMs(failures: number, { first, longest }: BackOffPolicy, random = 1): number {
-  const full = Math.min(first * 2 ** Math.min(failures, 30), longest);
-  return Math.round(full * (0.5 + random / 2));
+  return Math.round(Math.min(first * 2 ** Math.min(failures, 30), longest) * (0.5 + random / 2));
 }
