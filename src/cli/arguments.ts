@@ -130,8 +130,8 @@ const FIXES: Readonly<Record<string, string>> = {
   "-k --kustomize": "kustomize is not built in: kubectl kustomize DIR | kubelet-ts apply -f -",
   "--context --cluster --kubeconfig": "choose a kubelet of this machine with --root-dir, or with kubelet-ts use",
   "-f --filename": "name the manifest or the object without it",
-  "--port": "the ports of a kubelet are flags of its own, that of the page is --cadvisor-port",
-  "--since": "the newest are the last: kubelet-ts events | tail",
+  "--port": "ports are flags of the kubelet, not of its commands; that of the page is --cadvisor-port",
+  "--since": "of events the latest is last: kubelet-ts events | tail",
   "--prune": "kubelet-ts delete -f FILE removes the objects of a manifest",
   "--image --schedule --from-literal --from-file --tcp":
     "give a manifest with -f, or use kubectl create after: kubelet-ts kubeconfig --merge",

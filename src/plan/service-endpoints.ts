@@ -90,8 +90,7 @@ export class ServicePods {
     for (const pod of pods) {
       if (ipsOf(pod).length === 0 || isFinished(pod)) continue;
       for (const [name, value] of Object.entries(pod.metadata.labels ?? {})) {
-        const key = toKey(namespaceOf(pod), name, value);
-        this.#byLabel.getOrInsert(key, []).push(pod);
+        this.#byLabel.getOrInsert(toKey(namespaceOf(pod), name, value), []).push(pod);
       }
     }
     if (!before || !isSameList(written, before.#written)) return;

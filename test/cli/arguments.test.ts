@@ -48,7 +48,7 @@ describe("arguments", () => {
     ["pods -namespace x", "-namespace: no such flag of get; did you mean --namespace?"],
     ["pods -sort-by=name", "-sort-by: no such flag of get; did you mean --sort-by?"],
     ["pods -zelector x", "-zelector: no such flag of get; did you mean --selector?"],
-    ["pods --since=5m", "--since: no such flag of get; the newest are the last: kubelet-ts events | tail"],
+    ["pods --since=5m", "--since: no such flag of get; of events the latest is last: kubelet-ts events | tail"],
     ["pods --all", "--all: no such flag of get; did you mean --all-namespaces?"],
     ["pods -l=", "-l is empty: is a variable not set? Remove it if none is meant"],
     ["pods  -w", "an argument is empty: is a variable not set? Remove it if none is meant"],

@@ -71,7 +71,7 @@ describe("with neither a kubelet nor an engine", () => {
     const [file, io] = [join(tempDir(), "web.yaml"), capturedIo()];
     writeFileSync(file, "");
     expect(await runSubCommand(COMMANDS.find(({ name }) => name === "delete")!, [file], io)).toBe(2);
-    expect(io.err).toContain(`"${file}" is a file: give it with -f`);
+    expect(io.err).toContain(`a file is given with -f: -f ${file}`);
   });
 
   test.each(COMMANDS.map((command) => [command.name, command] as const))(

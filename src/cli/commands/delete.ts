@@ -45,8 +45,9 @@ interface Wanted {
 /** `kubelet-ts delete` and `kubelet-ts down`. Returns the exit code. */
 export async function runDelete(request: CommandRequest, io: CommandIo): Promise<number> {
   removeProxies();
-  const file = request.positionals.find((word) => /\.(?:ya?ml|json)$/.test(word) && existsSync(word));
-  if (file !== undefined) throw new UsageError(`"${file}" is a file: give it with -f`);
+  const named = request.positionals.filter((word) => /\.(?:ya?ml|json)$/.test(word));
+  const file = named.find((word) => /^[./]/.test(word) || existsSync(word));
+  if (file !== undefined) throw new UsageError(`a file is given with -f: -f ${file}`);
   const kubelet = await locateKubelet(request);
   if (!("problem" in kubelet)) return await deleteByApi(request, io, graceOf(request));
   // Which of several kubelets is meant is never guessed.

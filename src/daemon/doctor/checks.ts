@@ -105,7 +105,7 @@ function checkKernel(facts: MachineFacts): CheckResult[] {
           `have no addresses, their names lead to pods: ${facts.serviceProblem}`,
           fixOfRules(facts.serviceProblem),
         ),
-    ...(facts.serviceProblem === undefined && engine.firewall.startsWith("nftables") && !engine.userlandProxy.hasMark
+    ...(facts.serviceProblem === undefined && engine.firewall.startsWith("nftables") && !engine.settings.hasMark
       ? [warn("services", NFTABLES, daemonJson(`"bridge-accept-fwmark": "${PUBLISHED}"`))]
       : []),
     ...facts.staleRules.map((rootDir) =>
@@ -320,7 +320,7 @@ function checkEngine(engine: MachineFacts["engine"], network: Pick<MachineFacts,
       : warn("live-restore", "a restart or upgrade of the engine restarts every pod", liveRestore),
     ...(engine.rootless ? [warn("rootless engine", "host ports below 1024 and some volumes are not available")] : []),
     ...engine.warnings.map((warning) => warn("engine", warning.replace(/^WARNING: /, ""))),
-    checkUserlandProxy(engine.userlandProxy),
+    checkUserlandProxy(engine.settings),
     ...engine.bridgeSubnets.filter(isIpv4Subnet).map((subnet) => checkAddressPool(subnet, engine, network)),
   ];
 }
@@ -333,13 +333,14 @@ const NFTABLES = "the engine's nftables drop what other machines and networks se
 /** From this many processes of the proxy on a warning is given; each takes some megabytes. */
 const MANY_PROXIES = 50;
 
-function checkUserlandProxy({ isOn, hasIptables, processes }: MachineFacts["engine"]["userlandProxy"]): CheckResult {
+function checkUserlandProxy({ hasProxy, hasIptables, proxies }: MachineFacts["engine"]["settings"]): CheckResult {
   const name = "userland proxy";
   const none = "off, and so are the engine's firewall rules: host ports of pods do not answer";
-  const many = `${processes} processes of docker-proxy, one for each host port`;
-  if (!isOn && !hasIptables) return fail(name, none, daemonJson('"userland-proxy": true'));
-  if (isOn && hasIptables && processes >= MANY_PROXIES) return warn(name, many, daemonJson('"userland-proxy": false'));
-  return ok(name, isOn ? "on" : "off: firewall rules forward host ports");
+  if (!hasProxy && !hasIptables) return fail(name, none, daemonJson('"userland-proxy": true'));
+  const many = `${proxies} processes of docker-proxy, one for each host port`;
+  const hasMany = hasProxy && hasIptables && proxies >= MANY_PROXIES;
+  if (hasMany) return warn(name, many, daemonJson('"userland-proxy": false'));
+  return ok(name, hasProxy ? "on" : "off: firewall rules forward host ports");
 }
 
 /** Whether the pods' addresses suffice, and are not those of other machines. */

@@ -309,7 +309,7 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
     problem: undefined as { kind: string; message: string } | undefined,
     /** `--cgroup-driver`; "" when it is not given. */
     wantedCgroupDriver: options.cgroupDriver as string,
-    userlandProxy: readUserlandProxy(),
+    settings: readNetworkSettings(),
     /** Names of containers that another kubelet or orchestrator made. */
     foreignContainers: [] as readonly { name: string; owner: string }[],
   };
@@ -459,20 +459,20 @@ export const readRoutes = (table = read("/proc/net/route")) =>
   parseRoutes(table).filter(({ device, subnet }) => !subnet.endsWith("/0") && !CONTAINER_DEVICE.test(device));
 
 /** Settings of the machine's own engine: its configuration file, and the command line that it was started with. */
-function readUserlandProxy() {
+function readNetworkSettings() {
   const commands = processIds().map((pid) => ({ pid, name: commOf(pid) }));
   const engine = commands.find(({ name }) => name === "dockerd");
   const argv = engine ? read(`/proc/${engine.pid}/cmdline`).split("\0") : [];
   const proxies = commands.filter(({ name }) => name === "docker-proxy").length;
-  return toUserlandProxy(read("/etc/docker/daemon.json") || undefined, argv, proxies);
+  return toNetworkSettings(read("/etc/docker/daemon.json") || undefined, argv, proxies);
 }
 
 /** Pure. @param file daemon.json @param argv of dockerd */
-export function toUserlandProxy(file: string | undefined, argv: readonly string[], processes: number) {
+export function toNetworkSettings(file: string | undefined, argv: readonly string[], proxies: number) {
   // The engine reports a file that is no JSON.
   const settings = (unlessFailed(() => JSON.parse(file ?? "{}")) ?? {}) as Record<string, unknown>;
   const isOff = (name: string) => settings[name] === false || argv.includes(`--${name}=false`);
   const mark = "bridge-accept-fwmark";
   const hasMark = settings[mark] !== undefined || argv.some((word) => word.startsWith(`--${mark}`));
-  return { isOn: !isOff("userland-proxy"), hasIptables: !isOff("iptables"), hasMark, processes };
+  return { hasProxy: !isOff("userland-proxy"), hasIptables: !isOff("iptables"), hasMark, proxies };
 }

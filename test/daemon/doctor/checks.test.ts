@@ -32,7 +32,7 @@ const HEALTHY: MachineFacts = {
     bridgeSubnets: ["172.17.0.0/16"],
     bridge: "docker0",
     bridges: ["docker0"],
-    userlandProxy: { isOn: true, hasIptables: true, hasMark: false, processes: 3 },
+    settings: { hasProxy: true, hasIptables: true, hasMark: false, proxies: 3 },
     firewall: "iptables",
     foreignContainers: [],
     rootless: false,
@@ -108,10 +108,10 @@ test.each([
 
 const problem = (kind: string, more: Partial<MachineFacts["engine"]> = {}) =>
   engine({ ...more, problem: { kind, message: "no answer" } });
-const proxy = (isOn: boolean, hasIptables: boolean, processes: number) =>
-  engine({ userlandProxy: { isOn, hasIptables, hasMark: false, processes } });
+const proxy = (hasProxy: boolean, hasIptables: boolean, proxies: number) =>
+  engine({ settings: { hasProxy, hasIptables, hasMark: false, proxies } });
 const nftables = (hasMark: boolean) =>
-  engine({ firewall: "nftables+firewalld", userlandProxy: { ...HEALTHY.engine.userlandProxy, hasMark } });
+  engine({ firewall: "nftables+firewalld", settings: { ...HEALTHY.engine.settings, hasMark } });
 const finding: MachineFacts["manifests"]["findings"][number] = {
   code: "unknown",
   severity: "error",

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readRoutes, toUserlandProxy } from "../../../src/daemon/doctor/gather-facts.ts";
+import { readRoutes, toNetworkSettings } from "../../../src/daemon/doctor/gather-facts.ts";
 
 test("routes are those that lead to other machines", () => {
   const table = `Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
@@ -15,12 +15,12 @@ tun0\t000511AC\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
 });
 
 test.each([
-  [undefined, [], { isOn: true, hasIptables: true }],
-  ["not JSON", [], { isOn: true, hasIptables: true }],
-  ['{"bridge-accept-fwmark": "0x1000/0x1000"}', [], { isOn: true, hasIptables: true, hasMark: true }],
-  ["{}", ["dockerd", "--bridge-accept-fwmark=4096"], { isOn: true, hasIptables: true, hasMark: true }],
-  ['{"userland-proxy": false}', [], { isOn: false, hasIptables: true }],
-  ["{}", ["dockerd", "--userland-proxy=false", "--iptables=false"], { isOn: false, hasIptables: false }],
+  [undefined, [], { hasProxy: true, hasIptables: true }],
+  ["not JSON", [], { hasProxy: true, hasIptables: true }],
+  ['{"bridge-accept-fwmark": "0x1000/0x1000"}', [], { hasProxy: true, hasIptables: true, hasMark: true }],
+  ["{}", ["dockerd", "--bridge-accept-fwmark=4096"], { hasProxy: true, hasIptables: true, hasMark: true }],
+  ['{"userland-proxy": false}', [], { hasProxy: false, hasIptables: true }],
+  ["{}", ["dockerd", "--userland-proxy=false", "--iptables=false"], { hasProxy: false, hasIptables: false }],
 ])("the proxy by daemon.json %p and flags %p", (file, argv, expected) => {
-  expect(toUserlandProxy(file, argv, 2)).toEqual({ hasMark: false, ...expected, processes: 2 });
+  expect(toNetworkSettings(file, argv, 2)).toEqual({ hasMark: false, ...expected, proxies: 2 });
 });
